@@ -4,6 +4,7 @@ Nothing here runs or repairs code. What is taken is a piece of the response, as 
 """
 
 import ast
+import contextlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,10 +29,12 @@ _BEGINS_CODE = re.compile(r"(?:async\s+def|def|class|import|from)\b|@|[A-Za-z_][
 _BEGINS_LINE = re.compile(r"[^\s)\]}]")
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
 _UNITTEST = {
-    "assertEqual": "assert {} == {}",
-    "assertTrue": "assert {}",
-    "assertFalse": "assert not {}",
-    "assertIs": "assert {} is {}",
+    "assertEqual": "assert ({}) == ({})",
+    "assertAlmostEqual": "assert ({}) == ({})",
+    "assertTrue": "assert ({})",
+    "assertFalse": "assert not ({})",
+    "assertIs": "assert ({}) is ({})",
+    "assertIsNone": "assert ({}) is None",
 }
 _MAX_PARSED_CHARS = 2_000_000
 """Of all tries to find a run of lines, which bounds their time."""
@@ -254,7 +257,8 @@ def _as_assert(node: ast.stmt, lines: list[bytes]) -> str:
         case ast.Assert():
             return _segment(lines, node)
         case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name), args=args)) if name in _UNITTEST:
-            return _UNITTEST[name].format(*(_segment(lines, argument) for argument in args), "", "")
+            with contextlib.suppress(IndexError):  # fewer arguments than it takes, or by keyword
+                return _UNITTEST[name].format(*(_segment(lines, argument) for argument in args))
     return ""
 
 

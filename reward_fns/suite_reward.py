@@ -95,7 +95,8 @@ def test_reward(
     ``Valid = clip(min(|V| / K, 1 - invalid / K), 0, 1)`` with V the valid distinct cases and ``invalid``
     the rejected ones (unparsable, not a test, duplicate, the reference raises, hangs or wavers on them)
     plus the valid ones with an incorrect assertion. ``fail_new`` counts failures among the first K valid cases,
-    over K; ``fail_hist`` is failed replays over replays; Adv joins them as ``adversarial`` says.
+    one for those that show one mistake (``CaseResult.family``), over K; ``fail_hist`` is failed replays over
+    replays; Adv joins them as ``adversarial`` says.
     Source: Code-A1, arXiv 2603.15611; ``invalid``, the first K and the gate below are the release's.
 
     A refused response has no suite: give an empty ``SuiteVerdict``, and Valid and Adv are 0.
@@ -131,7 +132,8 @@ def test_reward(
         )
     reading = lookup(adversarial, ADVERSARIAL_READINGS, what="reading of the adversarial reward")
     suite = verdict.suites[suite_index]
-    num_failed = sum(case.outcome.failed for case in suite.cases[:num_cases])
+    # One mistake that is met in several spellings is one failure.
+    num_failed = len({case.family or case.call for case in suite.cases[:num_cases] if case.outcome.failed})
     fail_new = num_failed / num_cases if suite.cases else None  # missing cases earn nothing
     fail_hist = 1.0 - pass_rate(verdict.history) if verdict.history else None
     valid = validity(suite, num_cases=num_cases)

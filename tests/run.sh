@@ -8,8 +8,8 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 # For two quiet cores, set-up not counted; that of --all is an estimate.
-ORDINARY_MINUTES=18
-ALL_MINUTES=90
+ORDINARY_MINUTES=14
+ALL_MINUTES=45
 
 all=()
 if [ "${1:-}" = --all ]; then

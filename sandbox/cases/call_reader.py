@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from ..errors import UnencodableError, ValueFormatError
-from ..values.alike import alike_containers, alike_words
+from ..values.alike import alike_containers
 from ..values.encoding import canonical_key
 from ..values.literals import (
     INPUT_ENTRY,
@@ -127,7 +127,8 @@ class CallReader:
         if len(expression) > self._assert_chars:
             detail = f"an input of {len(expression)} characters, more than limits.assert_chars = {self._assert_chars}"
             raise _not_literal(detail)
-        return ReadCall(Call(expression=expression), _digest(arguments[0]), _digest(alike_words(arguments[0])))
+        key = _digest(arguments[0])
+        return ReadCall(Call(expression=expression), key, key)
 
     def _has_argument(self, node: ast.expr) -> bool:
         """The outermost thing is a call of what is under test, with an argument by position that can change."""

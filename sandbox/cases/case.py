@@ -79,7 +79,7 @@ class Case:
     key: bytes
     """16 bytes, equal for two asserts that make the same call, however it is spelled and its result is read."""
     family: bytes
-    """16 bytes, equal also where the same items stand in another container, or the same words in another input."""
+    """16 bytes, equal also where the same items stand in another container."""
     expected: str
     """The expected output as written; empty for a replayed call."""
     expected_value: bytes

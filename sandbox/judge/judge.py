@@ -6,7 +6,7 @@ trusted process.
 
 import random
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -19,8 +19,8 @@ from ..limits import Limits
 from ..runners.base import CallResult, CallStatus, Program, ProgramResult, Role, Runner
 from ..values.comparison import matches, to_literal
 from ..values.outputs import Same, output_checker
-from .oracle import NoOracle, Oracle, OracleBatch, OracleValue, ReferencePass, in_turns
-from .repetition import once_each
+from .oracle import NoOracle, OracleBatch, OracleValue, ReferencePass, in_turns
+from .repetition import with_read_parts
 from .request import JudgeRequest
 from .run_cache import RunCache
 from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
@@ -86,13 +86,9 @@ class Judge:
         is_reference = request.candidate == request.reference
         # Replays are judged as one more suite, by the same rules.
         *verdicts, history = (_suite_verdict(suite, batch, answers, same, is_reference) for suite in suites)
-
-        def ask(calls: Collection[Call]) -> Mapping[Call, Oracle]:
-            return self._ask_references(request, [list(calls)]).oracles
-
-        cases = {case.call.text: case for suite in suites for case in suite.cases}
-        reads_input = request.kind == Kind.STDIN
-        verdicts = [once_each(verdict, cases, ask if reads_input else None) for verdict in verdicts]
+        if request.kind == Kind.STDIN and result is not None and result.loaded:
+            ask = partial(self._references.peek, request.prelude, request.reference)
+            verdicts = [with_read_parts(verdict, suite, ask) for verdict, suite in zip(verdicts, suites, strict=False)]
         return CandidateVerdict(
             loaded=result is not None and result.loaded,
             load_error="no program in the response" if result is None else result.load_error,
@@ -232,6 +228,7 @@ def _suite_verdict(
                 outcome=outcome,
                 detail=detail,
                 key=case.key.hex(),
+                family=case.family.hex(),
             )
         )
     return SuiteVerdict(cases=tuple(results), rejections=(*suite.rejections, *refused))

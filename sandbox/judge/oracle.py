@@ -16,7 +16,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from operator import itemgetter
@@ -73,13 +73,16 @@ _CLOCK = re.compile(
     r"\b(?:time\.\w+|time|time_ns|now|utcnow|today|ctime|asctime|localtime|gmtime|strftime|perf_counter\w*)\s*\("
 )
 _ORDER = re.compile(
-    r"\b(?:set|frozenset|hash|id|getpid|listdir|scandir|i?glob|iterdir|as_completed|\w*Thread\w*)\s*\(|"
-    r"\{[^:{}]*(?:,|\bfor\b)"
+    r"\b(?:set|frozenset)\b|\b(?:hash|id|getpid|listdir|scandir|i?glob|iterdir|as_completed|\w*Thread\w*)\s*\(|"
+    r"\{\*|\{[^:{}]*(?:,|\bfor\b)"
 )
 """The last part finds sets in braces."""
 _CLOCK_SECONDS = 1.1
 """Pause before another run of a reference that asks for the time, which often shows whole seconds."""
-_REPEATS = (Role.CANDIDATE, Role.REFERENCE, Role.SECOND_REFERENCE, Role.REFERENCE, Role.SECOND_REFERENCE)
+_REPEATS = (Role.CANDIDATE, *(Role.REFERENCE, Role.SECOND_REFERENCE) * 4)
+"""Of a reference that wavers; of one that names chance at least the first ``_CHANCE_REPEATS``."""
+_CHANCE_REPEATS = 5
+_PEEK_SECONDS = 2.0
 _WAVERS = NoOracle(reason=RejectionReason.REFERENCE_NONDETERMINISTIC, detail="runs with different hash seeds differ")
 _UNASKED = NoOracle(reason=RejectionReason.REFERENCE_TIMED_OUT, detail=TOTAL_SPENT)
 
@@ -183,6 +186,26 @@ class ReferencePass:
                 self._questions.is_kept(key, question, question.num_bytes)
             return OracleBatch(oracles=oracles, is_stateful=question.is_stateful)
 
+    def peek(self, prelude: str, reference: str, calls: Collection[Call]) -> dict[Call, str]:
+        """What one run of a reference prints for inputs, as literals; nothing is concluded from it, and nothing kept.
+
+        Raises:
+            SandboxUnavailableError: the reference could not be run.
+        """
+        if not calls:
+            return {}
+        program = Program(
+            prelude=prelude,
+            source=reference,
+            calls=tuple(calls),
+            limits=replace(self._limits.for_reference(), total_seconds=_PEEK_SECONDS),
+            timed=True,
+            reads_input=True,
+        )
+        results = self._runner.run(program, role=Role.REFERENCE).results
+        given = zip(calls, results, strict=False)
+        return {call: to_literal(one.value) for call, one in given if one.status is CallStatus.VALUE}
+
     def _compute_in_passes(
         self, question: _Question, program: Program, calls: list[Call], suites: Sequence[Sequence[Call]]
     ) -> dict[Call, Oracle]:
@@ -253,17 +276,15 @@ class ReferencePass:
         if _CLOCK.search(text):
             time.sleep(_CLOCK_SECONDS)
         names_chance = _CHANCE.search(text) is not None
-        for role in _REPEATS:
+        for number, role in enumerate(_REPEATS, 1):
             valued = {call: oracle.value for call, oracle in oracles.items() if isinstance(oracle, OracleValue)}
             again = run(list(valued), role, isolated=question.is_stateful) if valued else []
             for (call, value), answer in zip(valued.items(), again, strict=True):
                 if answer.status not in _CRASHES and (answer.status, answer.value) != (CallStatus.VALUE, value):
                     oracles[call] = _WAVERS
                     question.wavers = True
-            if not question.wavers and not names_chance:
+            if not question.wavers and number == (_CHANCE_REPEATS if names_chance else 1):
                 return
-        if question.wavers and names_chance:  # of many calls some agree by chance, however often they are made
-            oracles |= {call: _WAVERS for call, oracle in oracles.items() if isinstance(oracle, OracleValue)}
 
 
 class _Run(Protocol):

@@ -1,101 +1,73 @@
-"""Cases of a suite that show the same thing: their inputs differ in spelling, or in what the reference never reads.
+"""Failed inputs of a suite that show one mistake: they differ in spelling, or in words that the reference never reads.
 
-One wrong answer would otherwise be found ``run("3")``, ``run("3.0")``, ``run("3 x")`` times, or ``f([3])``, ``f({3})``
-times. Of failed cases with one reference value, the first of a family counts; where the program passes some of a family
-and fails others, each passed one counts beside it.
+One wrong answer would otherwise be found ``run("3")``, ``run("3.0")``, ``run("3 x")`` times. Each stays a case of its
+own; a reward counts the failures of a family once. Where the reference gives the same answer to what several inputs
+begin with, that is what it reads of them: without the rest, a program that needs it raises or answers otherwise.
 """
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from itertools import takewhile
 
-from ..cases.case import Call, Case, Rejection, RejectionReason
-from ..values.alike import WORD, alike_words
+from ..cases.case import Call, Suite
+from ..values.alike import alike_words
 from ..values.literals import INPUT_ENTRY
-from .oracle import Oracle, OracleValue
-from .verdict import CaseResult, SuiteVerdict
+from .verdict import SuiteVerdict
 
-_DETAIL = "an earlier case differs in spelling alone, or in what the reference does not read"
-_NEVER_READ = "~"
-"""In place of words that may be unread: no number, and of no other use."""
-Ask = Callable[[Collection[Call]], Mapping[Call, Oracle]]
+_MAX_ROUNDS = 4
+"""Of questions to the reference, each a little longer than the last."""
+_MAX_FAILED = 64
+"""Of given tests there may be more; no suite is rewarded for so many."""
+Words = tuple[str, ...]
+Ask = Callable[[Collection[Call]], Mapping[Call, str]]
 
 
-def once_each(
-    verdict: SuiteVerdict,
-    cases: Mapping[str, Case],
-    ask: Ask | None,
-) -> SuiteVerdict:
-    """The suite with one failed case of each family; the others are refused as duplicates.
+def with_read_parts(verdict: SuiteVerdict, suite: Suite, ask: Ask) -> SuiteVerdict:
+    """The suite with one family for failed inputs of which the reference reads the same words.
 
     Args:
-        cases: what was judged, by the text of its call.
-        ask: gives the reference's answers to further inputs; None where it reads no standard input.
+        verdict: of ``suite``, for a program that reads standard input.
+        ask: gives the reference's answers to inputs, as literals; none where it does not answer.
     """
-    families: dict[str, Hashable] = {text: case.family for text, case in cases.items()}
-    if ask is not None:
-        families |= _read_parts(verdict.cases, cases, ask)
-    kept: dict[Hashable, CaseResult] = {}
-    refused = []
+    calls_of = {case.call.text: case.call for case in suite.cases}
+    words: dict[str, Words] = {}
+    groups: dict[str, list[str]] = defaultdict(list)
     for result in verdict.cases:
-        family: Hashable = result.key
         if result.outcome.failed:
-            family = families[result.call], result.reference_value
-        if family in kept:
-            refused.append(
-                Rejection(
-                    text=cases[result.call].text,
-                    reason=RejectionReason.DUPLICATE,
-                    detail=_DETAIL,
-                )
-            )
-        kept.setdefault(family, result)
-    return SuiteVerdict(
-        cases=tuple(kept.values()),
-        rejections=(*verdict.rejections, *refused),
+            words[result.call] = alike_words(_text_of(calls_of[result.call]))
+            groups[result.reference_value].append(result.call)
+    families = dict(words)
+    left = list(groups.items()) if len(words) <= _MAX_FAILED else []
+    for _ in range(_MAX_ROUNDS):
+        starts = [(_common_start([words[call] for call in calls]), value, calls) for value, calls in left]
+        asked = {start: Call(expression=f"{INPUT_ENTRY}({' '.join(start)!r})") for start, _, _ in starts}
+        answers = ask([asked[start] for start, _, calls in starts if len(calls) > 1])
+        left = []
+        for start, value, calls in starts:
+            if answers.get(asked[start]) == value:
+                families |= dict.fromkeys(calls, start)
+                continue
+            longer: dict[Words, list[str]] = defaultdict(list)
+            for call in calls:
+                longer[words[call][: len(start) + 1]].append(call)
+            left += [(value, some) for some in longer.values() if len(some) > 1]
+    return replace(
+        verdict,
+        cases=tuple(
+            replace(result, family=" ".join(families[result.call])) if result.call in families else result
+            for result in verdict.cases
+        ),
     )
 
 
-def _read_parts(
-    results: Iterable[CaseResult],
-    cases: Mapping[str, Case],
-    ask: Ask,
-) -> dict[str, Hashable]:
-    """The words that the reference reads, of failed inputs that begin and are answered alike; no others are asked."""
-    groups: dict[tuple[tuple[str, ...], str], list[Call]] = defaultdict(list)
-    for result in results:
-        call = cases[result.call].call
-        if result.outcome.failed:
-            start = alike_words(_text_of(call))[:1]
-            groups[start, result.reference_value].append(call)
-    alike = {call: value for (_, value), group in groups.items() for call in group if len(group) > 1}
-    words = {call: alike_words(_text_of(call)) for call in alike}
-    # The first word that is not read stands in [low, high]. At first the last one is tried, which most references read.
-    low = dict.fromkeys(alike, 1)
-    high = {call: len(words[call]) for call in alike}
-    tried = {call: high[call] - 1 for call in alike}
-    while left := [call for call in alike if low[call] < high[call]]:
-        changed = {call: _without_words(call, tried[call]) for call in left}
-        answers = ask(changed.values())
-        for call, other in changed.items():
-            answer = answers[other]
-            if isinstance(answer, OracleValue) and answer.literal == alike[call]:
-                high[call] = tried[call]
-            else:
-                low[call] = tried[call] + 1
-            tried[call] = (low[call] + high[call]) // 2
-    return {call.text: words[call][: high[call]] for call in alike}
+def _common_start(inputs: Iterable[Words]) -> Words:
+    places = takewhile(lambda place: len(set(place)) == 1, zip(*inputs, strict=False))
+    return tuple(word for word, *_ in places)
 
 
 def _text_of(call: Call) -> str:
     """The input of ``run(text)``."""
     expression = ast.parse(call.expression, mode="eval").body
     return str(ast.literal_eval(expression.args[0]))  # type: ignore[attr-defined]
-
-
-def _without_words(call: Call, first: int) -> Call:
-    """The same input with other words from one on."""
-    text = _text_of(call)
-    start = [match.start() for match in WORD.finditer(text)][first]
-    changed = text[:start] + WORD.sub(_NEVER_READ, text[start:])
-    return Call(expression=f"{INPUT_ENTRY}({changed!r})")

@@ -44,6 +44,8 @@ class CaseResult:
     key: str = ""
     """Hexadecimal digest, equal for cases of one question that make the same call, however it is spelled and
     its result is read: a case is remembered under it. Empty in verdicts made by hand; then ``call`` serves."""
+    family: str = ""
+    """Equal for failed cases of a suite that show one mistake, see ``repetition``; empty in verdicts made by hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

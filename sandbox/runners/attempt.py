@@ -27,12 +27,11 @@ _TICK_SECONDS = 0.01
 """First look at the clock after a response; responses sooner than this are never timed."""
 _MAX_POLL_SECONDS = 0.25
 _READ_BYTES = 1 << 18
-_NAP_SECONDS = 0.0003
-"""Between two readings of a program that keeps responding: one reading then takes many responses."""
+_NAP_SECONDS = 0.0003  # between two readings of a program that keeps responding: one then takes many responses
 _PACKED_CALLS, _MAX_KEPT_CHARS = 8192, 4096
 """Compiled calls kept; each is asked of the two references and of every candidate it was written for."""
 _SPARE_CPU_SECONDS = 10
-"""Added to RLIMIT_CPU, which only ends programs that nobody watches any more."""
+"""Added to RLIMIT_CPU, which ends programs that nobody watches."""
 _MAX_DETAIL_BYTES = 1024
 _MAX_DETAIL_CHARS = 400
 _STATUSES = {
@@ -187,14 +186,16 @@ class Attempt:
                 events = poller.poll(0)
             if events and events[0][1] & ~select.POLLOUT:
                 num_results, phase = len(self.results), self._phase
-                if (stop := self._read(channel)) is not None:
-                    return stop
+                stop = self._read(channel)
                 if len(self.results) > num_results or self._phase is not phase:
                     seconds = watch.restart()
                     if len(self.results) > num_results:
-                        self.slowest_seconds = max(self.slowest_seconds, seconds)
+                        # Above 0, although the kernel may not have booked the call yet.
+                        self.slowest_seconds = max(self.slowest_seconds, seconds, 1e-6)
                     wait_seconds, late = _TICK_SECONDS, None
                     looked_at = time.monotonic()
+                if stop is not None:
+                    return stop
             if late is not None:
                 self.detail = late
                 # Stopped from outside it uses no time, so this is no time-out of the program's.

@@ -1,25 +1,33 @@
 """Inputs that are spelled differently and show the same of a program, as far as anybody expects."""
 
-import re
 from collections import deque
-from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from .encoding import canonical_key
 
-WORD = re.compile(r"\S+")
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
 _MAX_NUMBER_CHARS = 400
+_MAX_EXACT = 2**53
 _ORDERED = (list, tuple, deque, bytes, bytearray)
 
 
 def alike_words(text: str) -> tuple[str, ...]:
     """The words of an input, numbers by value: those of ``3  1.50`` and ``3.0 15e-1`` are the same."""
-    words = []
-    for word in WORD.findall(text):
-        is_number = len(word) <= _MAX_NUMBER_CHARS and _NUMBER.fullmatch(word)
-        words.append(str(Fraction(word)) if is_number else word)
-    return tuple(words)
+    return tuple(map(_spelled, text.split()))
+
+
+@lru_cache(1 << 14)
+def _spelled(word: str) -> str:
+    if len(word) > _MAX_NUMBER_CHARS:
+        return word
+    for kind in (int, float):
+        try:
+            number = kind(word)
+        except ValueError:
+            continue
+        is_whole = abs(number) < _MAX_EXACT and number == int(number)
+        return str(int(number) if is_whole else number)
+    return word
 
 
 def alike_containers(value: Any) -> Any:

@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+from reward_fns.suite_reward import test_reward as reward_of_suite
+from sandbox import Judge, JudgeRequest, LocalRunner
+
 pytestmark = [pytest.mark.shared, pytest.mark.nightly]
 
 REFUSED_BY_TIER_0 = {"K11": "file writes", "K13": "processes"}
@@ -69,6 +72,8 @@ def test_partly_right_candidates_get_exactly_their_part(lines):
 OVER_CREDITED_BY_ONE = {"A29"}
 # Not refused, but stable: the reference is asked as a candidate is, so a program that is equal to it passes.
 EQUAL_PROGRAMS_PASS = {"C11", "F01"}
+# All inputs are cases, whose failures are one: see the next test.
+ONE_FAMILY = {"C27", "C29", "C45"}
 
 
 def test_the_third_round_of_attacks_has_its_deserved_values(shared_dir, repository):
@@ -79,8 +84,20 @@ def test_the_third_round_of_attacks_has_its_deserved_values(shared_dir, reposito
     other = {}
     for entry in json.loads(file.read_text()):
         line, honest = found[entry["id"]], entry["honest"]
-        if entry["id"] in EQUAL_PROGRAMS_PASS:
+        if entry["id"] in ONE_FAMILY:
+            assert line["passed"] == 0
+        elif entry["id"] in EQUAL_PROGRAMS_PASS:
             assert line["passed"] == line["valid"]
         elif (line["passed"], line["valid"]) != (honest["pass"], honest["valid"]):
             other[entry["id"]] = line["passed"] - honest["pass"]
     assert other == dict.fromkeys(OVER_CREDITED_BY_ONE, 1)
+
+
+@pytest.mark.parametrize("name", sorted(ONE_FAMILY))
+def test_one_mistake_earns_as_one_failed_case_among_others(shared_dir, name):
+    entries = {entry["id"]: entry for entry in json.loads((shared_dir / "corpus/attacks_turn3.json").read_text())}
+    entry, number = entries[name], len(entries[name]["tests"])
+    request = {"reference": entry["gt"], "candidate": entry["code"], "tests": entry["tests"], "kind": "stdin"}
+    with LocalRunner() as runner:
+        verdict = Judge(runner).judge(JudgeRequest.from_mapping(request))
+    assert reward_of_suite(verdict, 0, num_cases=number).terms["fail_new"] == 1 / number

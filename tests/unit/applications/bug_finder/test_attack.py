@@ -150,7 +150,7 @@ def test_suites_are_read_from_test_files_and_plain_text(files, capsys):
     )
     words = ["--suites", "own_tests.py", "--suites", "tests.txt", "--max-calls", "1"]
     assert main(["solution.py", "--reference", "reference.py", *words]) == 1
-    assert "2 suites, 3 asserts, 2 different calls" in capsys.readouterr().out
+    assert "2 suites, 3 asserts, 3 different calls" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
