@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from reward_fns import test_reward as reward_of_suite
@@ -12,6 +14,14 @@ def test_a_full_right_suite_that_breaks_nothing_earns_only_its_validity(make_sui
 def test_each_failure_of_a_full_suite_earns_one_sixteenth(make_suite, make_verdict):
     totals = [reward_of_suite(make_verdict(make_suite(8, num_failed=n)), 0, num_cases=8).total for n in (1, 4, 8)]
     assert totals == [0.5625, 0.75, 1.0]
+
+
+def test_one_mistake_met_in_several_spellings_is_one_failure(make_suite, make_verdict):
+    suite = make_suite(8, num_failed=6)
+    families = ["a", "a", "a", "b", "b", "", "a", ""]
+    cases = tuple(replace(case, family=family) for case, family in zip(suite.cases, families, strict=True))
+    reward = reward_of_suite(make_verdict(replace(suite, cases=cases)), 0, num_cases=8)
+    assert (reward.terms["fail_new"], reward.terms["valid"]) == (3 / 8, 1.0)
 
 
 def test_alpha_moves_weight_from_difficulty_to_validity(make_suite, make_verdict):
