@@ -16,8 +16,8 @@ from ..algorithm.episode_types import CandidateResult, Episode
 from ..algorithm.spans import Span
 
 VERSION: Final = 7
-"""Format of a line; raise it whenever a field of these classes, or of the sandbox's verdicts in them, changes. A new one
-with a default leaves older lines readable, so it needs no other version."""
+"""Format of a line; raise it whenever a field of these classes, or of the sandbox's verdicts in them, changes. A new
+one with a default leaves older lines readable, so it needs no other version."""
 
 MAX_FAILED_CASES: Final = 20
 """Failed hidden tests of a program that its record shows."""
