@@ -1,5 +1,6 @@
 """A test case as data: the call to make, the output that its author expects, or why it was refused."""
 
+import ast
 import enum
 from dataclasses import dataclass
 
@@ -55,6 +56,11 @@ class Call:
 
     def __hash__(self) -> int:
         return hash(self.expression)  # a string keeps its hash; calls are looked up a dozen times each
+
+    @property
+    def input(self) -> str:
+        """The text of ``run(text)``, the only form of a call of a program that reads standard input."""
+        return str(ast.literal_eval(self.expression[self.expression.index("(") :]))
 
     @property
     def evaluated(self) -> str:

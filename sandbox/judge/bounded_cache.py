@@ -38,7 +38,7 @@ class BoundedCache(Generic[EntryT]):
             self._entries.move_to_end(key)
             return key, self._entries[key]
 
-    def is_kept(self, key: Key, entry: EntryT, size: int) -> bool:
+    def note_size(self, key: Key, entry: EntryT, size: int) -> bool:
         """Note how many bytes an entry holds by now; False where it went meanwhile."""
         with self._lock:
             if self._entries.get(key) is not entry:

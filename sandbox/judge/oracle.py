@@ -183,7 +183,7 @@ class ReferencePass:
             while len(question.oracles) > MAX_CALLS_PER_QUESTION:
                 question.num_bytes -= _size(*question.oracles.popitem(last=False))
             if missing:
-                self._questions.is_kept(key, question, question.num_bytes)
+                self._questions.note_size(key, question, question.num_bytes)
             return OracleBatch(oracles=oracles, is_stateful=question.is_stateful)
 
     def peek(self, prelude: str, reference: str, calls: Collection[Call]) -> dict[Call, str]:

@@ -5,7 +5,6 @@ own; a reward counts the failures of a family once. Where the reference gives th
 begin with, that is what it reads of them: without the rest, a program that needs it raises or answers otherwise.
 """
 
-import ast
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
@@ -36,7 +35,7 @@ def with_read_parts(verdict: SuiteVerdict, suite: Suite, ask: Ask) -> SuiteVerdi
     groups: dict[str, list[str]] = defaultdict(list)
     for result in verdict.cases:
         if result.outcome.failed:
-            words[result.call] = alike_words(_text_of(calls_of[result.call]))
+            words[result.call] = alike_words(calls_of[result.call].input)
             groups[result.reference_value].append(result.call)
     families = dict(words)
     left = list(groups.items()) if len(words) <= _MAX_FAILED else []
@@ -65,9 +64,3 @@ def with_read_parts(verdict: SuiteVerdict, suite: Suite, ask: Ask) -> SuiteVerdi
 def _common_start(inputs: Iterable[Words]) -> Words:
     places = takewhile(lambda place: len(set(place)) == 1, zip(*inputs, strict=False))
     return tuple(word for word, *_ in places)
-
-
-def _text_of(call: Call) -> str:
-    """The input of ``run(text)``."""
-    expression = ast.parse(call.expression, mode="eval").body
-    return str(ast.literal_eval(expression.args[0]))  # type: ignore[attr-defined]

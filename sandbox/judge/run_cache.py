@@ -62,5 +62,5 @@ class RunCache:
         """Remember a result that another run of the same would have too; the caller holds ``run.lock``."""
         size = sum(_ANSWER_BYTES + len(one.value) + len(one.detail) for one in result.results)
         is_settled = result.loaded and all(answer.status in _SETTLED for answer in result.results)
-        if is_settled and self._runs.is_kept(key, run, size):
+        if is_settled and self._runs.note_size(key, run, size):
             run.result = result

@@ -241,11 +241,10 @@ class Attempt:
         calls = [self.program.calls[index] for index in self.indices[len(self.results) :]]
         if self._input is not None:
             del calls[1:]
-            for call in calls:  # its expression is run(text), so the text is its first constant
+            for call in calls:
                 self._input.truncate(0)
                 self._input.seek(0)
-                text = compile(call.expression, "<call>", "eval", dont_inherit=True).co_consts[0]
-                self._input.write(text.encode("utf-8", "surrogatepass"))
+                self._input.write(call.input.encode("utf-8", "surrogatepass"))
         self._request(b"T" if self.program.timed else b"C", b"".join([_packed(call) for call in calls]))
 
     def _write(self, channel: socket.socket) -> None:

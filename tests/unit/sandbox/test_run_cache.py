@@ -100,13 +100,13 @@ def test_what_is_kept_has_a_bound_and_is_counted_once():
     known = BoundedCache(list, max_bytes=40_000)
     for name in "abacd":
         key, entry = known.find(name, "text")
-        assert known.is_kept(key, entry, 14_000)
+        assert known.note_size(key, entry, 14_000)
     assert [name for name, _ in known._entries] == ["c", "d"]
-    assert known.is_kept(key, entry, 20_000)
+    assert known.note_size(key, entry, 20_000)
     known.forget("c")
     assert known._bytes == 20_000 + 1024
     known.forget("d")
-    assert not known.is_kept(key, entry, 9)  # it went while its program ran
+    assert not known.note_size(key, entry, 9)  # it went while its program ran
     assert (known._bytes, known._sizes, len(known._entries)) == (0, {}, 0)
 
 
