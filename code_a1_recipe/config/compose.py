@@ -4,7 +4,6 @@ verl's `ppo_trainer.yaml` is found without importing verl, so that a typing erro
 """
 
 import importlib.util
-import operator
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -56,7 +55,14 @@ def _share_of_card(shared: float, layout: str, is_self_play: bool, num_suites: i
 
 
 OmegaConf.register_new_resolver("share_of_card", _share_of_card, replace=True)
-OmegaConf.register_new_resolver("times", operator.mul, replace=True)
+
+
+def _on_each(number: int, num_nodes: object) -> int:
+    """Processes of all nodes; what is no number of nodes is refused under its own key."""
+    return number * num_nodes if isinstance(num_nodes, int) else number
+
+
+OmegaConf.register_new_resolver("on_each", _on_each, replace=True)
 
 _PLAIN_TEXT = re.compile(r"[\w./~@-]+", re.ASCII)
 _USER_FILES = ("prompts.code", "prompts.test", "rewards.code.path", "rewards.test.path")

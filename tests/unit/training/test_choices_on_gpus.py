@@ -11,7 +11,7 @@ pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh se
 
 from code_a1_recipe.cli import train as train_command
 from code_a1_recipe.config.compose import read_config
-from code_a1_recipe.errors import InputError
+from code_a1_recipe.errors import InputError, SettingsError
 from code_a1_recipe.training import preflight, startup
 from code_a1_recipe.training.lifecycle import launch
 from code_a1_recipe.training.lifecycle.stage_clock import StageClock
@@ -256,3 +256,5 @@ def test_judges_and_episode_workers_grow_with_the_nodes():
     assert (one.sandbox.num_workers, one.episode.num_workers) == (8, 4)
     assert (two.sandbox.num_workers, two.episode.num_workers) == (16, 8)
     assert config_of(PRESET, "trainer.nnodes=2", "sandbox.num_workers=3").sandbox.num_workers == 3
+    with pytest.raises(SettingsError, match=r"^trainer.nnodes must be an integer, got 'two'$"):
+        config_of(PRESET, "trainer.nnodes=two")
