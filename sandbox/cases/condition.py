@@ -41,8 +41,14 @@ def _sides(test: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
             return left, right, False
         case ast.Compare(left, [ast.Eq()], [right]):
             return left, right, True
-        case ast.Compare(left, [ast.Is()], [right]) | ast.Compare(
-            ast.Call(ast.Name("abs"), [ast.BinOp(left, ast.Sub(), right)]), [ast.Lt() | ast.LtE()]
+        case ast.Compare(left, [ast.Is()], [right]):
+            return left, right, False
+        case ast.Compare(
+            ast.Call(
+                ast.Name("abs"),
+                [ast.BinOp(left, ast.Sub(), right)],
+            ),
+            [ast.Lt() | ast.LtE()],
         ):
             return left, right, False
         case ast.UnaryOp(ast.Not(), left):
