@@ -10,7 +10,7 @@ from typer import Argument, Option
 from ..data.reader import QuestionFile, read_questions
 from ..errors import InputError
 from ..jobs import options as shared
-from ..jobs.terminal import Paint, indented, printable, table
+from ..jobs.terminal import indented, paint, printable, table
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
 from .question_view import (
@@ -82,13 +82,12 @@ def _programs_of_run(run: RunRecords, step: int, options: InspectOptions) -> lis
     found = [record for record in records if options.outcome in ("", outcome_of(record))]
     shown = found[: options.limit]
     questions = questions_by_id(run)
-    paint = Paint.for_stdout()
     lines = []
     for record in shown:
         known = questions.get(record.question)
         lines.append(paint("heading", f"question {printable(record.question)}"))
         lines += indented(known.prompt if known else "(its file is not there any more)", 2)
-        lines += [*program_lines(record, paint), ""]
+        lines += [*program_lines(record), ""]
     return [*lines, f"{len(shown)} of {len(found)} that match, of {len(records)} at step {step}"]
 
 
@@ -102,13 +101,12 @@ def _question_of_run(run: RunRecords, steps: Sequence[int], options: InspectOpti
         met = sorted({record.step for record in found})
         raise InputError(f"--step {step}: question {question_id} was met in {_listed(met)}")
     questions = questions_by_id(run)
-    paint = Paint.for_stdout()
     lines = [f"question {printable(question_id)}: its file is not there any more"]
     if question_id in questions:
-        lines = question_lines(questions[question_id], paint, most=options.limit)
-    lines += book_lines(run.mistake_book().entries(question_id), paint)
+        lines = question_lines(questions[question_id], most=options.limit)
+    lines += book_lines(run.mistake_book().entries(question_id))
     for record in shown:
-        lines += ["", *program_lines(record, paint)]
+        lines += ["", *program_lines(record)]
     return lines
 
 
@@ -121,17 +119,16 @@ def _of_file(options: InspectOptions) -> list[str]:
             raise InputError(f"--{name} belongs to a run, but {options.source} is no run folder")
     if not options.source.exists():
         raise InputError(f"{options.source}: no such file or folder (relative paths start at {Path.cwd()})")
-    paint = Paint.for_stdout()
     loaded = read_questions(options.source, adapter=options.adapter, columns=options.columns)
     if not options.question:
-        return _file_summary(loaded, options, paint)
+        return _file_summary(loaded, options)
     by_id = {question.id: question for question in loaded.questions}
     found = {name for name in by_id if name.startswith(options.question)}
     question_id = _the_one(options.question, found, where=options.source)
-    return question_lines(by_id[question_id], paint, most=options.limit)
+    return question_lines(by_id[question_id], most=options.limit)
 
 
-def _file_summary(loaded: QuestionFile, options: InspectOptions, paint: Paint) -> list[str]:
+def _file_summary(loaded: QuestionFile, options: InspectOptions) -> list[str]:
     questions = loaded.questions
     num_tests = [len(question.tests) for question in questions]
     rows = []

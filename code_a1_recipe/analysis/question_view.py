@@ -8,7 +8,7 @@ from sandbox import CaseResult
 from ..algorithm.mistake_book import BookEntry
 from ..algorithm.question import Question
 from ..errors import InputError
-from ..jobs.terminal import Paint, indented, printable
+from ..jobs.terminal import indented, paint, printable
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import SUITE, RewardRecord, RolloutRecord, SuiteRecord
 
@@ -38,7 +38,7 @@ def questions_by_id(run: RunRecords) -> dict[str, Question]:
         return {}
 
 
-def question_lines(question: Question, paint: Paint, *, most: int) -> list[str]:
+def question_lines(question: Question, *, most: int) -> list[str]:
     """Prompt, reference and the first ``most`` of its tests."""
     source = f"  ({printable(question.data_source)})" if question.data_source else ""
     names = f"  (entry points: {', '.join(question.entry_points)})" if question.entry_points else ""
@@ -60,7 +60,7 @@ def question_lines(question: Question, paint: Paint, *, most: int) -> list[str]:
     return lines
 
 
-def book_lines(entries: Sequence[BookEntry], paint: Paint) -> list[str]:
+def book_lines(entries: Sequence[BookEntry]) -> list[str]:
     """The question's part of the Mistake Book, the most frequent cases first."""
     lines = [paint("heading", "Mistake Book") + f"  {len(entries)} cases, with failures minus passed replays"]
     for entry in sorted(entries, key=lambda entry: -entry.frequency):
@@ -94,7 +94,7 @@ def pick_episodes(records: Iterable[RolloutRecord], *, outcome: str, limit: int)
     return list(chosen.values())[:limit]
 
 
-def program_lines(record: RolloutRecord, paint: Paint) -> list[str]:
+def program_lines(record: RolloutRecord) -> list[str]:
     """One program with its reward, its suites, and what each assert expected and came to."""
     name = outcome_of(record)
     outcome = paint(_OUTCOME_COLOUR.get(name, "doubtful"), name)
@@ -110,32 +110,32 @@ def program_lines(record: RolloutRecord, paint: Paint) -> list[str]:
         lines += [f"  {line.strip()}" for line in indented(f"outage: {record.outage}", 2)]
     for number, suite in enumerate(record.suites):
         lines.append(f"  suite {number}: {_reward(suite.reward)}")
-        lines += _suite_lines(suite, paint)
+        lines += _suite_lines(suite)
     for name, cases in record.met_cases():
         if name != SUITE:
-            lines += [f"  {name}", *[f"    {_case(case, paint)}" for case in cases]]
+            lines += [f"  {name}", *[f"    {_case(case)}" for case in cases]]
     if (hidden := record.hidden_tests) is not None:
         broken = [case for case in hidden.cases if case.outcome.failed][:_HIDDEN_SHOWN]
         num_passed = hidden.num_valid - hidden.num_failed
         lines.append(f"  hidden tests: {num_passed} of {hidden.num_valid} passed")
-        lines += [f"    {_case(case, paint)}" for case in broken]
+        lines += [f"    {_case(case)}" for case in broken]
     return lines
 
 
-def _suite_lines(suite: SuiteRecord, paint: Paint) -> list[str]:
+def _suite_lines(suite: SuiteRecord) -> list[str]:
     if suite.verdict is None:
         return ["    (no verdict)"]
     lines = []
     if suite.extraction_failure:
         lines.append(f"    {paint('bad', 'no suite')}: {printable(suite.extraction_failure)}")
-    lines += [f"    {_case(case, paint)}" for case in suite.verdict.cases]
+    lines += [f"    {_case(case)}" for case in suite.verdict.cases]
     for entry in suite.verdict.rejections:
         mark = paint("doubtful", "no valid case")
         lines.append(f"      {_on_one_line(entry.text)}  {mark}: {entry.reason}")
     return lines
 
 
-def _case(case: CaseResult, paint: Paint) -> str:
+def _case(case: CaseResult) -> str:
     """An assert as it was written, what the oracle says where that differs, and what became of the program."""
     is_broken = case.outcome.failed
     wrong = f"{paint('doubtful', 'incorrect assertion')}, the oracle says {_on_one_line(case.reference_value)}"

@@ -11,10 +11,10 @@ from pathlib import Path
 import jinja2
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from rich.text import Text
 
 from ..algorithm.question import Question
 from ..files import portable, write_whole
-from ..jobs.terminal import Paint
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
 from ..stats.tables import Table
@@ -107,7 +107,7 @@ def _episode_sections(run: RunRecords) -> list[Section]:
     for outcome, (title, text) in wanted.items():
         section = Section(title=title, text=text)
         for record in pick_episodes(records, outcome=outcome, limit=_SHOWN_EPISODES):
-            view = "\n".join(program_lines(record, Paint()))
+            view = Text.from_ansi("\n".join(program_lines(record))).plain
             section.episodes.append((record, questions.get(record.question), view))
         if section.episodes:
             sections.append(section)

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..errors import InputError
-from ..jobs.terminal import Paint, printable
+from ..jobs.terminal import printable
 from ..runs.folder import RunFolder
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
@@ -128,7 +128,7 @@ def programs(run: RunRecords, step: int) -> Text:
     lines = [f"\nStep {step}, {len(records)} programs: {counts_text(outcomes)}"]
     for record in pick_episodes(records, outcome="detected", limit=1):
         lines.append(f"question {printable(record.question)}")
-        lines += program_lines(record, Paint(is_on=True))
+        lines += program_lines(record)
     return Text.from_ansi("\n".join(lines), overflow="fold")
 
 

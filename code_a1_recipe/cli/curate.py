@@ -7,6 +7,7 @@ import typer
 
 from ..analysis.inspection import InspectOptions
 from ..curation.options import PrepareOptions, SftOptions
+from ..jobs.terminal import echo
 from . import status
 from .declared import with_options
 
@@ -90,4 +91,4 @@ def inspect(options: InspectOptions) -> None:
     """
     from ..analysis.inspection import inspect as inspect_questions
 
-    typer.echo(inspect_questions(options))
+    echo(inspect_questions(options))

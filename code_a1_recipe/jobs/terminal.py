@@ -1,32 +1,28 @@
 """Text for a terminal: colours where they help, nothing that moves the cursor."""
 
 import os
-import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import Any
 
-_CODES = {"bad": "31", "good": "32", "doubtful": "33", "heading": "1", "faint": "2"}
+import typer
+
+_STYLES: dict[str, dict[str, Any]] = {
+    "bad": {"fg": "red"},
+    "good": {"fg": "green"},
+    "doubtful": {"fg": "yellow"},
+    "heading": {"bold": True},
+}
 
 
-@dataclass(frozen=True)
-class Paint:
-    """Colours by meaning; plain text where they are off."""
+def paint(meaning: str, text: str) -> str:
+    """Text in the colour of its meaning: bad, good, doubtful or heading."""
+    return typer.style(text, **_STYLES[meaning])
 
-    is_on: bool = False
 
-    @classmethod
-    def for_stdout(cls) -> "Paint":
-        """On for a terminal, unless NO_COLOR is set (https://no-color.org) or it cannot show any."""
-        wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        return cls(wanted and sys.stdout.isatty())
-
-    def __call__(
-        self,
-        meaning: str,
-        text: str,
-    ) -> str:
-        """``meaning`` is one of bad, good, doubtful, heading and faint."""
-        return f"\x1b[{_CODES[meaning]}m{text}\x1b[0m" if self.is_on and text else text
+def echo(text: str) -> None:
+    """Print it: in colour on a terminal, unless NO_COLOR is set (https://no-color.org) or it cannot show any."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    typer.echo(text, color=False if is_plain else None)
 
 
 def printable(text: str) -> str:

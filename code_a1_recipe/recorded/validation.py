@@ -5,6 +5,7 @@ Episodes, seeds, prompts and judge are the same as in training, so the figures a
 
 import asyncio
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,19 +98,17 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
 def comparison_table(metrics: dict[str, float], before: dict[str, Any], *, step: int) -> tuple[Table, int]:
     """Figures of both policies beside the figures of training, where it wrote any, and how many differ."""
     rows = []
-    num_different = num_same = 0
     for name, value in metrics.items():
         if not name.startswith(("val/code/", "val/test/")) or name == _OF_SERVERS:
             continue
         row = {"metric": name, "here": f"{value:.6g}", "training": "", "same": ""}
         if (known := before.get(name)) is not None:
             is_same = abs(known - value) <= 1e-9 * max(1.0, abs(known))
-            num_same += is_same
-            num_different += not is_same
             row |= {"training": f"{known:.6g}", "same": "yes" if is_same else "NO"}
         rows.append(row)
-    note = f"{num_same} of {num_same + num_different} figures of training are the same here."
-    return table_of(f"Validation at step {step}", rows, note=note), num_different
+    same = Counter(row["same"] for row in rows)
+    note = f"{same['yes']} of {same['yes'] + same['NO']} figures of training are the same here."
+    return table_of(f"Validation at step {step}", rows, note=note), same["NO"]
 
 
 @dataclass(slots=True)

@@ -56,7 +56,7 @@ def _sides(test: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
         case ast.Call(function, [left, right, *_]) if (name := _last_name(function)) in _EQUAL:
             return left, right, _EQUAL[name]
         case ast.Call(function, [left, *_]) if (name := _last_name(function)) in _HOLDS:
-            return _sides(left) if _HOLDS[name] else (left, ast.Constant(_HOLDS[name]), False)
+            return _sides(left if _HOLDS[name] else ast.UnaryOp(ast.Not(), left))
     return test, ast.Constant(True), False
 
 

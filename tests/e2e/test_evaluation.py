@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
+from safetensors.torch import load_file
 
 from code_a1_recipe.runs.reader import read_rollouts
 
@@ -63,6 +65,14 @@ def test_a_checkpoint_validates_to_the_very_figures_of_training(done, trained, f
         for path in (folder / "validate" / name, trained.folder / "rollouts" / name)
     )
     assert written == recorded
+    for policy in ("code", "test"):  # float32 as they were trained, not what verl's merger makes of them
+        (exported,) = (folder / "validate" / "models").glob(f"{policy}_step_{STEP}_*/model.safetensors")
+        kept = (
+            trained.folder / "checkpoints" / f"global_step_{STEP}" / policy / "actor" / "model_world_size_1_rank_0.pt"
+        )
+        trained_weights = torch.load(kept, weights_only=False)
+        for name, value in load_file(exported).items():
+            assert torch.equal(value, trained_weights[name].to_local()), name
 
 
 @pytest.mark.nightly

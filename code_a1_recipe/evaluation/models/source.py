@@ -128,10 +128,12 @@ def checkpoint_model(
             f"--model={source} is neither a model (no config.json) nor a run with such a checkpoint: {error}"
         ) from error
     digest = _fingerprint((found.folder / policy / "actor").glob("model_*"))
+    if in_float32 := engine.get("dtype") == "float32":
+        digest += "_float32"
     target = work_folder / "models" / f"{policy}_step_{found.step}_{digest}"
     if not stored_only and not target.is_dir():
         try:
-            export_policy(found, policy, target)
+            export_policy(found, policy, target, in_float32=in_float32)
         except (InputError, OSError) as error:
             raise InputError(f"--model={source}, step {found.step}, cannot be exported: {error}") from error
     label = f"{found.folder.absolute().parent.parent.name} step {found.step} ({policy})"

@@ -15,6 +15,11 @@ from .folder import CHECKPOINTS, TRACKER_NAME, Checkpoint, best_checkpoint, find
 _ACTOR = "actor"
 _ADAPTER = "lora_adapter"
 _SHOWN_LINES = 5
+_EXACT_MERGER = (
+    "import runpy, torch; torch.Tensor.bfloat16 = torch.Tensor.float; "
+    "runpy.run_module('verl.model_merger', run_name='__main__')"
+)
+"""Program of a process: verl's merger, which rounds every weight by this method."""
 
 
 def find_step(source: Path, step: str) -> Checkpoint:
@@ -65,11 +70,19 @@ def check_export(checkpoint: Checkpoint, policy: str, output: Path) -> None:
         raise InputError(f"--output={output} cannot be written: {error}; name another folder") from error
 
 
-def export_policy(checkpoint: Checkpoint, policy: str, output: Path, *, card: bytes = b"") -> None:
+def export_policy(
+    checkpoint: Checkpoint,
+    policy: str,
+    output: Path,
+    *,
+    card: bytes = b"",
+    in_float32: bool = False,
+) -> None:
     """Write weights, configuration and tokenizer of one policy; a LoRA adapter is merged into the weights.
 
     Args:
         policy: "code" or "test".
+        in_float32: weights as they were trained; verl's merger rounds them to bfloat16.
         output: a folder that does not exist; it appears when it is whole.
         card: content of its README.md; without one there is none.
 
@@ -80,24 +93,25 @@ def export_policy(checkpoint: Checkpoint, policy: str, output: Path, *, card: by
     actor = checkpoint.folder / policy / _ACTOR
     partial = output.with_name(output.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
-    command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
+    merger = ["-c", _EXACT_MERGER] if in_float32 else ["-m", "verl.model_merger"]
+    command = [sys.executable, *merger, "merge", "--backend", "fsdp"]
     command += ["--local_dir", str(actor), "--target_dir", str(partial)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         told = "\n".join(done.stderr.strip().splitlines()[-_SHOWN_LINES:])
         raise InputError(f"verl's merger failed on {actor}:\n{told}")
     if (partial / _ADAPTER).is_dir():
-        _merge_adapter(partial)
+        _merge_adapter(partial, dtype="float32" if in_float32 else "auto")
     if card:
         write_whole(partial / "README.md", card)
     partial.rename(output)
 
 
-def _merge_adapter(folder: Path) -> None:
+def _merge_adapter(folder: Path, *, dtype: str) -> None:
     from peft import PeftModel
     from transformers import AutoModelForCausalLM
 
-    base = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+    base = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
     merged = PeftModel.from_pretrained(base, folder / _ADAPTER).merge_and_unload()
     merged.save_pretrained(folder)
     shutil.rmtree(folder / _ADAPTER)

@@ -1,14 +1,15 @@
 """``code-a1 data inspect``: what it shows of a run and of a data set, and what it refuses."""
 
+import io
 import json
 
 import pytest
+from rich.text import Text
 
 from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
 from code_a1_recipe.analysis.question_view import program_lines
 from code_a1_recipe.cli.app import main
-from code_a1_recipe.jobs import terminal
-from code_a1_recipe.jobs.terminal import Paint, indented, printable, table
+from code_a1_recipe.jobs.terminal import echo, indented, paint, printable, table
 from code_a1_recipe.runs.rollout_record import encode_records
 
 from ..conftest import case, loaded, rollout, suite as a_suite
@@ -193,7 +194,7 @@ def test_options_of_a_run_are_refused_for_a_file(refuse, run_folder, tmp_path):
 
 def test_what_would_move_the_cursor_is_escaped():
     evil = record(source="def f(x):\n    return '\x1b[2J\r'", suites=[suite(case(call="f('\x1b[0m')"))])
-    text = "\n".join(program_lines(evil, Paint(False)))
+    text = Text.from_ansi("\n".join(program_lines(evil))).plain
     assert "\x1b" not in text
     assert "\r" not in text
     assert "\\x1b[2J\\r" in text
@@ -202,19 +203,24 @@ def test_what_would_move_the_cursor_is_escaped():
 
 
 def test_colours_only_on_a_terminal_and_not_against_the_users_wish(monkeypatch):
-    class Terminal:
-        def __init__(self, is_one):
-            self.isatty = lambda: is_one
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    def shown(stdout):
+        monkeypatch.setattr("sys.stdout", stdout)
+        echo(paint("bad", "x"))
+        return stdout.getvalue()
 
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(terminal.sys, "stdout", Terminal(True))
-    assert Paint.for_stdout()("bad", "x") == "\x1b[31mx\x1b[0m"
+    assert shown(Terminal()) == "\x1b[31mx\x1b[0m\n"
+    assert shown(io.StringIO()) == "x\n"
+    monkeypatch.setenv("TERM", "dumb")
+    assert shown(Terminal()) == "x\n"
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
-    assert not Paint.for_stdout().is_on
-    monkeypatch.delenv("NO_COLOR")
-    monkeypatch.setattr(terminal.sys, "stdout", Terminal(False))
-    assert Paint.for_stdout()("bad", "x") == "x"
+    assert shown(Terminal()) == "x\n"
 
 
 def test_a_table_lines_up_its_columns():

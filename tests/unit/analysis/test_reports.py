@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.text import Text
 
 from code_a1_recipe.analysis.question_view import outcome_of, pick_episodes, program_lines
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.files import portable
-from code_a1_recipe.jobs.terminal import Paint
 
 from ..conftest import case, loaded, record, suite, write_run
 
@@ -35,7 +35,7 @@ def test_a_program_that_met_no_suite_is_judged_by_the_tests_it_met(key):
     assert outcome_of(with_cases([case("wrong_value")])) == "detected"
     assert outcome_of(with_cases([case()])) == "undetected"
     assert outcome_of(with_cases([])) == "untested"
-    shown = "\n".join(program_lines(with_cases([case("wrong_value")]), Paint()))
+    shown = Text.from_ansi("\n".join(program_lines(with_cases([case("wrong_value")])))).plain
     names = {"given_tests": "given tests", "pooled_tests": "pooled tests", "history": "replayed from the Mistake Book"}
     assert f"  {names[key]}\n    x assert f(1) == 2  right; broke it" in shown
 
