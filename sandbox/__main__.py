@@ -1,4 +1,4 @@
-"""Command line: ``python -m sandbox check``, ``judge FILE.json`` and ``serve``."""
+"""Command line: ``python -m sandbox check``, ``judge FILE.json``, ``control FILE.json`` and ``serve``."""
 
 import argparse
 import contextlib
@@ -6,15 +6,17 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from .checks.control import control_programs, passes_all
 from .checks.self_test import LIMITS, SELF_TEST
 from .confinement.jail import OPTIONAL_FEATURES, UID_POLICY_MEANINGS, landlock_abi, missing_features
 from .confinement.tiers import LOCAL_TIERS, TIER_MEANINGS, probe
 from .errors import SandboxConfigError, SandboxUnavailableError
 from .judge.process_pool import JudgeProcesses, WorkerSettings
 from .judge.request import JudgeRequest
+from .judge.verdict import CandidateVerdict
 from .limits import Limits
 from .runners.base import Runner
 from .runners.fusion.runner import SandboxFusionRunner
@@ -37,16 +39,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "judge",
         help="judge a JSON list of {id, reference, candidate, tests}, all fields of JudgeRequest; a JSON line each",
     )
-    judge.add_argument("file", help="input file; '-' reads standard input")
+    control = commands.add_parser(
+        "control",
+        help="which programs that solve nothing pass the tests of such a list, where an item may have its prompt; "
+        "a JSON line each",
+    )
+    for command in (judge, control):
+        command.add_argument("file", help="input file; '-' reads standard input")
     serve = commands.add_parser("serve", help="the judge over HTTP; clients send the token in SANDBOX_TOKEN")
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
     serve.add_argument("--port", type=int, default=8080, help="0 takes a free one (default 8080)")
     serve.add_argument("--places", type=int, default=64, help="requests at once, waiting ones too (default 64)")
-    serve.add_argument("--max-body-bytes", type=int, default=16 << 20, help="of a request (default 16 MiB)")
+    serve.add_argument("--max-body-bytes", type=int, default=4 << 20, help="of a request (default 4 MiB)")
     serve.add_argument("--seconds", type=float, default=10.0, help="most CPU seconds of a /run_code (default 10)")
-    for command in (check, judge, serve):
+    for command in (check, judge, control, serve):
         command.add_argument(
-            "--workers", type=int, default=1, help="programs run at once; for judge, processes of its own (default 1)"
+            "--workers", type=int, default=1, help="programs run at once, or processes that judge (default 1)"
         )
         command.add_argument("--tier", type=int, default=0, choices=LOCAL_TIERS, help="confinement (default 0)")
         command.add_argument(
@@ -58,13 +66,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     options = parser.parse_args(arguments)
     try:
-        items = _read_items(options.file) if options.command == "judge" else []
+        items = []
+        if options.command in ("judge", "control"):
+            items = _read_items(options.file, given={"candidate": None} if options.command == "control" else {})
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT
     try:
         if options.command == "judge":
             return _judge(options, items)
+        if options.command == "control":
+            return _control(options, items)
         if options.command == "serve":
             return _serve(options)
         return _check(options)
@@ -118,8 +130,12 @@ def _self_test(runner: Runner) -> int:
     return EXIT_OK if num_passed == len(checks) else EXIT_FAILED
 
 
-def _read_items(path: str) -> list[tuple[Any, JudgeRequest]]:
-    """Raises ValueError where the file is not what ``judge`` reads."""
+def _read_items(path: str, *, given: dict[str, Any]) -> list[tuple[Any, JudgeRequest, str]]:
+    """Id, request and prompt of each item; ``given`` are values of fields that an item may leave out.
+
+    Raises:
+        ValueError: the file is not what ``judge`` reads.
+    """
     try:
         if path == "-":
             items = json.load(sys.stdin)
@@ -134,30 +150,53 @@ def _read_items(path: str) -> list[tuple[Any, JudgeRequest]]:
     for place, item in enumerate(items):
         try:
             named = {_SHORT.get(key, key): value for key, value in item.items()} if isinstance(item, dict) else {}
-            read = {key: named[key] for key in _READ & named.keys()} if named else item
-            requests.append((named.get("id", str(place)), JudgeRequest.from_mapping(read)))
+            read = given | {key: named[key] for key in _READ & named.keys()} if named else item
+            requests.append(
+                (named.get("id", str(place)), JudgeRequest.from_mapping(read), str(named.get("prompt", "")))
+            )
         except ValueError as error:
             raise ValueError(f"{path}: item {place}: {error}") from error
     return requests
 
 
-def _judge(options: argparse.Namespace, items: list[tuple[Any, JudgeRequest]]) -> int:
-    requests = [request for _, request in items]
+def _judge(options: argparse.Namespace, items: list[tuple[Any, JudgeRequest, str]]) -> int:
+    for (name, _, _), verdict in zip(items, _verdicts(options, [request for _, request, _ in items]), strict=True):
+        cases = [case for suite in verdict.suites for case in suite.cases]
+        line = {
+            "id": name,
+            "valid": len(cases),
+            "expected_correct": sum(case.expected_correct for case in cases),
+            "passed": sum(not case.outcome.failed for case in cases),
+            "outcomes": [case.outcome.value for case in cases],
+        }
+        print(json.dumps(line), flush=True)
+    return EXIT_OK
+
+
+def _control(options: argparse.Namespace, items: list[tuple[Any, JudgeRequest, str]]) -> int:
+    programs = [control_programs(request, prompt) for _, request, prompt in items]
+    requests = [
+        dataclasses.replace(request, candidate=program, until_timeout=True)
+        for (_, request, _), of_question in zip(items, programs, strict=True)
+        for program in of_question.values()
+    ]
+    verdicts = _verdicts(options, requests)
+    num_passed = 0
+    for (name, _, _), of_question in zip(items, programs, strict=True):
+        passed = [control for control in of_question if passes_all(next(verdicts))]
+        num_passed += bool(passed)
+        print(json.dumps({"id": name, "passed_by": passed}), flush=True)
+    print(f"the tests of {num_passed} of {len(items)} questions pass what solves nothing", file=sys.stderr)
+    return EXIT_FAILED if num_passed else EXIT_OK
+
+
+def _verdicts(options: argparse.Namespace, requests: list[JudgeRequest]) -> Iterator[CandidateVerdict]:
     with JudgeProcesses(options.workers, settings=_settings_of(options)) as judges:
-        for (name, _), result in zip(items, judges.judge_all(requests), strict=True):
+        for result in judges.judge_all(requests):
             if isinstance(result, SandboxUnavailableError):
                 # Verdicts of part of a file would look like those of the whole.
                 raise result
-            cases = [case for suite in result.suites for case in suite.cases]
-            line = {
-                "id": name,
-                "valid": len(cases),
-                "expected_correct": sum(case.expected_correct for case in cases),
-                "passed": sum(not case.outcome.failed for case in cases),
-                "outcomes": [case.outcome.value for case in cases],
-            }
-            print(json.dumps(line), flush=True)
-    return EXIT_OK
+            yield result
 
 
 def _settings_of(options: argparse.Namespace) -> WorkerSettings:

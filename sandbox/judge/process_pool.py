@@ -96,7 +96,8 @@ class JudgeProcesses(Closing):
         """Judge many candidates; results in the order of the requests, each as soon as it and those before are there.
 
         Requests of one question may stand anywhere; they are judged together. What could not be judged
-        comes back as the error: one question's outage costs no other question its verdicts.
+        comes back as the error: one question's outage costs no other question its verdicts. Once the iterator is
+        closed, questions that were not begun are left out.
 
         Raises:
             SandboxUnavailableError: the pool is closed.
@@ -112,10 +113,14 @@ class JudgeProcesses(Closing):
         for places in groups.values():
             future = self._threads.submit(self._judge_group, [requests[place] for place in places])
             found |= {place: (future, rank) for rank, place in enumerate(places)}
-        for place in range(len(requests)):
-            # Popped, so that verdicts which were taken are not kept.
-            future, rank = found.pop(place)
-            yield future.result()[rank]
+        try:
+            for place in range(len(requests)):
+                # Popped, so that verdicts which were taken are not kept.
+                future, rank = found.pop(place)
+                yield future.result()[rank]
+        finally:  # whoever takes no more of them
+            for future, _ in found.values():
+                future.cancel()
 
     def worker_pids(self) -> tuple[int, ...]:
         """Pids of the worker processes that run now, for monitoring."""

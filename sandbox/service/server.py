@@ -9,12 +9,15 @@ POST    /run_code   one program in SandboxFusion's form -> what it printed
 ======  ==========  ================================================================
 
 400: the body is not understood, or asks for what is not offered. 401: the token. 411, 413: no length, or too much.
-503: the sandbox is down, which says nothing about a program. 504: all places are taken; verl's client asks again.
+503: the sandbox is down, which says nothing about a program. 504: all places are taken, or requests under way have too
+many bytes; verl's client asks again. Work for a client that has hung up ends with the question under way.
 """
 
 import hmac
 import json
 import logging
+import select
+import socket
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -32,8 +35,11 @@ from .forms import read_program, run_json
 logger = logging.getLogger(__name__)
 
 MAX_CONNECTIONS = 512
+MAX_CONNECTIONS_OF_ADDRESS = 128
 _SOCKET_SECONDS = 60.0
 """A client that sends or takes nothing for so long is hung up on."""
+_PIECE_BYTES = 1 << 16
+_Work = Callable[[Any, socket.socket], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +53,13 @@ class ServiceSettings:
     """Clients send it as ``Authorization: Bearer TOKEN``. Empty: no token is asked for."""
     max_places: int = 64
     """Requests that are judged or wait for a worker at once."""
-    max_body_bytes: int = 16 << 20
+    max_body_bytes: int = 4 << 20
+    """Of a request; JSON takes up to 26 times its bytes once it is read."""
+
+    @property
+    def max_bytes_under_way(self) -> int:
+        """Of all requests that are being read or judged."""
+        return 16 * self.max_body_bytes
 
 
 class JudgeService(ThreadingHTTPServer):
@@ -60,39 +72,58 @@ class JudgeService(ThreadingHTTPServer):
         self.settings, self.judges, self.runner = settings, judges, runner
         self.places = threading.Semaphore(settings.max_places)
         self.counts, self.counting = Counter[str](), threading.Lock()
-        self._connections = threading.Semaphore(MAX_CONNECTIONS)
+        self.bytes_under_way = 0
+        self.connections_of = Counter[str]()
         super().__init__((settings.host, settings.port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for each connection, up to ``MAX_CONNECTIONS``; further ones are closed."""
+        """A thread for each connection, up to so many of all and of one address; further ones are closed."""
         # Each connection is a thread, and strangers may open as many as they like.
-        if self._connections.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
+        address = client_address[0]
+        with self.counting:
+            is_full = self.connections_of[address] >= MAX_CONNECTIONS_OF_ADDRESS
+            if is_full or self.connections_of.total() >= MAX_CONNECTIONS:
+                self.shutdown_request(request)
+                return
+            self.connections_of[address] += 1
+        super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Serve one connection to its end."""
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._connections.release()
+            with self.counting:
+                self.connections_of[client_address[0]] -= 1
+
+    def takes(self, num_bytes: int) -> bool:
+        """Whether so many bytes more may be under way; then they count, until a negative number gives them back."""
+        with self.counting:
+            is_taken = self.bytes_under_way + num_bytes <= self.settings.max_bytes_under_way
+            self.bytes_under_way += num_bytes * is_taken
+        return is_taken
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that hangs up is no error of ours."""
         logger.debug("a connection ended", exc_info=True)
 
-    def judge(self, body: Any) -> Any:
-        """Verdicts on one request or a list of them, in its order."""
+    def judge(self, body: Any, connection: socket.socket) -> Any:
+        """Verdicts on one request or a list of them, in its order.
+
+        Raises:
+            ConnectionAbortedError: the client has hung up; what was not begun is not judged.
+        """
         requests = [JudgeRequest.from_mapping(one) for one in (body if isinstance(body, list) else [body])]
         found = []
         for result in self.judges.judge_all(requests):
             if isinstance(result, SandboxUnavailableError):
                 raise result
             found.append(asdict(result))
+            if select.select([connection], [], [], 0)[0] and not connection.recv(1, socket.MSG_PEEK):
+                raise ConnectionAbortedError("the client has hung up")
         return found if isinstance(body, list) else found[0]
 
-    def run_code(self, body: Any) -> Any:
+    def run_code(self, body: Any, connection: socket.socket) -> Any:
         """Answer a program in SandboxFusion's form with what it prints."""
         return run_json(self.runner.run(read_program(body, self.runner.limits), role=Role.CANDIDATE))
 
@@ -123,21 +154,37 @@ class _Handler(BaseHTTPRequestHandler):
             )
         elif work is None:
             self._refuse(404, f"no {self.path}; there are GET /health, POST /judge and POST /run_code", int(length))
-        # Refused at once and not queued: a client that waits longer than its time-out would ask twice.
-        elif not service.places.acquire(blocking=False):
-            self._refuse(504, f"all {service.settings.max_places} places are taken; try again", int(length))
         else:
-            try:
-                body = self.rfile.read(int(length))
-                is_whole = len(body) == int(length)
-                status, answer = _answer(work, body) if is_whole else (400, {"detail": "the body ended early"})
-            finally:
-                service.places.release()
-            self._send(status, answer)
+            self._answer(work, int(length))
+
+    def _answer(self, work: _Work, length: int) -> None:
+        service, body = self.server, bytearray()
+        try:
+            # Counted as they come, and before a place is taken: a client that sends slowly holds little.
+            while len(body) < length and (piece := self.rfile.read1(min(length - len(body), _PIECE_BYTES))):
+                if not service.takes(len(piece)):
+                    self._refuse(
+                        504, "requests under way have too many bytes; try again", length - len(body) - len(piece)
+                    )
+                    return
+                body += piece
+            if len(body) < length:
+                self._send(400, {"detail": "the body ended early"})
+            # Refused at once and not queued: a client that waits longer than its time-out would ask twice.
+            elif not service.places.acquire(blocking=False):
+                self._send(504, {"detail": f"all {service.settings.max_places} places are taken; try again"})
+            else:
+                try:
+                    status, answer = _answer(work, bytes(body), self.connection)
+                finally:
+                    service.places.release()
+                self._send(status, answer)
+        finally:
+            service.takes(-len(body))
 
     def _refuse(self, status: int, detail: str, length: int) -> None:
         """The body goes nowhere, piece by piece: a client that is still sending would not see the answer."""
-        while length > 0 and (piece := self.rfile.read(min(length, 1 << 16))):
+        while length > 0 and (piece := self.rfile.read(min(length, _PIECE_BYTES))):
             length -= len(piece)
         self._send(status, {"detail": detail})
 
@@ -155,13 +202,15 @@ class _Handler(BaseHTTPRequestHandler):
         logger.debug(format, *arguments)
 
 
-def _answer(work: Callable[[Any], Any], body: bytes) -> tuple[int, Any]:
+def _answer(work: _Work, body: bytes, connection: socket.socket) -> tuple[int, Any]:
     try:
-        return 200, work(json.loads(body))
+        return 200, work(json.loads(body), connection)
     except SandboxUnavailableError as error:
         return 503, {"detail": f"the sandbox is unavailable: {error}"}
     except (ValueError, RecursionError) as error:
         return 400, {"detail": str(error)}
+    except ConnectionAbortedError:
+        raise
     except Exception as error:
         logger.exception("a request could not be answered")
         return 500, {"detail": f"{type(error).__name__}: {error}"}

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import threading
+import time
 import zlib
 
 import pytest
@@ -206,7 +207,7 @@ def test_closing_ends_a_run_under_way(fusion_service):
     thread = threading.Thread(target=spin)
     thread.start()
     while not fusion_service.seen()["most_at_once"]:
-        pass
+        time.sleep(0.01)
     runner.close()
     thread.join()
     fusion_service.misbehave()

@@ -149,7 +149,7 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200, json.dumps(result).encode())
 
     def fault_slow(self, request):
-        time.sleep(3)
+        time.sleep(30)  # no test waits so long for it
         self.answer(200, json.dumps(run_script(request)).encode())
 
     def fault_hang_up(self, request):

@@ -12,6 +12,19 @@ ITEM = {
     "code": "def f(x):\n    return 2\n",
     "tests": ["assert f(1) == 2", "assert f(2) == 2", "assert f(x) == 1"],
 }
+STATEFUL = """
+class S:
+    def __init__(self, n):
+        self.n = n
+    def get(self):
+        return self.n
+    def same(self, value):
+        return value
+"""
+
+
+def of(reference, *tests):
+    return {"reference": reference, "tests": tests}
 
 
 @pytest.fixture
@@ -31,6 +44,28 @@ def test_judge_prints_one_line_an_item_in_order(write, capsys):
         {"id": "a", "valid": 2, "expected_correct": 1, "passed": 1, "outcomes": ["passed", "wrong_value"]},
         {"id": "b", "valid": 2, "expected_correct": 1, "passed": 0, "outcomes": ["not_loaded", "not_loaded"]},
     ]
+
+
+@pytest.mark.parametrize(
+    ("item", "passed_by"),
+    [
+        (ITEM, []),
+        (ITEM | {"tests": ["assert f(1) == 2"]}, ["constant"]),
+        (ITEM | {"tests": ["assert f(x) == 1"]}, []),  # no valid test: nothing is passed
+        (ITEM | {"prompt": ">>> f(1)\n2\n\nf(2) -> 3."}, ["examples"]),
+        (of("def f(s): return s.strip()", "assert f('a') == 'a'", "assert f('b') == 'b'"), ["echo"]),
+        (of("def f(x): x.sort()", "assert f([1]) is None"), ["stub", "constant"]),
+        (of(STATEFUL, "assert S(3).get() == 3", "assert S(n=4).get() == 4"), []),
+        (of(STATEFUL, "assert S(3).same({'a': 1}) == {'a': 1}"), ["echo", "constant"]),
+        (of("print(input())", "assert run('1\\n') == '1\\n'", "assert run('2') == '2'") | {"kind": "stdin"}, ["echo"]),
+        (of("print(7)", "assert run('1') == '7'", "assert run('2') == '7\\n'") | {"kind": "stdin"}, ["constant"]),
+    ],
+)
+def test_control_names_the_programs_that_solve_nothing_and_pass(write, capsys, item, passed_by):
+    assert main(["control", write([{"id": "a"} | item])]) == bool(passed_by)
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == {"id": "a", "passed_by": passed_by}
+    assert f"the tests of {int(bool(passed_by))} of 1 questions" in printed.err
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """``python -m sandbox serve`` over real sockets: the judge's form, SandboxFusion's, refusals, outages, the command."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -8,19 +9,20 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+import time
 
 import pytest
 
 from sandbox import JudgeProcesses, Limits, LocalRunner
 from sandbox.__main__ import main
+from sandbox.service import server
 from sandbox.service.server import JudgeService, ServiceSettings
 
 DOUBLE = {"reference": "def f(x): return 2 * x", "candidate": "def f(x): return x * x", "tests": ["assert f(2) == 4"]}
 SUM = "print(sum(map(int, input().split())))"
 
 
-@contextmanager
+@contextlib.contextmanager
 def serving(runner, judges, **settings):
     with JudgeService(ServiceSettings(**settings), judges=judges, runner=runner) as service:
         thread = threading.Thread(target=service.serve_forever)
@@ -206,6 +208,67 @@ def test_more_requests_than_places_are_refused_and_not_judged(parts):
             thread.join()
         assert sorted(answers) == [200, 200, 504, 504, 504, 504]
         assert ask(service, "/run_code", {"code": SUM, "stdin": "1"})[0] == 200
+
+
+def unfinished(service, length, sent=b""):
+    client = socket.create_connection(("127.0.0.1", service.server_port))
+    client.sendall(b"POST /judge HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % length + sent)
+    return client
+
+
+def until(condition):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_slow_uploads_take_no_place_from_others(parts):
+    with serving(*parts, max_places=1) as service, contextlib.ExitStack() as clients:
+        for _ in range(5):
+            clients.enter_context(unfinished(service, 100, b"["))
+        until(lambda: service.bytes_under_way == 5)
+        assert ask(service, "/judge", DOUBLE)[0] == 200
+    until(lambda: service.bytes_under_way == 0)
+
+
+def test_bytes_under_way_are_bounded(parts):
+    with serving(*parts, max_body_bytes=1000) as service:
+        with contextlib.ExitStack() as clients:
+            for _ in range(16):
+                clients.enter_context(unfinished(service, 1000, b"[" * 999))
+            until(lambda: service.bytes_under_way == 16 * 999)
+            status, answer = ask(service, "/judge", DOUBLE)
+            assert status == 504
+            assert "too many bytes" in answer["detail"]
+        until(lambda: service.bytes_under_way == 0)
+        assert ask(service, "/judge", DOUBLE)[0] == 200
+
+
+def test_one_address_takes_a_part_of_the_connections(parts, monkeypatch):
+    monkeypatch.setattr(server, "MAX_CONNECTIONS_OF_ADDRESS", 3)
+    with serving(*parts) as service:
+        with contextlib.ExitStack() as clients:
+            for _ in range(3):
+                clients.enter_context(unfinished(service, 9))
+            with socket.create_connection(("127.0.0.1", service.server_port)) as another:
+                assert another.recv(1) == b""  # hung up
+        until(lambda: not service.connections_of["127.0.0.1"])
+        assert ask(service, "/judge", DOUBLE)[0] == 200
+
+
+def test_work_for_a_client_that_has_hung_up_ends(parts):
+    hang = "def f(x):\n    while True: pass"
+    questions = [DOUBLE | {"candidate": hang, "reference": f"{DOUBLE['reference']}\n# {n}"} for n in range(40)]
+    body = json.dumps(questions).encode()
+    with serving(*parts) as service:
+        with unfinished(service, len(body), body):
+            until(lambda: service.bytes_under_way == len(body))
+        started = time.monotonic()
+        assert ask(service, "/judge", DOUBLE)[0] == 200
+        # A hanging question takes more than a second, and four are under way at a time.
+        assert time.monotonic() - started < 8
+        until(lambda: service.bytes_under_way == 0)
 
 
 def test_an_outage_is_no_verdict():

@@ -1,0 +1,77 @@
+"""Negative controls of a question's tests: programs that solve nothing. Tests that one of them passes prove nothing."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from ..cases.case import Kind
+from ..cases.condition import compared
+from ..cases.reference_interface import PARSE_ERRORS, parse_untrusted
+from ..errors import ValueFormatError
+from ..judge.request import JudgeRequest
+from ..judge.verdict import CandidateVerdict
+
+_KEPT = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_FIRST, _ALL = "$first", "$all"
+"""In a body of a function, its first parameter and all of them."""
+_EXAMPLE = re.compile(r"(\w+\(.*\))\s*(?:==|[-=]+>|[→➞:]|\breturns?\b|\n)\s*(\S.*?)[.;]?\s*$", re.MULTILINE)
+"""A call with its value in a prompt: ``f(1) == 2``, ``>>> f(1)`` and 2 on the next line, ``f(1) -> 2``, ..."""
+
+
+def control_programs(request: JudgeRequest, prompt: str = "") -> dict[str, str]:
+    """Programs by name that do not solve the question of a request; its candidate is not looked at.
+
+    Functions and methods have the reference's names and parameters, and do nothing or return their first argument, the
+    commonest expected value of the tests, or what the prompt's own examples say. One that raises, or is not there,
+    passes no valid test.
+
+    Args:
+        prompt: the question as the Code LLM sees it.
+    """
+    expected = Counter(ast.unparse(value) for _, value in _comparisons(chain(*request.suites)))
+    constant = max(expected, key=expected.__getitem__, default="None")
+    if request.kind == Kind.STDIN:
+        echo = "import sys\nprint(sys.stdin.read())"
+        return {"empty": "", "echo": echo, "constant": f"print({constant})"}
+    examples = _comparisons(f"assert {call} == {value}" for call, value in _EXAMPLE.findall(prompt))
+    table = {
+        f"repr({ast.unparse(ast.Tuple(call.args))})": value for call, value in examples if isinstance(call, ast.Call)
+    }
+    bodies = {"stub": "None", "echo": _FIRST, "constant": constant}
+    if table:
+        written = ", ".join(f"{arguments}: {ast.unparse(value)}" for arguments, value in table.items())
+        bodies["examples"] = f"{{{written}}}.get(repr({_ALL}))"
+    return {name: _returning(request.reference, value) for name, value in bodies.items()}
+
+
+def passes_all(verdict: CandidateVerdict) -> bool:
+    """Whether there are valid tests and the program fails none, as a solution does."""
+    outcomes = [case.outcome for suite in verdict.suites for case in suite.cases]
+    return bool(outcomes) and not any(outcome.failed for outcome in outcomes)
+
+
+def _comparisons(texts: Iterable[str]) -> Iterator[tuple[ast.expr, ast.expr]]:
+    for text in texts:
+        try:
+            result, value, _ = compared(parse_untrusted(text.strip()).body[0].test)  # type: ignore[attr-defined]
+        except (ValueFormatError, AttributeError, IndexError, *PARSE_ERRORS):
+            continue
+        yield result, value
+
+
+def _returning(reference: str, value: str) -> str:
+    """The reference's imports, classes and functions, all of which return this."""
+    try:
+        tree = parse_untrusted(reference)
+    except PARSE_ERRORS:
+        return ""
+    tree.body = [node for node in tree.body if isinstance(node, _KEPT)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names = [parameter.arg for parameter in node.args.args if parameter.arg not in ("self", "cls")]
+            every = ast.unparse(ast.Tuple([ast.Name(name) for name in names]))
+            text = value.replace(_FIRST, (names or ["None"])[0]).replace(_ALL, every)
+            node.body = ast.parse("pass" if node.name == "__init__" else f"return {text}").body
+    return ast.unparse(tree)
