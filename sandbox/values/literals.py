@@ -39,7 +39,7 @@ NODE_NAMES = ("list_node", "tree_node")
 LIBRARY_MODULES = ("collections", "decimal", "fractions", "math")
 SPELLED_BUILTINS = frozenset({"bytearray", "complex", "float", "frozenset", "range", "set"})
 """Builtins that ``spell`` calls."""
-_MATH_CONSTANTS = {"inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e}
+_MATH_CONSTANTS = {"math.inf": math.inf, "math.nan": math.nan, "math.pi": math.pi, "math.e": math.e}
 MAX_DECIMAL_INT_BITS = 14_000
 """Beyond about 4,300 digits Python neither prints nor parses a decimal integer; hexadecimal has no such limit."""
 _RATIO_TEXT = re.compile(r"\s*[+-]?\d{1,400}(/\d{1,400}|\.\d{1,400})?\s*")
@@ -161,19 +161,15 @@ class LiteralReader:
             return {self._read(key): self._read(item) for key, item in zip(node.keys, node.values, strict=True) if key}
         if isinstance(node, ast.Call):
             return self._construct(node)
-        if isinstance(node, ast.Attribute) and _dotted(node).startswith("math.") and node.attr in _MATH_CONSTANTS:
-            return _MATH_CONSTANTS[node.attr]
+        if isinstance(node, ast.Attribute) and _source(node) in _MATH_CONSTANTS:
+            return _MATH_CONSTANTS[_source(node)]
         raise ValueFormatError(f"{_source(node)} is not a literal")
 
     def _unary(self, node: ast.UnaryOp) -> Any:
         value = self._read(node.operand)
-        if isinstance(value, (int, float, complex, Fraction, Decimal)):
-            if isinstance(node.op, ast.USub):
-                return -value
-            if isinstance(node.op, ast.UAdd):
-                return +value
-            if isinstance(node.op, ast.Invert) and isinstance(value, int):
-                return ~value
+        sign = _SIGNS.get(type(node.op))
+        if sign and isinstance(value, (int, float, complex, Fraction, Decimal)):
+            return sign(value)
         raise ValueFormatError(f"{_source(node)} is not a literal")
 
     def _binary(self, node: ast.BinOp) -> Any:
@@ -205,14 +201,14 @@ class LiteralReader:
         raise ValueFormatError(f"operator {type(op).__name__} on {type(left).__name__} is not folded")
 
     def _construct(self, node: ast.Call) -> Any:
-        name = _dotted(node.func)
+        name = _source(node.func)
         constructor = _CONSTRUCTORS.get(name)
         if name in NODE_NAMES and len(node.args) == 1 and isinstance(node.args[0], ast.List) and not node.keywords:
             nodes = Nodes(self._read(node.args[0]))
             nodes.made_by = name
             return nodes or None  # as LeetCode has it
         if constructor is None:
-            raise ValueFormatError(f"a call of {_source(node.func)} is not a literal")
+            raise ValueFormatError(f"a call of {name} is not a literal")
         if name.rsplit(".", 1)[-1] == "defaultdict":
             return self._defaultdict(node)
         if any(isinstance(argument, ast.Starred) for argument in node.args):
@@ -235,14 +231,19 @@ class LiteralReader:
         return defaultdict(factory, dict(self._read(node.args[1])) if len(node.args) == 2 else {})
 
 
-def _has_power(node: ast.BinOp) -> bool:
+def _has_power(node: ast.expr) -> bool:
     """``2 ** 64``, or one such power plus, minus or times one integer."""
-    sides = (_unsigned(node.left), _unsigned(node.right))
-    if isinstance(node.op, ast.Pow):
-        return all(map(_is_integer, sides)) and sides[1] is node.right
-    if not isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)) or sum(map(_is_integer, sides)) != 1:
-        return False
-    return any(isinstance(side, ast.BinOp) and isinstance(side.op, ast.Pow) and _has_power(side) for side in sides)
+    match node:
+        case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult(), right):
+            return _is_power(right) if _is_integer(left) else _is_integer(right) and _is_power(left)
+    return _is_power(node)
+
+
+def _is_power(node: ast.expr) -> bool:
+    match _unsigned(node):
+        case ast.BinOp(left, ast.Pow(), ast.Constant() as right):
+            return _is_integer(left) and _is_integer(right)
+    return False
 
 
 def _unsigned(node: ast.expr) -> ast.expr:
@@ -250,6 +251,7 @@ def _unsigned(node: ast.expr) -> ast.expr:
 
 
 def _is_integer(node: ast.expr) -> bool:
+    node = _unsigned(node)
     return isinstance(node, ast.Constant) and type(node.value) is int
 
 
@@ -283,19 +285,16 @@ def _fold_numbers(op: ast.operator, left: Any, right: Any) -> Any:
     return value
 
 
-def _dotted(node: ast.expr) -> str:
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        return f"{node.value.id}.{node.attr}"
-    return ""
-
-
 def _source(node: ast.AST) -> str:
     text = ast.unparse(node)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+_SIGNS: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+}
 _NUMBER_FOLDS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
