@@ -98,11 +98,11 @@ class CallReader:
         target = self._target(node)
         is_in_place = self._interface.kind is Kind.IN_PLACE
         if is_in_place and (awaited or target.awaitable or not self._has_argument(node)):
-            detail = "what is compared is the first argument after the call: f(argument, ...) == what it is then"
-            raise _no_call(detail)
+            raise _no_call("what is compared is the first argument after the call: f(argument, ...) == what it is then")
         if target.shows_nothing and not is_in_place:
-            detail = f"{target.steps[-1][0]}() returns nothing in the reference; read the object's state after it"
-            raise _no_call(detail)
+            raise _no_call(
+                f"{target.steps[-1][0]}() returns nothing in the reference; read the object's state after it"
+            )
         try:
             key = _digest((target.name, target.steps))
             family = _digest((target.name, alike_containers(target.steps)))
@@ -121,12 +121,14 @@ class CallReader:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == INPUT_ENTRY:
             arguments, keywords = self._values(node)
         if len(arguments) != 1 or keywords or not isinstance(arguments[0], str):
-            detail = f"a program that reads standard input is tested by {INPUT_ENTRY}(text) == text, and nothing else"
-            raise _no_call(detail)
+            raise _no_call(
+                f"a program that reads standard input is tested by {INPUT_ENTRY}(text) == text, and nothing else"
+            )
         expression = f"{INPUT_ENTRY}({arguments[0]!r})"
         if len(expression) > self._assert_chars:
-            detail = f"an input of {len(expression)} characters, more than limits.assert_chars = {self._assert_chars}"
-            raise _not_literal(detail)
+            raise _not_literal(
+                f"an input of {len(expression)} characters, more than limits.assert_chars = {self._assert_chars}"
+            )
         key = _digest(arguments[0])
         return ReadCall(Call(expression=expression), key, key)
 
@@ -176,8 +178,7 @@ class CallReader:
             target = self._target(node.args[0])
             beside, keywords = self._values(ast.Call(func=node.func, args=node.args[1:], keywords=node.keywords))
             if not _reads_plainly(name, beside, keywords):
-                detail = f"{name}() with further arguments; compare the whole result"
-                raise _no_call(detail)
+                raise _no_call(f"{name}() with further arguments; compare the whole result")
             # A coroutine is no value to wrap.
             if target.awaitable:
                 raise _no_call(f"{name}() of a result that must be awaited first")
@@ -236,8 +237,7 @@ def _step(target: _Target, attribute: str, arguments: list[Any], method: EntryPo
     if attribute.startswith("_"):
         raise _no_call(f"the attribute {attribute!r} is private")
     if attribute not in target.entry.members:
-        detail = f"{attribute!r} is no member of a class under test; compare the whole result"
-        raise _no_call(detail)
+        raise _no_call(f"{attribute!r} is no member of a class under test; compare the whole result")
     others = {name for name in target.entry.members - {attribute} if not name.startswith("_")}
     target.steps.append([attribute, *arguments])
     target.text += f".{attribute}{text}"
