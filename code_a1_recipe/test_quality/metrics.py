@@ -50,21 +50,12 @@ MUTATION_RULES = {
     "mut_right_only": "all functions; their right tests among the first k do the killing; not of UnLeakedTestBench",
 }
 """Metric -> which functions and tests it counts."""
-METRICS = (
-    "pass",
-    "line_cov",
-    "branch_cov",
-    *MUTATION_RULES,
-    *(f"{rule}_killable" for rule in MUTATION_RULES),
-)
-"""Each with ``@k`` after its name for the first k tests."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionResult:
     """The verdicts about the tests of one function, in the order in which they were written."""
 
-    question_id: str
     right: Flags
     """[tests] the expected output equals the reference's return value."""
     kills: tuple[Flags, ...] = ()
@@ -80,28 +71,11 @@ class FunctionResult:
     """[tests] branches covered by each."""
 
 
-def parts_of(results: Sequence[FunctionResult], *, ks: Sequence[int] = (1, 2, 5)) -> dict[str, Pair]:
-    """All metrics before the last division, by name: ``pass@1``, ``line_cov@1``, ``branch_cov@1``, ``mut@1``
-    (baseline), ``mut_all@1``, ``mut_right_only@1``, and the last three with only killable mutants, such as
-    ``mut_killable@1``.
-
-    Raises:
-        ValueError: a k is below 1.
+def parts_of(result: FunctionResult, k: int) -> dict[str, Pair]:
+    """The metrics of one function by its first k tests, before the division, by name: ``pass``, ``line_cov``,
+    ``branch_cov``, ``mut`` (baseline), ``mut_all``, ``mut_right_only``, and the last three with only killable mutants,
+    such as ``mut_killable``. Over several functions numerators and denominators add up.
     """
-    parts: dict[str, Pair] = {}
-    for k in ks:
-        if k < 1:
-            raise ValueError(f"k must be at least 1 (the first k tests of each function), got {k!r}")
-        parts |= {f"{metric}@{k}": (0, 0) for metric in METRICS}
-        for result in results:
-            for metric, (numerator, denominator) in _parts_of_one(result, k).items():
-                before, total = parts[f"{metric}@{k}"]
-                parts[f"{metric}@{k}"] = (before + numerator, total + denominator)
-    return parts
-
-
-def _parts_of_one(result: FunctionResult, k: int) -> dict[str, Pair]:
-    """The parts of one function, by its first k tests."""
     lines = set().union(*result.lines[:k])
     branches = set().union(*result.branches[:k])
     parts: dict[str, Pair] = {
@@ -113,9 +87,9 @@ def _parts_of_one(result: FunctionResult, k: int) -> dict[str, Pair]:
     if killable is None:
         killable = tuple(map(any, result.kills))
     killable_rows = tuple(itertools.compress(result.kills, killable))
-    for rule in MUTATION_RULES:
-        parts[rule] = _killed(result.kills, result.right[:k], rule)
-        parts[f"{rule}_killable"] = _killed(killable_rows, result.right[:k], rule)
+    for ending, rows in (("", result.kills), ("_killable", killable_rows)):
+        for rule in MUTATION_RULES:
+            parts[f"{rule}{ending}"] = _killed(rows, result.right[:k], rule)
     return parts
 
 
@@ -183,7 +157,6 @@ def measure_function(
         covered = {"num_lines": len(coverage.lines), "lines": coverage.lines_of_call}
         covered |= {"num_branches": len(coverage.branches), "branches": coverage.branches_of_call}
     return FunctionResult(
-        question_id=question.id,
         right=right,
         kills=kills,
         killable=None if killable is None else tuple(killable),

@@ -15,7 +15,6 @@ NO, YES = False, True
 
 # Five tests each, unless stated otherwise.
 PERFECT = FunctionResult(
-    question_id="perfect",
     right=(YES,) * 5,
     kills=((YES, NO, NO, NO, NO), (NO, NO, YES, NO, NO), (NO,) * 5, (NO, YES, YES, YES, YES)),
     num_lines=10,
@@ -24,7 +23,6 @@ PERFECT = FunctionResult(
     branches=({(1, 2)}, {(1, 3)}, {(1, 2)}, set(), {(2, 4)}),
 )
 MIXED = FunctionResult(
-    question_id="mixed",
     right=(YES, NO, YES, NO, NO),
     kills=((YES, NO, NO, NO, NO), (NO, NO, YES, NO, NO)),
     killable=(YES, YES),
@@ -34,21 +32,22 @@ MIXED = FunctionResult(
     branches=(set(),) * 5,
 )
 SHORT = FunctionResult(  # one test, and no mutants
-    question_id="short", right=(YES,), num_lines=5, lines=({1, 2, 3, 4, 5},), num_branches=2, branches=({(1, 2)},)
+    right=(YES,), num_lines=5, lines=({1, 2, 3, 4, 5},), num_branches=2, branches=({(1, 2)},)
 )
-EMPTY = FunctionResult(question_id="empty", right=(), kills=((),), num_lines=5, num_branches=2)
+EMPTY = FunctionResult(right=(), kills=((),), num_lines=5, num_branches=2)
 ALL = [PERFECT, MIXED, SHORT, EMPTY]
 
 
 def percent(results, name):
     """A metric of these functions; None where none of them counts."""
-    numerator, denominator = parts_of(results, ks=(int(name.partition("@")[2]),))[name]
-    return 100 * numerator / denominator if denominator else None
+    numerators, denominators = parts(name, results)
+    return 100 * sum(numerators) / sum(denominators) if sum(denominators) else None
 
 
-def parts(name):
-    """Numerators and denominators of the four functions above."""
-    return tuple(zip(*(parts_of([one], ks=(int(name.partition("@")[2]),))[name] for one in ALL), strict=True))
+def parts(name, results=ALL):
+    """Numerators and denominators of the functions."""
+    metric, _, k = name.partition("@")
+    return tuple(zip(*(parts_of(one, int(k))[metric] for one in results), strict=True))
 
 
 def test_pass_counts_missing_tests_as_wrong():
@@ -91,15 +90,6 @@ def test_killable_mutants_are_those_that_some_test_at_hand_kills():
     # EMPTY's only mutant is not known to be killable, so EMPTY no longer counts.
     assert parts("mut_all_killable@5")[1] == (1, 1, 0, 0)
     assert percent(ALL, "mut_right_only_killable@5") == 100.0
-
-
-def test_without_functions_no_metric_has_a_value():
-    assert set(parts_of([], ks=(1, 5)).values()) == {(0, 0)}
-
-
-def test_a_k_below_one_is_refused():
-    with pytest.raises(ValueError, match="k must be at least 1"):
-        parts_of(ALL, ks=(1, 0))
 
 
 QUESTION = Question(
