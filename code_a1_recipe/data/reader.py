@@ -201,9 +201,9 @@ def row_reader(
     """
     if columns and (unknown := sorted(set(columns) - set(_READABLE))):
         raise ValueError(f"unknown native columns {unknown}; known: {', '.join(_READABLE)}")
-    if columns and _is_native(there, columns):
-        if missing := sorted({column.split(".")[0] for column in columns.values()} - there):
-            logger.warning("%s has no column %r: its own native columns are read", where, missing[0])
+    named = {column.split(".")[0] for native, column in (columns or {}).items() if column != native}
+    if named and named.isdisjoint(there) and ADAPTERS["native"].needs <= there:
+        logger.warning("%s has no column %r: its own native columns are read", where, min(named))
         columns = None
     if columns:
         there = {native for native in _READABLE if columns.get(native, native).split(".")[0] in there}
@@ -232,11 +232,6 @@ def _detect(there: Set[str], where: str | Path) -> str:
 def columns_of(rows: Iterable[Row]) -> set[str]:
     """All columns, whichever rows have them."""
     return {name for row in rows for name in row}
-
-
-def _is_native(there: Set[str], columns: Columns) -> bool:
-    named = {column.split(".")[0] for native, column in columns.items() if column != native}
-    return ADAPTERS["native"].needs <= there and bool(named) and not named & there
 
 
 def _renamed(row: Row, columns: Columns) -> Row:
@@ -303,14 +298,19 @@ def _json_rows(handle: IO[str], path: Path) -> Iterator[Row]:
     is_array = next((line for line in handle if line.strip()), "").lstrip().startswith("[")
     handle.seek(0)
     if is_array:
-        values = ((f"row {index}", value) for index, value in enumerate(_parsed_json(handle.read(), f"{path}:")))
-    else:
-        lines = ((f"line {number}", line) for number, line in enumerate(handle, 1) if line.strip())
-        values = ((place, _parsed_json(line, f"{path}: {place}")) for place, line in lines)
-    for place, row in values:
-        if not isinstance(row, dict):
-            raise InputError(f"{path}: {place} must be a JSON object, got {type(row).__name__}")
-        yield row
+        for index, value in enumerate(_parsed_json(handle.read(), f"{path}:")):
+            yield _json_object(value, f"{path}: row {index}")
+        return
+    for number, line in enumerate(handle, 1):
+        place = f"{path}: line {number}"
+        if line.strip():
+            yield _json_object(_parsed_json(line, place), place)
+
+
+def _json_object(value: Any, place: str) -> Row:
+    if not isinstance(value, dict):
+        raise InputError(f"{place} must be a JSON object, got {type(value).__name__}")
+    return value
 
 
 def _parsed_json(text: str, place: str) -> Any:
