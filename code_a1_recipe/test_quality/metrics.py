@@ -127,7 +127,7 @@ def measure_function(
     judge_all: JudgeAll,
     mutants: Sequence[Mutant] = (),
     coverage: "CallCoverage | None" = None,
-    killable: Sequence[bool] | None = None,
+    killable: Flags | None = None,
 ) -> FunctionResult:
     """Judge one function's generated tests on its reference and on mutants of it.
 
@@ -159,7 +159,7 @@ def measure_function(
     return FunctionResult(
         right=right,
         kills=kills,
-        killable=None if killable is None else tuple(killable),
+        killable=killable,
         **covered,
     )
 
@@ -184,9 +184,7 @@ def verdicts_of(judge_all: JudgeAll, requests: Sequence[JudgeRequest]) -> list[C
     return verdicts
 
 
-def killable_by(
-    question: Question, sources: Sequence[str], tests: Sequence[str], judge_all: JudgeAll
-) -> list[bool] | None:
+def killable_by(question: Question, sources: Sequence[str], tests: Sequence[str], judge_all: JudgeAll) -> Flags | None:
     """[sources] whether a right test fails on each program; None where no test that was met is right.
 
     Most mutants die on the first tests, so survivors alone meet the rest: 8 tests, up to 64, all. What survives is
@@ -206,7 +204,7 @@ def killable_by(
         num_right += sum(case.expected_correct for case in suites[0])
         is_killed = [any(case.expected_correct and case.outcome.failed for case in cases) for cases in suites]
         alive = [place for place, killed in zip(alive, is_killed, strict=True) if not killed]
-    return [place not in alive for place in range(len(sources))] if num_right else None
+    return tuple(place not in alive for place in range(len(sources))) if num_right else None
 
 
 def cases_by_place(tests: Sequence[str], suite: SuiteVerdict) -> Iterator[tuple[int, CaseResult]]:

@@ -139,7 +139,7 @@ def test_a_function_is_measured_on_its_reference_and_its_mutants(judge_all):
         branches_of_call=(set(),) * 5,
     )  # fmt: skip
     found = measure_function(
-        QUESTION, ASSERTS, judge_all=judge_all, mutants=as_mutants(MUTANTS), coverage=coverage, killable=[YES] * 6
+        QUESTION, ASSERTS, judge_all=judge_all, mutants=as_mutants(MUTANTS), coverage=coverage, killable=(YES,) * 6
     )
     assert found.right == (YES, NO, YES, NO, YES)
     assert dict(zip(MUTANTS, found.kills, strict=True)) == MUTANTS
