@@ -70,8 +70,8 @@ class Attack:
     """
 
     source: str
-    reference: str = ""
-    """Empty where there is none: then no call has an expected answer."""
+    reference: str
+    """Empty where there is none: then nothing is expected, and nothing found."""
     runner: Runner
     limits: Limits
     gate: Gate
@@ -97,8 +97,6 @@ class Attack:
     def expect(self, calls: Collection[Call]) -> dict[Call, OracleValue]:
         """The reference's answers, each taken twice; calls that have none are left out and counted."""
         self.refusals = Counter()
-        if not self.reference:
-            return {}
         batch = self._references.answer("attack", prelude="", reference=self.reference, suites=[list(calls)])
         self.is_stateful = batch.is_stateful
         expected = {}
