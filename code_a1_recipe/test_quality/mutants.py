@@ -162,7 +162,7 @@ def _places(source: str) -> Iterator[tuple[str, int, _Position]]:
     trees, plugins = _library("ast"), _library("plugins")
     nodes = list(trees.ast_nodes(trees.get_ast(source)))
     for name in plugins.operator_names():
-        if not name.startswith(_PROVIDER) or family_of(name) not in OPERATORS:
+        if family_of(name) not in OPERATORS:
             continue
         operator = plugins.get_operator(name)()
         starts = (start for node in nodes for start, _ in operator.mutation_positions(node))
@@ -238,8 +238,8 @@ def _bodies(source: str) -> Callable[[_Position], bool]:
 
 def _cached(source: str, folder: Path) -> list[Mutant]:
     """The mutants from the folder, where they are put when they are made."""
-    python = ".".join(map(str, sys.version_info[:2]))  # whose compiler finds equal mutants
-    key = fingerprint(str(_FORMAT), cosmic_ray_version(), python, *sorted(OPERATORS), source)
+    compiler = sys.implementation.cache_tag  # it finds equal mutants
+    key = fingerprint(str(_FORMAT), cosmic_ray_version(), compiler, *sorted(OPERATORS), source)
     path = folder / f"{key}.json"
     try:
         return msgspec.json.decode(path.read_bytes(), type=list[Mutant])
