@@ -92,7 +92,7 @@ def read_questions(path: str | Path, *, adapter: str = "auto", columns: Columns 
     """
     path = Path(path)
     if not path.is_file():
-        read_rows(path)  # says what is wrong
+        next(iter_rows(path))  # says what is wrong
     state = path.stat()
     named = tuple((columns or {}).items())
     return _read_once(path.absolute(), adapter, named, state.st_mtime_ns, state.st_size)
@@ -102,7 +102,7 @@ def read_questions(path: str | Path, *, adapter: str = "auto", columns: Columns 
 def _read_once(path: Path, adapter: str, columns: tuple[tuple[str, str], ...], mtime: int, size: int) -> QuestionFile:
     """A run looks at its files before it starts, and again when it does; a million rows take minutes each time."""
     del mtime, size  # of a file that has changed since
-    rows = read_rows(path)
+    rows = list(iter_rows(path))
     if not rows:
         raise InputError(f"{path}: no rows; a dataset needs at least one")
     reader = row_reader(columns_of(rows), where=path, adapter=adapter, columns=dict(columns))
@@ -258,11 +258,6 @@ def read_each(rows: Iterable[Row], read: Callable[[Row], Read], *, where: Path, 
         except RowError as error:
             cure = hint or _CURES.get(error.column, "correct the row or remove it")
             raise InputError(f"{where}: row {index}, column {error.column!r}: {error.rule}; {cure}") from error
-
-
-def read_rows(path: Path) -> list[Row]:
-    """All rows of a file at once; see :func:`iter_rows`."""
-    return list(iter_rows(path))
 
 
 def iter_rows(path: Path) -> Iterator[Row]:

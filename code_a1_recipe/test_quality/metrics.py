@@ -109,17 +109,6 @@ def _killed(kills: Sequence[Sequence[bool]], right: Sequence[bool], rule: str) -
     return num_killed / len(kills), 1.0
 
 
-def judge_assertions(question: Question, asserts: Sequence[str], judge_all: JudgeAll) -> Flags:
-    """[asserts] whether each is a valid case whose expected output equals the reference's return value.
-
-    Raises:
-        SandboxUnavailableError: the sandbox could not say.
-    """
-    suites = [(text,) for text in asserts]
-    (verdict,) = verdicts_of(judge_all, [request_for(question, None, *suites)])
-    return tuple(any(case.expected_correct for case in suite.cases) for suite in verdict.suites)
-
-
 def measure_function(
     question: Question,
     asserts: Sequence[str],
@@ -146,7 +135,8 @@ def measure_function(
     Raises:
         SandboxUnavailableError: the sandbox could not judge something; nothing is made up for it.
     """
-    right = judge_assertions(question, asserts, judge_all)
+    (verdict,) = verdicts_of(judge_all, [request_for(question, None, *((text,) for text in asserts))])
+    right = tuple(any(case.expected_correct for case in suite.cases) for suite in verdict.suites)
     kills: tuple[Flags, ...] = ((False,) * len(asserts),) * len(mutants)
     suites = [(text,) for text in itertools.compress(asserts, right)]
     if suites and mutants:
@@ -211,7 +201,7 @@ def cases_by_place(tests: Sequence[str], suite: SuiteVerdict) -> Iterator[tuple[
     """Each valid case with the place of its text: cases come in written order, without what was refused."""
     refused = {rejection.text for rejection in suite.rejections}
     places = [place for place, text in enumerate(tests) if text not in refused]
-    yield from zip(places, suite.cases, strict=True)
+    return zip(places, suite.cases, strict=True)
 
 
 def is_broken(case: CaseResult) -> bool:

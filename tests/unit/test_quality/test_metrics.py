@@ -5,9 +5,9 @@ import sys
 import pytest
 
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.data.reader import read_questions, read_rows
+from code_a1_recipe.data.reader import iter_rows, read_questions
 from code_a1_recipe.test_quality.coverage import CallCoverage, calls_in, measure_coverage
-from code_a1_recipe.test_quality.metrics import FunctionResult, judge_assertions, measure_function, parts_of
+from code_a1_recipe.test_quality.metrics import FunctionResult, measure_function, parts_of
 from code_a1_recipe.test_quality.mutants import Mutant, mutants_of
 from sandbox import CaseOutcome, Judge, JudgeRequest, Limits, LocalRunner, SandboxUnavailableError
 
@@ -128,10 +128,6 @@ def as_mutants(sources):
     return [Mutant(source=text, operator="X", line=1) for text in sources]
 
 
-def test_claims_are_right_where_the_reference_agrees(judge_all):
-    assert judge_assertions(QUESTION, ASSERTS, judge_all) == (YES, NO, YES, NO, YES)
-
-
 def test_a_function_is_measured_on_its_reference_and_its_mutants(judge_all):
     lines = ({1}, set(), {1, 2}, set(), {1})
     coverage = CallCoverage(
@@ -209,7 +205,7 @@ def test_metrics_of_five_published_functions_agree_with_plain_counting(shared_di
     """UnLeakedTestBench's own asserts, five a function, taken as generated tests; some mutants each."""
     path = shared_dir / "data/ULT_Lite.jsonl"
     questions = {one.id: one for one in read_questions(path).questions if one.id in RIGHT_BY_HAND}
-    asserts = {f"ULT/{row['task_id']}": row["test_list"] for row in read_rows(path)}
+    asserts = {f"ULT/{row['task_id']}": row["test_list"] for row in iter_rows(path)}
     results, counted, killed = [], [], []
     with LocalRunner(num_workers=2) as runner:
         judge = Judge(runner)
