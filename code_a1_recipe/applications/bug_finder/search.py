@@ -188,7 +188,12 @@ class Attack:
         return failure_of(expected[calls[-1]], results[-1])
 
     def _run(
-        self, calls: tuple[Call, ...], expected: Mapping[Call, OracleValue], limits: Limits, *, isolated: bool = False
+        self,
+        calls: tuple[Call, ...],
+        expected: Mapping[Call, OracleValue],
+        limits: Limits,
+        *,
+        isolated: bool = False,
     ) -> tuple[CallResult, ...]:
         program = Program(
             source=self.source,
