@@ -29,7 +29,7 @@ from typing import Annotated, Any
 import typer
 
 from code_a1_recipe.cli import status
-from code_a1_recipe.data.reader import read_rows
+from code_a1_recipe.data.reader import iter_rows
 from code_a1_recipe.errors import InputError, OutageError
 from code_a1_recipe.evaluation.benchmarks.evalplus import EvalPlusProblem, prepare, read_problems
 from code_a1_recipe.evaluation.scoring.evalplus_judge import judge_program
@@ -160,7 +160,7 @@ def read_programs(path: Path, problems: Sequence[EvalPlusProblem]) -> dict[str, 
     """
     known = {problem.id for problem in problems}
     samples: dict[str, list[Sample]] = {}
-    for item, row in enumerate(read_rows(path)):
+    for item, row in enumerate(iter_rows(path)):
         name, program = str(row.get("task_id")).replace("Mbpp/", "MBPP/"), row.get("solution")
         if name not in known or not isinstance(program, str):
             raise InputError(

@@ -23,7 +23,7 @@ from omegaconf import OmegaConf
 from code_a1_recipe.algorithm.episode import suite_result
 from code_a1_recipe.algorithm.episode_types import Response
 from code_a1_recipe.algorithm.question import request_for
-from code_a1_recipe.data.reader import QuestionTable, question_table, read_rows
+from code_a1_recipe.data.reader import QuestionTable, iter_rows, question_table
 from code_a1_recipe.errors import InputError
 from sandbox import Judge, JudgeRequest, Limits, LocalRunner
 from studies.command_line import run_study, study_app
@@ -69,7 +69,7 @@ def judging_waits(
 def _programs(file: Path, questions: QuestionTable) -> list[_Program]:
     """Programs of a file of any format version that has suites with spans."""
     programs = []
-    for row in read_rows(file):
+    for row in iter_rows(file):
         if row["source"] is None or not row["suites"]:
             continue
         if row["question"] not in questions:
@@ -85,7 +85,7 @@ def _programs(file: Path, questions: QuestionTable) -> list[_Program]:
 
 def _on_hidden_tests(file: Path, questions: QuestionTable, limits: Limits) -> str:
     rows = [
-        row for row in read_rows(file) if row["kind"] == "greedy" and row["source"] and row["question"] in questions
+        row for row in iter_rows(file) if row["kind"] == "greedy" and row["source"] and row["question"] in questions
     ]
     if not rows:
         raise InputError(f"{file}: no greedy program of --questions; give a run's rollouts/val_*.jsonl")

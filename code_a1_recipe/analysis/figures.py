@@ -41,8 +41,6 @@ _SMOOTHED_STEPS = 5
 _PANEL_INCHES = (5.2, 3.4)
 _HELD_OUT = "val/"
 
-Point = tuple[float, float]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
@@ -180,7 +178,7 @@ def draw_panels(run: RunRecords, panels: Sequence[Panel]) -> Figure | None:
     return figure
 
 
-def _points(run: RunRecords, name: str) -> list[Point]:
+def _points(run: RunRecords, name: str) -> list[tuple[float, float]]:
     """A metric of training begins at step 1, one of validation at step 0."""
     first = 0 if name.startswith(_HELD_OUT) else 1
     rows = [row for row in run.metrics if row["step"] >= first]

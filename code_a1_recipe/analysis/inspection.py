@@ -66,8 +66,7 @@ def _of_run(options: InspectOptions) -> list[str]:
         raise InputError(f"--step {options.step}: {options.source} has rollouts of steps {steps[0]} to {steps[-1]}")
     if options.question and not options.outcome:
         return _question_of_run(run, steps, options)
-    newest = steps[-1]
-    step = newest if options.step is None else options.step
+    step = steps[-1] if options.step is None else options.step
     return _programs_of_run(run, step, options)
 
 

@@ -107,7 +107,7 @@ def program_lines(record: RolloutRecord) -> list[str]:
         *indented(program.rstrip(), 4),
     ]
     if record.outage:
-        lines += [f"  {line.strip()}" for line in indented(f"outage: {record.outage}", 2)]
+        lines += indented(f"outage: {record.outage}", 2)
     for number, suite in enumerate(record.suites):
         lines.append(f"  suite {number}: {_reward(suite.reward)}")
         lines += _suite_lines(suite)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sandbox import CandidateVerdict, SandboxUnavailableError, syntax_key
 
 from ..algorithm.prompts import PROMPT_PAIRS, render
-from ..algorithm.question import Question, entry_points_text, request_for
+from ..algorithm.question import Question, request_for
 from ..algorithm.sampling import beginning_of_answer
 from ..jobs.confinement import JudgeAll
 from ..jobs.jsonl_store import Row
@@ -55,12 +55,9 @@ class SuiteDemonstration:
         Args:
             pair: a name in ``prompts.PROMPT_PAIRS``.
         """
-        reads_input = self.question.reads_input
         messages = render(
             PROMPT_PAIRS[pair].test,
-            prompt=self.question.prompt,
-            entry_points=entry_points_text(self.program, reads_input=reads_input),
-            reads_input=reads_input,
+            **self.question.prompt_fields,
             candidate=self.program,
             num_cases=len(self.asserts),
         )

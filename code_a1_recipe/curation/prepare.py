@@ -67,10 +67,9 @@ def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
     preparation.write(command)
     failure = preparation.failure()
     note_work(options.outputs, is_finished=not failure)
-    left_out = Counter(row.reason for row in preparation.dropped)
     lines = [
         f"{options.output}: {len(preparation.kept)} of {preparation.num_rows} rows kept",
-        f"left out: {counts_text(left_out) or 'none'}",
+        f"left out: {counts_text(preparation.left_out) or 'none'}",
         f"sources, tests and overlaps: {options.card_output}",
     ]
     if preparation.frontier:
@@ -97,8 +96,9 @@ class Preparation:
         return len(self.kept) + len(self.dropped)
 
     @property
-    def num_outages(self) -> int:
-        return sum(row.reason == Reason.OUTAGE for row in self.dropped)
+    def left_out(self) -> Counter[str]:
+        """Rows that were left out, by reason."""
+        return Counter(row.reason for row in self.dropped)
 
     def run(self, store: JsonlStore) -> None:
         """Decide on every row; what was judged before is not judged again.
@@ -158,8 +158,8 @@ class Preparation:
 
     def failure(self) -> str:
         """Why the work is not finished; empty where it is."""
-        if self.num_outages:
-            return f"{self.num_outages} rows could not be judged and are left out; repeat the command to try again"
+        if num_outages := self.left_out[Reason.OUTAGE]:
+            return f"{num_outages} rows could not be judged and are left out; repeat the command to try again"
         if self.kept:
             return ""
         hint = "the reasons are above"
@@ -187,7 +187,6 @@ class Preparation:
             options.output,
             Path(__file__).with_name("data_card.md.jinja"),
             num_rows=Counter(entry.file for entry in self.kept) + Counter(row.file for row in self.dropped),
-            reasons=Counter(row.reason for row in self.dropped).most_common(),
             removed=counts_text(removed) or "none",
             overlaps=list(self._overlaps()),
             command=shlex.join(command),

@@ -37,9 +37,7 @@ class Source:
     def stem(self) -> str:
         """A short name: ``kodcode`` of ``data/kodcode.jsonl.gz``."""
         name = self.name.replace(":", "-").rstrip("/").rpartition("/")[2]
-        for ending in (".gz", ".parquet", ".jsonl", ".json"):
-            name = name.removesuffix(ending)
-        return name or "data"
+        return re.sub(r"(\.parquet|\.jsonl?)?(\.gz)?$", "", name) or "data"
 
     def fingerprint(self) -> str:
         """16 hexadecimal digits of the content of all files."""

@@ -93,7 +93,7 @@ def judged_row(question: Question, judge_all: JudgeAll) -> Row:
         if isinstance(verdict, SandboxUnavailableError):
             return {"key": key, "outage": str(verdict)[:_DETAIL_CHARACTERS]}
         # A reference is executed as it stands, its examples too.
-        if failure := verdict.example_failure or verdict.load_error or ("" if verdict.loaded else "unknown error"):
+        if failure := verdict.example_failure or verdict.load_error:
             row["load_error"] = row["load_error"] or failure[:_DETAIL_CHARACTERS]
         for suite in verdict.suites:
             row["faults"] += [(place, reason, detail[:_DETAIL_CHARACTERS]) for reason, detail in _faults(suite)]

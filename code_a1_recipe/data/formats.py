@@ -66,7 +66,8 @@ def from_native(row: Row) -> NativeRow:
         given["prompt"] = "\n\n".join(map(str, asked))
     if str(given.get("reference")).startswith("```"):
         found = extract_candidate(given["reference"])
-        given["reference"] = found if isinstance(found, str) else given["reference"]
+        if isinstance(found, str):
+            given["reference"] = found
     if isinstance(given.get("tests"), str):
         tested = [*definitions(text_of(given, "reference")), *definitions(str(given.get("prelude"))), INPUT_ENTRY]
         given |= asserts_in(parsed(row, "tests"), tested)

@@ -92,7 +92,7 @@ def read_questions(path: str | Path, *, adapter: str = "auto", columns: Columns 
     """
     path = Path(path)
     if not path.is_file():
-        read_rows(path)  # says what is wrong
+        next(iter_rows(path))  # says what is wrong
     state = path.stat()
     named = tuple((columns or {}).items())
     return _read_once(path.absolute(), adapter, named, state.st_mtime_ns, state.st_size)
@@ -102,7 +102,7 @@ def read_questions(path: str | Path, *, adapter: str = "auto", columns: Columns 
 def _read_once(path: Path, adapter: str, columns: tuple[tuple[str, str], ...], mtime: int, size: int) -> QuestionFile:
     """A run looks at its files before it starts, and again when it does; a million rows take minutes each time."""
     del mtime, size  # of a file that has changed since
-    rows = read_rows(path)
+    rows = list(iter_rows(path))
     if not rows:
         raise InputError(f"{path}: no rows; a dataset needs at least one")
     reader = row_reader(columns_of(rows), where=path, adapter=adapter, columns=dict(columns))
@@ -201,9 +201,9 @@ def row_reader(
     """
     if columns and (unknown := sorted(set(columns) - set(_READABLE))):
         raise ValueError(f"unknown native columns {unknown}; known: {', '.join(_READABLE)}")
-    if columns and _is_native(there, columns):
-        if missing := sorted({column.split(".")[0] for column in columns.values()} - there):
-            logger.warning("%s has no column %r: its own native columns are read", where, missing[0])
+    named = {column.split(".")[0] for native, column in (columns or {}).items() if column != native}
+    if named and named.isdisjoint(there) and ADAPTERS["native"].needs <= there:
+        logger.warning("%s has no column %r: its own native columns are read", where, min(named))
         columns = None
     if columns:
         there = {native for native in _READABLE if columns.get(native, native).split(".")[0] in there}
@@ -234,11 +234,6 @@ def columns_of(rows: Iterable[Row]) -> set[str]:
     return {name for row in rows for name in row}
 
 
-def _is_native(there: Set[str], columns: Columns) -> bool:
-    named = {column.split(".")[0] for native, column in columns.items() if column != native}
-    return ADAPTERS["native"].needs <= there and bool(named) and not named & there
-
-
 def _renamed(row: Row, columns: Columns) -> Row:
     """The row's native columns, some under another name; absent ones stay absent."""
     found = {}
@@ -263,11 +258,6 @@ def read_each(rows: Iterable[Row], read: Callable[[Row], Read], *, where: Path, 
         except RowError as error:
             cure = hint or _CURES.get(error.column, "correct the row or remove it")
             raise InputError(f"{where}: row {index}, column {error.column!r}: {error.rule}; {cure}") from error
-
-
-def read_rows(path: Path) -> list[Row]:
-    """All rows of a file at once; see :func:`iter_rows`."""
-    return list(iter_rows(path))
 
 
 def iter_rows(path: Path) -> Iterator[Row]:
@@ -303,14 +293,19 @@ def _json_rows(handle: IO[str], path: Path) -> Iterator[Row]:
     is_array = next((line for line in handle if line.strip()), "").lstrip().startswith("[")
     handle.seek(0)
     if is_array:
-        values = ((f"row {index}", value) for index, value in enumerate(_parsed_json(handle.read(), f"{path}:")))
-    else:
-        lines = ((f"line {number}", line) for number, line in enumerate(handle, 1) if line.strip())
-        values = ((place, _parsed_json(line, f"{path}: {place}")) for place, line in lines)
-    for place, row in values:
-        if not isinstance(row, dict):
-            raise InputError(f"{path}: {place} must be a JSON object, got {type(row).__name__}")
-        yield row
+        for index, value in enumerate(_parsed_json(handle.read(), f"{path}:")):
+            yield _json_object(value, f"{path}: row {index}")
+        return
+    for number, line in enumerate(handle, 1):
+        place = f"{path}: line {number}"
+        if line.strip():
+            yield _json_object(_parsed_json(line, place), place)
+
+
+def _json_object(value: Any, place: str) -> Row:
+    if not isinstance(value, dict):
+        raise InputError(f"{place} must be a JSON object, got {type(value).__name__}")
+    return value
 
 
 def _parsed_json(text: str, place: str) -> Any:

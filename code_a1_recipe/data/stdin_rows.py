@@ -49,10 +49,9 @@ def with_inputs(row: Row, native: NativeRow) -> NativeRow:
         rule = f"must be as many as the inputs, {len(given)}, got {len(printed)}; they are what the reference prints"
         raise RowError("outputs", rule)
     tests, num_dropped = input_asserts(given, printed)
-    own = list(native.tests) if isinstance(native.tests, list | tuple) else []
     return replace(
         native,
-        tests=[*own, *tests],
+        tests=[*list_of(vars(native), "tests"), *tests],
         num_dropped_tests=num_dropped,
         kind=row.get("kind") or Kind.STDIN,
     )

@@ -33,7 +33,7 @@ class QuestionDataset(Dataset[dict[str, Any]]):
         max_samples: int = -1,
     ) -> None:
         options = config if config is not None else {}
-        adapter, columns = options.get("adapter", "auto"), dict(options.get("columns") or {}) or None
+        adapter, columns = options.get("adapter", "auto"), dict(options.get("columns") or {})
         questions = []
         for path in data_files if isinstance(data_files, (list, tuple, ListConfig)) else [str(data_files)]:
             questions += load_questions(path, adapter=adapter, columns=columns)

@@ -161,8 +161,9 @@ def summarise(rows: Iterable[Row], *, ks: Sequence[int]) -> tuple[PartsByQuestio
         if row["outage"]:
             continue
         result = msgspec.convert(row["result"], FunctionResult)
-        for metric, pair in parts_of([result], ks=ks).items():
-            if result.killable is not None or "killable" not in metric:
-                parts[metric][row["question"]] = pair
+        for k in ks:
+            for metric, pair in parts_of(result, k).items():
+                if result.killable is not None or "killable" not in metric:
+                    parts[f"{metric}@{k}"][row["question"]] = pair
     known = {metric: pairs for metric, pairs in parts.items() if any(total for _, total in pairs.values())}
     return known, dict(+counts)

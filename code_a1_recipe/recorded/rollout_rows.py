@@ -11,7 +11,7 @@ from ..algorithm.episode import candidate_result, suite_result
 from ..algorithm.episode_types import CandidateResult, Response
 from ..algorithm.question import Question
 from ..data.native_row import list_of, text_of
-from ..data.reader import QuestionTable, read_rows
+from ..data.reader import QuestionTable, iter_rows
 from ..errors import InputError, RowError
 from ..runs.reader import rollout_of
 from ..runs.rollout_record import RolloutRecord
@@ -64,7 +64,7 @@ def read_episodes(files: Sequence[Path], questions: QuestionTable) -> list[list[
 
 def _read_file(path: Path, questions: QuestionTable) -> Iterator[tuple[object, list[Item]]]:
     """For each row a key, which is equal for the rows of an episode, and its items."""
-    rows = read_rows(path)
+    rows = list(iter_rows(path))
     if not rows:
         raise InputError(f"{path}: no rows; there is nothing to score")
     records = []

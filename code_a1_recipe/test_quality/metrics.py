@@ -50,21 +50,12 @@ MUTATION_RULES = {
     "mut_right_only": "all functions; their right tests among the first k do the killing; not of UnLeakedTestBench",
 }
 """Metric -> which functions and tests it counts."""
-METRICS = (
-    "pass",
-    "line_cov",
-    "branch_cov",
-    *MUTATION_RULES,
-    *(f"{rule}_killable" for rule in MUTATION_RULES),
-)
-"""Each with ``@k`` after its name for the first k tests."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionResult:
     """The verdicts about the tests of one function, in the order in which they were written."""
 
-    question_id: str
     right: Flags
     """[tests] the expected output equals the reference's return value."""
     kills: tuple[Flags, ...] = ()
@@ -80,28 +71,11 @@ class FunctionResult:
     """[tests] branches covered by each."""
 
 
-def parts_of(results: Sequence[FunctionResult], *, ks: Sequence[int] = (1, 2, 5)) -> dict[str, Pair]:
-    """All metrics before the last division, by name: ``pass@1``, ``line_cov@1``, ``branch_cov@1``, ``mut@1``
-    (baseline), ``mut_all@1``, ``mut_right_only@1``, and the last three with only killable mutants, such as
-    ``mut_killable@1``.
-
-    Raises:
-        ValueError: a k is below 1.
+def parts_of(result: FunctionResult, k: int) -> dict[str, Pair]:
+    """The metrics of one function by its first k tests, before the division, by name: ``pass``, ``line_cov``,
+    ``branch_cov``, ``mut`` (baseline), ``mut_all``, ``mut_right_only``, and the last three with only killable mutants,
+    such as ``mut_killable``. Over several functions numerators and denominators add up.
     """
-    parts: dict[str, Pair] = {}
-    for k in ks:
-        if k < 1:
-            raise ValueError(f"k must be at least 1 (the first k tests of each function), got {k!r}")
-        parts |= {f"{metric}@{k}": (0, 0) for metric in METRICS}
-        for result in results:
-            for metric, (numerator, denominator) in _parts_of_one(result, k).items():
-                before, total = parts[f"{metric}@{k}"]
-                parts[f"{metric}@{k}"] = (before + numerator, total + denominator)
-    return parts
-
-
-def _parts_of_one(result: FunctionResult, k: int) -> dict[str, Pair]:
-    """The parts of one function, by its first k tests."""
     lines = set().union(*result.lines[:k])
     branches = set().union(*result.branches[:k])
     parts: dict[str, Pair] = {
@@ -113,9 +87,9 @@ def _parts_of_one(result: FunctionResult, k: int) -> dict[str, Pair]:
     if killable is None:
         killable = tuple(map(any, result.kills))
     killable_rows = tuple(itertools.compress(result.kills, killable))
-    for rule in MUTATION_RULES:
-        parts[rule] = _killed(result.kills, result.right[:k], rule)
-        parts[f"{rule}_killable"] = _killed(killable_rows, result.right[:k], rule)
+    for ending, rows in (("", result.kills), ("_killable", killable_rows)):
+        for rule in MUTATION_RULES:
+            parts[f"{rule}{ending}"] = _killed(rows, result.right[:k], rule)
     return parts
 
 
@@ -135,17 +109,6 @@ def _killed(kills: Sequence[Sequence[bool]], right: Sequence[bool], rule: str) -
     return num_killed / len(kills), 1.0
 
 
-def judge_assertions(question: Question, asserts: Sequence[str], judge_all: JudgeAll) -> Flags:
-    """[asserts] whether each is a valid case whose expected output equals the reference's return value.
-
-    Raises:
-        SandboxUnavailableError: the sandbox could not say.
-    """
-    suites = [(text,) for text in asserts]
-    (verdict,) = verdicts_of(judge_all, [request_for(question, None, *suites)])
-    return tuple(any(case.expected_correct for case in suite.cases) for suite in verdict.suites)
-
-
 def measure_function(
     question: Question,
     asserts: Sequence[str],
@@ -153,7 +116,7 @@ def measure_function(
     judge_all: JudgeAll,
     mutants: Sequence[Mutant] = (),
     coverage: "CallCoverage | None" = None,
-    killable: Sequence[bool] | None = None,
+    killable: Flags | None = None,
 ) -> FunctionResult:
     """Judge one function's generated tests on its reference and on mutants of it.
 
@@ -172,7 +135,8 @@ def measure_function(
     Raises:
         SandboxUnavailableError: the sandbox could not judge something; nothing is made up for it.
     """
-    right = judge_assertions(question, asserts, judge_all)
+    (verdict,) = verdicts_of(judge_all, [request_for(question, None, *((text,) for text in asserts))])
+    right = tuple(any(case.expected_correct for case in suite.cases) for suite in verdict.suites)
     kills: tuple[Flags, ...] = ((False,) * len(asserts),) * len(mutants)
     suites = [(text,) for text in itertools.compress(asserts, right)]
     if suites and mutants:
@@ -183,10 +147,9 @@ def measure_function(
         covered = {"num_lines": len(coverage.lines), "lines": coverage.lines_of_call}
         covered |= {"num_branches": len(coverage.branches), "branches": coverage.branches_of_call}
     return FunctionResult(
-        question_id=question.id,
         right=right,
         kills=kills,
-        killable=None if killable is None else tuple(killable),
+        killable=killable,
         **covered,
     )
 
@@ -211,9 +174,7 @@ def verdicts_of(judge_all: JudgeAll, requests: Sequence[JudgeRequest]) -> list[C
     return verdicts
 
 
-def killable_by(
-    question: Question, sources: Sequence[str], tests: Sequence[str], judge_all: JudgeAll
-) -> list[bool] | None:
+def killable_by(question: Question, sources: Sequence[str], tests: Sequence[str], judge_all: JudgeAll) -> Flags | None:
     """[sources] whether a right test fails on each program; None where no test that was met is right.
 
     Most mutants die on the first tests, so survivors alone meet the rest: 8 tests, up to 64, all. What survives is
@@ -233,14 +194,14 @@ def killable_by(
         num_right += sum(case.expected_correct for case in suites[0])
         is_killed = [any(case.expected_correct and case.outcome.failed for case in cases) for cases in suites]
         alive = [place for place, killed in zip(alive, is_killed, strict=True) if not killed]
-    return [place not in alive for place in range(len(sources))] if num_right else None
+    return tuple(place not in alive for place in range(len(sources))) if num_right else None
 
 
 def cases_by_place(tests: Sequence[str], suite: SuiteVerdict) -> Iterator[tuple[int, CaseResult]]:
     """Each valid case with the place of its text: cases come in written order, without what was refused."""
     refused = {rejection.text for rejection in suite.rejections}
     places = [place for place, text in enumerate(tests) if text not in refused]
-    yield from zip(places, suite.cases, strict=True)
+    return zip(places, suite.cases, strict=True)
 
 
 def is_broken(case: CaseResult) -> bool:

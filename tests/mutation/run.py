@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import difflib
 import fnmatch
 import importlib.abc
 import importlib.machinery
@@ -167,8 +168,8 @@ class Project:
                 function=innermost(functions, mutant.line),
                 line=mutant.line,
                 operator=mutant.operator,
-                before=changed_lines(mutant.diff, "-"),
-                after=changed_lines(mutant.diff, "+"),
+                before=changed_lines(source, mutant.source, "-"),
+                after=changed_lines(source, mutant.source, "+"),
             )
             for mutant in mutants
             if mutant.operator not in SAME
@@ -311,8 +312,10 @@ def innermost(spans: Sequence[tuple[int, int, str]], line: int) -> str:
     return min(around)[1] if around else ""
 
 
-def changed_lines(diff: str, sign: str) -> str:
-    return " ".join(line[1:].strip() for line in diff.splitlines() if line.startswith(sign))
+def changed_lines(source: str, mutant: str, sign: str) -> str:
+    """Join the lines that only the source ("-") or only the mutant ("+") has."""
+    lines = list(difflib.unified_diff(source.split("\n"), mutant.split("\n"), n=0, lineterm=""))
+    return " ".join(line[1:].strip() for line in lines[2:] if line.startswith(sign))
 
 
 def read_equivalents(path: Path) -> dict[tuple[str, str, str, str], str]:

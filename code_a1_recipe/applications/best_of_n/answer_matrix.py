@@ -29,24 +29,17 @@ from ...jobs.judge_loop import in_parallel
 from .selection_rules import NO_ANSWER, Answers, Passes
 
 
-def interface_of(programs: Sequence[str], entry_points: Sequence[str], *, kind: Kind = Kind.FUNCTIONS) -> Interface:
+def interface_of(programs: Sequence[str], about: Question) -> Interface:
     """Signatures as the first program that defines all entry points has them; without one, names alone."""
-    names = {name.partition(".")[0] for name in entry_points}  # `Stack.items` is read of what `Stack` makes
-    definer = ""
-    for program in programs:
-        if names <= definitions(program).keys():
-            definer = program
-            break
-    return Interface.of(definer, tuple(entry_points), kind=kind)
+    names = {name.partition(".")[0] for name in about.entry_points}  # `Stack.items` is read of what `Stack` makes
+    definer = next((program for program in programs if names <= definitions(program).keys()), "")
+    return Interface.of(definer, about.entry_points, kind=Kind(about.kind))
 
 
 def read_cases(programs: Sequence[str], suites: Iterable[Sequence[str]], about: Question) -> list[Case]:
     """The tests of all suites that can be asked, suite by suite: the M of :func:`answer_matrix`."""
-    interface = interface_of(programs, about.entry_points, kind=Kind(about.kind))
-    cases: list[Case] = []
-    for suite in suites:
-        cases += parse_suite(suite, interface).cases
-    return cases
+    interface = interface_of(programs, about)
+    return [case for suite in suites for case in parse_suite(suite, interface).cases]
 
 
 def answer_matrix(

@@ -26,7 +26,7 @@ from ...stats.estimates import bootstrap
 from ...stats.tables import Table, table_of
 from .answer_matrix import answer_matrix, read_cases
 from .options import SelectOptions
-from .selection_rules import ORACLE, RULES, best_programs, expected_passes
+from .selection_rules import ORACLE, RULES, best_programs, expected_pass
 
 CHOICES = "choices.jsonl"
 SELECTED = "selected.jsonl"
@@ -175,13 +175,15 @@ def _judged_row(pool: Pool, runner: Runner, judges: JudgeProcesses, options: Sel
         right = _right_programs(programs, AssertGrading(question=question, judges=judges)) if question.tests else set()
     except SandboxUnavailableError as error:
         return {**row, "outage": f"{type(error).__name__}: {error}"}
+    is_right = np.array([program in right for program in programs], dtype=np.bool_)
+    expected = {}
     for name, rule in RULES.items():
-        best = best_programs(rule(passes, answers))
-        row["chosen"][name] = programs[int(best[0])]
+        scores = rule(passes, answers)
+        row["chosen"][name] = programs[int(best_programs(scores)[0])]
+        expected[name] = expected_pass(scores, is_right)
     if question.tests:
-        is_right = np.array([program in right for program in programs], dtype=np.bool_)
-        row["expected"] = expected_passes(passes, answers, is_right)
-        row["expected"]["random"] *= len(programs) / options.samples
+        expected["random"] *= len(programs) / options.samples
+        row["expected"] = expected | {ORACLE: float(is_right.any())}
     return row
 
 

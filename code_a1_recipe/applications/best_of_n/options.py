@@ -8,8 +8,7 @@ from typer import Option
 from ...evaluation.models.options import ModelOptions
 from ...evaluation.options import SamplingEvalOptions
 from ...jobs.options import one_of
-
-RULE_NAMES = ("random", "pass_count", "codet", "mbr_exec")
+from .selection_rules import RULES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +20,6 @@ class SelectOptions(SamplingEvalOptions):
     samples: Annotated[int, Option(min=1, help="programs a question")] = 16
     suites: Annotated[int, Option(min=1, help="suites a question")] = 16
     tests: Annotated[int | None, Option(min=1, help="asserts a suite", show_default="8, of a run its own")] = None
-    rule: Annotated[
-        str, Option(callback=one_of(RULE_NAMES), help=f"whose choice is written: {', '.join(RULE_NAMES)}")
-    ] = "codet"
+    rule: Annotated[str, Option(callback=one_of(tuple(RULES)), help=f"whose choice is written: {', '.join(RULES)}")] = (
+        "codet"
+    )

@@ -66,7 +66,7 @@ RULES: dict[str, Callable[[Passes, Answers], Scores]] = {
 }
 """Name -> ``(passes_NM, answers_NM) -> scores_N``, higher is better."""
 ORACLE = "oracle"
-"""In the table of :func:`expected_passes`: 1 where any program is right."""
+"""Beside the rules in tables: 1 where any program is right."""
 
 
 def best_programs(scores_N: Scores) -> NDArray[np.int64]:
@@ -84,15 +84,6 @@ def expected_pass(scores_N: Scores, is_right_N: Passes) -> float:
         0.5
     """
     return float(is_right_N[best_programs(scores_N)].mean())
-
-
-def expected_passes(passes_NM: Passes, answers_NM: Answers, is_right_N: Passes) -> dict[str, float]:
-    """:func:`expected_pass` of every rule, and ``oracle``: whether any program is right."""
-    table = {}
-    for name, rule in RULES.items():
-        table[name] = expected_pass(rule(passes_NM, answers_NM), is_right_N)
-    table[ORACLE] = float(np.any(is_right_N))
-    return table
 
 
 def _sizes_of_equal_rows(rows_NM: Answers) -> Scores:

@@ -1,7 +1,7 @@
 """``code-a1 attack``: bugs in one's own function, found by a Test LLM's asserts and small changes of them."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from reward_fns import extract_suite
@@ -104,16 +104,13 @@ def _check_loads(source: str, name: str, runner: Runner) -> None:
         )
 
 
-def ask_test_llm(
-    options: AttackOptions, question: str, source: str, *, entry_points: Collection[str] = (), responses: Path
-) -> Suites:
+def ask_test_llm(options: AttackOptions, question: str, source: str, *, responses: Path) -> Suites:
     """The suites that the Test LLM writes for a program.
 
     Args:
         options: the model and how much to ask of it.
         question: what the program should do.
         source: of the program.
-        entry_points: the names to test; all that it defines where none is given.
         responses: a file; what it has is not sampled again.
 
     Raises:
@@ -124,7 +121,7 @@ def ask_test_llm(
     prompt = render(
         template_for("test", usual_prompt(run, "test")),
         prompt=question,
-        entry_points=entry_points_text(source, entry_points),
+        entry_points=entry_points_text(source),
         candidate=source.strip(),
         num_cases=run.episode.cases_per_suite if run else _CASES,
     )

@@ -70,8 +70,8 @@ class Attack:
     """
 
     source: str
-    reference: str = ""
-    """Empty where there is none: then no call has an expected answer."""
+    reference: str
+    """Empty where there is none: then nothing is expected, and nothing found."""
     runner: Runner
     limits: Limits
     gate: Gate
@@ -97,8 +97,6 @@ class Attack:
     def expect(self, calls: Collection[Call]) -> dict[Call, OracleValue]:
         """The reference's answers, each taken twice; calls that have none are left out and counted."""
         self.refusals = Counter()
-        if not self.reference:
-            return {}
         batch = self._references.answer("attack", prelude="", reference=self.reference, suites=[list(calls)])
         self.is_stateful = batch.is_stateful
         expected = {}
@@ -190,7 +188,12 @@ class Attack:
         return failure_of(expected[calls[-1]], results[-1])
 
     def _run(
-        self, calls: tuple[Call, ...], expected: Mapping[Call, OracleValue], limits: Limits, *, isolated: bool = False
+        self,
+        calls: tuple[Call, ...],
+        expected: Mapping[Call, OracleValue],
+        limits: Limits,
+        *,
+        isolated: bool = False,
     ) -> tuple[CallResult, ...]:
         program = Program(
             source=self.source,

@@ -11,8 +11,6 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from code_a1_recipe.applications.best_of_n.options import RULE_NAMES
-from code_a1_recipe.applications.best_of_n.selection_rules import RULES
 from code_a1_recipe.cli.declared import with_options
 from code_a1_recipe.evaluation.models.options import ModelOptions
 from code_a1_recipe.jobs import options as shared
@@ -93,7 +91,3 @@ def test_a_value_that_breaks_a_rule_is_refused(call, words, rule):
     options, output = call(*words)
     assert options is None
     assert rule in output
-
-
-def test_the_names_that_an_option_takes_are_those_of_the_table():
-    assert tuple(RULES) == RULE_NAMES

@@ -11,6 +11,7 @@ from code_a1_recipe.curation.demonstrations import MAX_CHARS, SuiteDemonstration
 from code_a1_recipe.curation.options import SftOptions
 from code_a1_recipe.micro_world.messages import test_messages as messages_of_the_warm_start
 from reward_fns import extract_suite
+from sandbox import Kind
 
 
 def shown(program="def f(x): return 0", *asserts, question="q", breaking=0):
@@ -40,6 +41,16 @@ def test_a_row_holds_the_prompt_of_an_episode_and_the_suite_in_a_block():
     assert row["extra_info"] == {
         "question": "q", "data_source": "", "shown": "mutant", "num_cases": 2, "num_breaking": 2
     }  # fmt: skip
+
+
+def test_the_prompt_is_the_questions_own_whatever_else_the_program_defines():
+    about = Question(
+        id="q", prompt="Turn x.", reference="def f(x): x.reverse()", entry_points=("f",), kind=Kind.IN_PLACE
+    )
+    program = "def helper(x): return x\n\ndef f(x): helper(x)"
+    one = SuiteDemonstration(about, "mutant", program, ("assert f([1, 2]) == [2, 1]",), 1)
+    asked = render("micro_test", **about.prompt_fields, candidate=program, num_cases=1)
+    assert one.row("micro")["messages"][:-1] == asked
 
 
 def test_tiny_models_get_bare_asserts_after_the_prompt_that_they_know():

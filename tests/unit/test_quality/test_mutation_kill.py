@@ -20,11 +20,11 @@ def test_survivors_alone_meet_the_later_tests():
     asked = []
     result = killable_by(QUESTION, [FOUR, SQUARE, LOST], TESTS, lambda requests: judged(asked, requests))
     assert asked == [[FOUR, SQUARE, LOST], [SQUARE]]
-    assert result == [True] * 3
+    assert result == (True,) * 3
 
 
 def test_only_correct_tests_kill():
     tests = ["assert double(2) == 5", "assert double(0) == 0"]
     result = killable_by(QUESTION, [SQUARE], tests, lambda requests: judged([], requests))
-    assert result == [False]
+    assert result == (False,)
     assert killable_by(QUESTION, [SQUARE], tests[:1], lambda requests: judged([], requests)) is None

@@ -1,5 +1,7 @@
 """Programs x tests without a reference, with the real sandbox."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -78,10 +80,11 @@ def test_copies_of_a_program_run_once(runner):
 
 
 def test_signatures_are_those_of_the_first_program_that_defines_the_entry_point():
-    interface = interface_of(["def g(): pass", BROKEN, "def f(a, b=1): pass", "def f(z): pass"], ("f",))
+    interface = interface_of(["def g(): pass", BROKEN, "def f(a, b=1): pass", "def f(z): pass"], ABOUT)
     assert interface.entry_points["f"].parameters.positional == ("a", "b")
-    assert interface_of([BROKEN], ("f",)).entry_points["f"].parameters is None
-    entry = interface_of(["class A:\n    def __init__(self, a): self.b = a"], ("A", "A.b")).entry_points["A"]
+    assert interface_of([BROKEN], ABOUT).entry_points["f"].parameters is None
+    of_class = replace(ABOUT, entry_points=("A", "A.b"))
+    entry = interface_of(["class A:\n    def __init__(self, a): self.b = a"], of_class).entry_points["A"]
     assert (entry.parameters.positional, "b" in entry.members) == (("a",), True)
 
 
