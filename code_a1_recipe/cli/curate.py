@@ -74,12 +74,10 @@ def sft(options: SftOptions) -> None:
 def inspect(options: InspectOptions) -> None:
     """Show a run, or a data set, question by question.
 
-    - RUN, without --question: the questions it met, the hardest first, with counts
+    - RUN: the programs of one step with their rewards, suites, expected outputs, the oracle's return values and
+    outcomes; with --outcome NAME those that came to it
 
-    - RUN --question ID: prompt, reference, Mistake Book, how the question went over the run, and the programs of one
-    step with their rewards, suites, expected outputs, the oracle's return values and outcomes
-
-    - RUN --outcome NAME: programs of one step, of all questions or of those that --question names
+    - RUN --question ID: prompt, reference, Mistake Book, and the question's programs of one step
 
     - FILE, without --question: what is in the data set
 

@@ -21,8 +21,7 @@ def select(options: SelectOptions) -> None:
 
     Samples N programs for each question from a Code LLM and M suites from a Test LLM (--test-..., or one run for both),
     runs all programs on all tests, and chooses one program by how they agree. Where a question has tests of its own,
-    all rules are compared on the same samples with random choice and with the oracle. --repair has programs that fail
-    a test written again, the more promising ones more often (REx); they join the N programs.
+    all rules are compared on the same samples with random choice and with the oracle.
 
     `code-a1 select questions.jsonl --model CODE_LLM --test-model TEST_LLM --output out/best-of-16`
     """

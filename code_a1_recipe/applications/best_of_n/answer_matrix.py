@@ -62,7 +62,8 @@ def answer_matrix(
     Returns:
         passes_NM: the answer is the value that the test expects, by ``sandbox.matches`` or the checker.
         answers_NM: equal numbers in a column, from 0, are equal answers: values that match, or exceptions of one type.
-            A program that hangs, dies, gives no plain value or does not load has ``NO_ANSWER``.
+            A program that hangs, dies, gives no plain value or does not load has ``NO_ANSWER``, as has everywhere one
+            that gives no value at all: programs that lack one import agree about nothing.
 
     Raises:
         SandboxUnavailableError: a program could not be run, which says nothing about it.
@@ -77,12 +78,17 @@ def answer_matrix(
         return runner.run(program, role=Role.CANDIDATE)
 
     results = dict(in_parallel(dict.fromkeys(programs), ask, num_threads=num_threads))
+    usable = {
+        source
+        for source, result in results.items()
+        if any(answer.status is CallStatus.VALUE for answer in result.results)
+    }
     shape = len(programs), len(cases)
     passes_NM = np.zeros(shape, dtype=np.bool_)
     answers_NM = np.full(shape, NO_ANSWER, dtype=np.int64)
     for place, case in enumerate(cases):
         column = calls.index(case.call)
-        answers_N = [results[source].results[column] if results[source].loaded else None for source in programs]
+        answers_N = [results[source].results[column] if source in usable else None for source in programs]
         for number, answer in enumerate(answers_N):
             if answer is not None and answer.status is CallStatus.VALUE:
                 passes_NM[number, place] = same(case.expected_value, answer.value)

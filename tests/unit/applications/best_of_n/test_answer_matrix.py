@@ -7,13 +7,14 @@ import pytest
 
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.applications.best_of_n.answer_matrix import answer_matrix, group_answers, interface_of, read_cases
-from code_a1_recipe.applications.best_of_n.selection_rules import NO_ANSWER
+from code_a1_recipe.applications.best_of_n.selection_rules import NO_ANSWER, mbr_exec
 from sandbox import CallResult, CallStatus, LocalRunner, Role, SandboxUnavailableError
 
 DOUBLE = "def f(x):\n    return 2 * x"
 SQUARE = "def f(x):\n    return x * x"
-RAISES = "def f(x):\n    raise ValueError('no')"
-RAISES_OTHERWISE = "def f(x):\n    raise ValueError('other words')"
+RAISES = "def f(x):\n    if x < 3: return 0\n    raise ValueError('no')"
+RAISES_OTHERWISE = "def f(x):\n    if x < 3: return 0\n    raise ValueError('other words')"
+LACKS_IMPORT = "def f(x):\n    return math.prod((2, x))"
 HANGS = "def f(x):\n    while True:\n        pass"
 BROKEN = "def f(x:\n"
 ABOUT = Question(id="double", prompt="Twice x.", reference=DOUBLE, entry_points=("f",))
@@ -49,7 +50,7 @@ def test_who_agrees_with_the_claims_and_with_whom(runner):
     suites = [("assert f(3) == 6", "assert f(2) == 4"), ("assert f(3) == 9", "assert f(x) == 1")]
     passes, answers = matrix([DOUBLE, SQUARE, RAISES, RAISES_OTHERWISE], suites, runner)
     assert passes.tolist() == [[True, True, False], [False, True, True], [False] * 3, [False] * 3]
-    # Ids by column: f(3) is 6, 9 or a ValueError; f(2) is 4 for both, or a ValueError.
+    # Ids by column: f(3) is 6, 9 or a ValueError; f(2) is 4 or 0.
     assert answers.tolist() == [[0, 0, 0], [1, 0, 1], [2, 1, 2], [2, 1, 2]]
 
 
@@ -57,6 +58,13 @@ def test_a_program_that_hangs_or_does_not_load_has_no_answer(runner):
     passes, answers = matrix([HANGS, BROKEN, DOUBLE], [("assert f(1) == 2",)], runner)
     assert answers[:, 0].tolist() == [NO_ANSWER, NO_ANSWER, 0]
     assert passes[:, 0].tolist() == [False, False, True]
+
+
+def test_a_program_that_raises_on_every_call_agrees_with_none(runner):
+    programs = [LACKS_IMPORT, DOUBLE, LACKS_IMPORT + "  # again"]
+    _, answers = matrix(programs, [("assert f(1) == 2", "assert f(2) == 4")], runner)
+    assert answers.tolist() == [[NO_ANSWER] * 2, [0, 0], [NO_ANSWER] * 2]
+    assert mbr_exec(answers >= 0, answers).tolist() == [0, 1, 0]
 
 
 def test_a_case_of_two_suites_counts_twice_but_is_asked_once(runner):
