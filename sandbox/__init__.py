@@ -48,6 +48,7 @@ from .cases.reference_interface import (
     Interface as Interface,
     parse_untrusted as parse_untrusted,
 )
+from .checks.control import control_programs as control_programs, passes_all as passes_all
 from .confinement.jail import OPTIONAL_FEATURES as OPTIONAL_FEATURES
 from .confinement.tiers import LOCAL_TIERS as LOCAL_TIERS, probe as probe
 from .errors import (

@@ -83,6 +83,9 @@ class PrepareOptions(OutputOptions):
         float,
         Option(callback=shared.within(0, ends="()"), help="CPU seconds that a call of a reference may take"),
     ] = 1.0
+    control: Annotated[
+        bool, Option("--control", help="leave out rows whose tests a program passes that solves nothing")
+    ] = False
     base_model: BaseModelOptions = BaseModelOptions(prefix="base-")
     samples: Annotated[int, Option(min=1, help="programs a question by --base-model")] = 8
     keep: Annotated[
@@ -120,7 +123,7 @@ class PrepareOptions(OutputOptions):
 
     def of_judging(self) -> dict[str, Any]:
         """The settings that decide the facts of a reference."""
-        return {"slow_seconds": self.slow_seconds, "tier": self.tier, "format": 2}
+        return {"slow_seconds": self.slow_seconds, "tier": self.tier, "control": self.control, "format": 2}
 
     def check(self) -> None:
         """Raises InputError where options do not go together."""

@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -120,7 +121,7 @@ class Preparation:
         judge_confined(
             store,
             list({content_key(entry.question): entry.question for entry in self.kept}.values()),
-            judged_row,
+            partial(judged_row, with_controls=self.options.control),
             key=content_key,
             confinement=self.options.confinement,
             num_workers=self.options.workers,

@@ -10,7 +10,15 @@ from dataclasses import replace
 
 import msgspec
 
-from sandbox import CaseOutcome, Kind, RejectionReason, SandboxUnavailableError, SuiteVerdict
+from sandbox import (
+    CaseOutcome,
+    Kind,
+    RejectionReason,
+    SandboxUnavailableError,
+    SuiteVerdict,
+    control_programs,
+    passes_all,
+)
 
 from ..algorithm.question import Question, request_for
 from ..data.asserts import LOOSE
@@ -57,6 +65,8 @@ class JudgedReference(msgspec.Struct, frozen=True, kw_only=True):
     """Why the sandbox could not say; then there are no facts."""
     load_error: str = ""
     faults: tuple[TestFault, ...] = ()
+    passed_by: tuple[str, ...] = ()
+    """Names of programs that solve nothing and pass all tests; only with ``--control``."""
 
 
 # ------------------------------ facts ------------------------------
@@ -75,8 +85,8 @@ def content_key(question: Question) -> str:
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def judged_row(question: Question, judge_all: JudgeAll) -> Row:
-    """The facts of a question's reference as a row of the store.
+def judged_row(question: Question, judge_all: JudgeAll, *, with_controls: bool = False) -> Row:
+    """The facts of a question's reference, and with controls of its tests, as a row of the store.
 
     Every test is a suite of its own, so that verdicts on it are told apart. Without tests there is one request without
     suites: the reference is loaded, and that is all.
@@ -87,18 +97,31 @@ def judged_row(question: Question, judge_all: JudgeAll) -> Row:
     for start in range(0, max(1, len(tests)), BATCH_TESTS):
         suites = ((test,) for test in tests[start : start + BATCH_TESTS])
         requests.append(request_for(judged, question.reference, *suites))
-    row: Row = {"key": key, "outage": None, "load_error": "", "faults": []}
+    row: Row = {"key": key, "outage": None, "load_error": "", "faults": [], "passed_by": []}
     place = 0
     for verdict in judge_all(requests):
         if isinstance(verdict, SandboxUnavailableError):
-            return {"key": key, "outage": str(verdict)[:_DETAIL_CHARACTERS]}
+            return _outage(key, verdict)
         # A reference is executed as it stands, its examples too.
         if failure := verdict.example_failure or verdict.load_error:
             row["load_error"] = row["load_error"] or failure[:_DETAIL_CHARACTERS]
         for suite in verdict.suites:
             row["faults"] += [(place, reason, detail[:_DETAIL_CHARACTERS]) for reason, detail in _faults(suite)]
             place += 1
+    if with_controls and tests:
+        request = replace(request_for(judged, None, tests), until_timeout=True)
+        programs = control_programs(request, question.prompt)
+        verdicts = judge_all([replace(request, candidate=program) for program in programs.values()])
+        for name, verdict in zip(programs, verdicts, strict=True):
+            if isinstance(verdict, SandboxUnavailableError):
+                return _outage(key, verdict)
+            if passes_all(verdict):
+                row["passed_by"].append(name)
     return row
+
+
+def _outage(key: str, error: SandboxUnavailableError) -> Row:
+    return {"key": key, "outage": str(error)[:_DETAIL_CHARACTERS]}
 
 
 def _faults(suite: SuiteVerdict) -> Iterator[tuple[str, str]]:
@@ -137,6 +160,10 @@ def decide(
         return entry.dropped(Reason.OUTAGE, judged.outage)
     if judged.load_error:
         return entry.dropped(Reason.LOAD_FAILED, judged.load_error)
+    if judged.passed_by:
+        return entry.dropped(
+            Reason.PASSED_BY_CONTROL, f"its tests pass what solves nothing: {', '.join(judged.passed_by)}"
+        )
     texts = distinct_tests(question)
     for reason in _IN_ANY_CASE:
         if shown := [fault for fault in faults if fault.reason == reason]:

@@ -24,6 +24,8 @@ class Reason(enum.StrEnum):
     """It contradicts a test of its own, or raises in one."""
     UNENCODABLE = "unencodable"
     """It answers a test with something that is no builtin value, or too large."""
+    PASSED_BY_CONTROL = "passed_by_control"
+    """A program that solves nothing passes its tests; with ``--control``."""
     TOO_FEW_TESTS = "too_few_tests"
     OUTAGE = "outage"
     """The sandbox could not run it, so nothing is known about it."""

@@ -113,6 +113,17 @@ def test_the_slow_limit_is_checked():
         _ = replace(options, slow_seconds=0.0).confinement
 
 
+def test_programs_that_solve_nothing_and_pass_all_tests_are_named(runner):
+    def passed_by(*tests):
+        asked = question("def f(x): return x * x", *tests)
+        return judged_row(asked, lambda requests: map(Judge(runner).judge, requests), with_controls=True)["passed_by"]
+
+    assert passed_by("assert f(2) == 4", "assert f(-2) == 4") == ["constant"]
+    assert passed_by("assert f(0) == 0", "assert f(1) == 1") == ["echo"]
+    assert passed_by("assert f(2) == 4", "assert f(3) == 9") == []
+    assert passed_by() == []
+
+
 def test_an_outage_is_no_fact():
     row = judged_row(question(), lambda requests: [SandboxUnavailableError("down")])
     assert row == {"key": content_key(question()), "outage": "down"}
