@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from .breakdown import Breakdown
 from .interface import JudgedCandidate, QuestionVerdicts
 from .sandbox_seam import CaseResult
+from .suite_reward import validity
 
 
 def adversary_rewards(
@@ -48,12 +49,7 @@ def adversary_rewards(
     return [_suites(candidate, question.num_cases, crowding, alpha) for candidate in question.candidates]
 
 
-def _suites(
-    candidate: JudgedCandidate,
-    num_cases: int,
-    crowding: float,
-    alpha: float,
-) -> list[Breakdown | None]:
+def _suites(candidate: JudgedCandidate, num_cases: int, crowding: float, alpha: float) -> list[Breakdown | None]:
     verdict = candidate.verdict
     if verdict is None:
         return [None] * len(candidate.suite_texts)
@@ -70,8 +66,7 @@ def _suites(
     written = len(candidate.suite_texts)  # a suite of the dataset's own tests gets no reward
     for suite, cases in zip(verdict.suites[:written], counted, strict=False):
         usable = len(cases) / num_cases
-        invalid = suite.num_rejected + suite.num_expected_incorrect
-        valid = max(0.0, min(worth(cases), 1.0 - invalid / num_cases, 1.0))
+        valid = min(worth(cases), validity(suite, num_cases=num_cases))
         adv = worth([case for case in cases if case.outcome.failed])
         gate = verdict.loaded * usable
         reward = Breakdown(
