@@ -334,7 +334,7 @@ def _judge(one: CallResult, other: CallResult) -> Oracle:
     for answer in (one, other):
         if answer.status in _CRASHES:
             return NoOracle(reason=_REASONS[answer.status], detail=answer.detail)
-    if one.status is not other.status or one.value != other.value:
+    if not _agree(one, other):
         return _WAVERS
     if one.status is not CallStatus.VALUE:
         return NoOracle(reason=_REASONS[one.status], detail=one.detail)
