@@ -174,7 +174,7 @@ class Judge:
             limits=self._limits,
             # Each suite has been asked for once before a program is given up.
             max_timeouts_without_result=max(_MIN_TIMEOUTS_WITHOUT_RESULT, sum(map(bool, groups))),
-            max_timeouts=1 if request.until_timeout else None,
+            until_timeout=request.until_timeout,
             isolated=batch.is_stateful,
             reads_input=request.kind == Kind.STDIN,
         )

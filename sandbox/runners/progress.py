@@ -159,7 +159,7 @@ class Progress:
             self.results[index] = CallResult(status=CallStatus.TIMED_OUT, detail=detail)
 
     def _give_up_barren(self) -> None:
-        """Ask a program no more that gave nothing in its first calls, or has timed out in ``max_timeouts``.
+        """Ask a program no more that gave nothing in its first calls, or has timed out and need not go on.
 
         Not a reference: one suite's hanging calls must not cost another suite its results.
         """
@@ -170,7 +170,7 @@ class Progress:
         num_barren = statuses.count(CallStatus.TIMED_OUT) + statuses.count(CallStatus.OUTPUT_LIMIT)
         if len(statuses) == num_barren == program.max_timeouts_without_result:
             detail = HANGS_THROUGHOUT
-        elif program.max_timeouts is not None and self._num_timeouts() >= program.max_timeouts:
+        elif program.until_timeout and self._num_timeouts():
             detail = NOT_ASKED
         else:
             return
