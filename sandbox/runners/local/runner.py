@@ -144,7 +144,9 @@ class _Pool:
         try:
             yield fork_server
         except BaseException:
-            self._discard(fork_server)
+            with self._lock:
+                self._all.discard(fork_server)
+            fork_server.kill()
             raise
         # Only here it goes back: a failed borrower may have left it in the middle of a message.
         with self._lock:
@@ -179,11 +181,6 @@ class _Pool:
                 return fork_server
         fork_server.kill()
         raise SandboxUnavailableError("the runner is closed")
-
-    def _discard(self, fork_server: ForkServer) -> None:
-        with self._lock:
-            self._all.discard(fork_server)
-        fork_server.kill()
 
 
 @dataclass(kw_only=True)
