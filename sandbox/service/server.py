@@ -22,6 +22,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -41,7 +42,7 @@ _SOCKET_SECONDS = 60.0
 _PIECE_BYTES = 1 << 16
 _MAX_BODIES_UNDER_WAY = 16
 """All requests that are being read or judged have at most as many bytes as so many of the longest."""
-_Work = Callable[[Any, socket.socket], Any]
+_Work = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +121,7 @@ class JudgeService(ThreadingHTTPServer):
                 raise ConnectionAbortedError("the client has hung up")
         return found if isinstance(body, list) else found[0]
 
-    def run_code(self, body: Any, connection: socket.socket) -> Any:
+    def run_code(self, body: Any) -> Any:
         """Answer a program in SandboxFusion's form with what it prints."""
         return run_json(self.runner.run(read_program(body, self.runner.limits), role=Role.CANDIDATE))
 
@@ -140,7 +141,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         service, most = self.server, self.server.settings.max_body_bytes
-        work = {"/judge": service.judge, "/run_code": service.run_code}.get(self.path)
+        judge: _Work = partial(service.judge, connection=self.connection)
+        work = {"/judge": judge, "/run_code": service.run_code}.get(self.path)
         length, token = self.headers.get("Content-Length", ""), f"Bearer {service.settings.token}".encode()
         if not length.isdecimal() or len(length) > 12 or int(length) > most:
             self.close_connection = True  # its body stays unread
@@ -172,7 +174,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(504, {"detail": f"all {service.settings.max_places} places are taken; try again"})
             else:
                 try:
-                    status, answer = _answer(work, bytes(body), self.connection)
+                    status, answer = _answer(work, bytes(body))
                 finally:
                     service.places.release()
                 self._send(status, answer)
@@ -205,9 +207,9 @@ class _Handler(BaseHTTPRequestHandler):
         logger.debug(format, *arguments)
 
 
-def _answer(work: _Work, body: bytes, connection: socket.socket) -> tuple[int, Any]:
+def _answer(work: _Work, body: bytes) -> tuple[int, Any]:
     try:
-        return 200, work(json.loads(body), connection)
+        return 200, work(json.loads(body))
     except SandboxUnavailableError as error:
         return 503, {"detail": f"the sandbox is unavailable: {error}"}
     except (ValueError, RecursionError) as error:
