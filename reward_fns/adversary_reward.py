@@ -49,14 +49,17 @@ def adversary_rewards(
     return [_suites(candidate, question.num_cases, crowding, alpha) for candidate in question.candidates]
 
 
-def _suites(candidate: JudgedCandidate, num_cases: int, crowding: float, alpha: float) -> list[Breakdown | None]:
+def _suites(
+    candidate: JudgedCandidate,
+    num_cases: int,
+    crowding: float,
+    alpha: float,
+) -> list[Breakdown | None]:
     verdict = candidate.verdict
     if verdict is None:
         return [None] * len(candidate.suite_texts)
     counted = [suite.cases[:num_cases] for suite in verdict.suites]
-    times: Counter[str] = Counter()
-    for cases in counted:
-        times.update({_key(case) for case in cases})
+    times = Counter(key for cases in counted for key in {_key(case) for case in cases})
 
     def worth(cases: Sequence[CaseResult]) -> float:
         shares = [times[_key(case)] ** -crowding for case in cases]
