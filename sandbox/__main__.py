@@ -204,13 +204,6 @@ def _confinement(options: argparse.Namespace) -> dict[str, Any]:
     return {"tier": options.tier, "allow_missing": options.allow_missing}
 
 
-def _bound(settings: ServiceSettings, **parts: Any) -> JudgeService:
-    try:
-        return JudgeService(settings, **parts)
-    except (OSError, OverflowError) as error:
-        raise SandboxConfigError(f"cannot listen on {settings.host}, port {settings.port}: {error}") from error
-
-
 def _serve(options: argparse.Namespace) -> int:
     """Until interrupted. Beyond the loopback only with a token."""
     token, host = os.environ.get("SANDBOX_TOKEN", ""), options.host
@@ -233,7 +226,7 @@ def _serve(options: argparse.Namespace) -> int:
     with (
         LocalRunner(num_workers=options.workers, limits=limits, **_confinement(options)) as runner,
         JudgeProcesses(options.workers, settings=WorkerSettings(runner=_confinement(options))) as judges,
-        _bound(settings, judges=judges, runner=runner) as service,
+        JudgeService(settings, judges=judges, runner=runner) as service,
     ):
         print(f"http://{host}:{service.server_port}", flush=True)
         with contextlib.suppress(KeyboardInterrupt):

@@ -26,7 +26,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from ..errors import SandboxUnavailableError
+from ..errors import SandboxConfigError, SandboxUnavailableError
 from ..judge.process_pool import JudgeProcesses
 from ..judge.request import JudgeRequest
 from ..runners.base import Role
@@ -61,7 +61,11 @@ class ServiceSettings:
 
 
 class JudgeService(ThreadingHTTPServer):
-    """A bound server; ``serve_forever`` answers until ``shutdown``. Judges and runner are the caller's to close."""
+    """A bound server; ``serve_forever`` answers until ``shutdown``. Judges and runner are the caller's to close.
+
+    Raises:
+        SandboxConfigError: it cannot listen at this host and port.
+    """
 
     daemon_threads = True
     request_queue_size = 128
@@ -73,7 +77,10 @@ class JudgeService(ThreadingHTTPServer):
         self.bytes_under_way = 0
         self.address_of: dict[Any, str] = {}
         """Maps each open connection to its client's address."""
-        super().__init__((settings.host, settings.port), _Handler)
+        try:
+            super().__init__((settings.host, settings.port), _Handler)
+        except (OSError, OverflowError) as error:
+            raise SandboxConfigError(f"cannot listen on {settings.host}, port {settings.port}: {error}") from error
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         """Whether one more connection may be open, of all and of its address; else it is closed."""
