@@ -107,10 +107,10 @@ class ProgramResult:
 
     loaded: bool
     load_error: str
-    results: tuple[CallResult, ...]
+    results: tuple[CallResult, ...] = ()
     """One per call, in the order of the calls; empty when the program did not load."""
-    cpu_seconds: float
-    wall_seconds: float
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
 
 
 def import_cpu_seconds(program: Program) -> float:
@@ -166,7 +166,7 @@ def refuse_long_source(program: Program) -> ProgramResult | None:
     if size <= program.limits.source_bytes:
         return None
     error = f"{size} bytes of source, more than limits.source_bytes = {program.limits.source_bytes}"
-    return ProgramResult(loaded=False, load_error=error, results=(), cpu_seconds=0.0, wall_seconds=0.0)
+    return ProgramResult(loaded=False, load_error=error)
 
 
 class Closing:
