@@ -36,9 +36,9 @@ class ForkServerSettings:
 
     hash_seed: int
     """PYTHONHASHSEED; with 0 also the seed of ``random`` in its programs, which else draw anew."""
-    preload: tuple[str, ...] = ()
-    readable: tuple[str, ...] = ()
-    tier: int = 0
+    preload: tuple[str, ...]
+    readable: tuple[str, ...]
+    tier: int
 
 
 class ForkServer:
