@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from .breakdown import Breakdown
 from .interface import JudgedCandidate, QuestionVerdicts
 from .sandbox_seam import CaseResult
+from .suite_reward import validity
 
 
 def adversary_rewards(
@@ -58,9 +59,7 @@ def _suites(
     if verdict is None:
         return [None] * len(candidate.suite_texts)
     counted = [suite.cases[:num_cases] for suite in verdict.suites]
-    times: Counter[str] = Counter()
-    for cases in counted:
-        times.update({_key(case) for case in cases})
+    times = Counter(key for cases in counted for key in {_key(case) for case in cases})
 
     def worth(cases: Sequence[CaseResult]) -> float:
         shares = [times[_key(case)] ** -crowding for case in cases]
@@ -70,8 +69,7 @@ def _suites(
     written = len(candidate.suite_texts)  # a suite of the dataset's own tests gets no reward
     for suite, cases in zip(verdict.suites[:written], counted, strict=False):
         usable = len(cases) / num_cases
-        invalid = suite.num_rejected + suite.num_expected_incorrect
-        valid = max(0.0, min(worth(cases), 1.0 - invalid / num_cases, 1.0))
+        valid = min(worth(cases), validity(suite, num_cases=num_cases))
         adv = worth([case for case in cases if case.outcome.failed])
         gate = verdict.loaded * usable
         reward = Breakdown(

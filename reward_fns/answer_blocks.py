@@ -22,7 +22,7 @@ _ENDS = re.compile(
 """Marks behind an answer; those of a turn stand at the end of a line, since a program may hold one as a text."""
 
 _OPENS = re.compile(r"(?P<before>[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?)(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>.*)")
-_OPENS_LATE = re.compile(r"[^`]*[^`\s][ \t]*(?P<mark>`{3,})[ \t]*(?P<info>[\w{}.+#-]*(?:[ \t]\d+)?)[ \t]*")
+_OPENS_LATE = re.compile(r"(?P<before>)[^`]*[^`\s][ \t]*(?P<mark>`{3,})[ \t]*(?P<info>[\w{}.+#-]*(?:[ \t]\d+)?)[ \t]*")
 """At the end of a line of text."""
 _STRINGS = re.compile(
     r"#[^\n]*|(?P<quotes>\"\"\"|''')|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|[^#\"']+", re.DOTALL
@@ -91,7 +91,7 @@ def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
         if opened is None:
             if opens:
                 opened, quotes = opens, ""
-                indent = len(opens["before"].expandtabs(4)) if "before" in opens.groupdict() else 0
+                indent = len(opens["before"].expandtabs(4))
             continue
         mark = opened["mark"]
         if not quotes:
@@ -107,7 +107,8 @@ def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
                 # A block that was never closed, or one that is closed by a mark with text behind it.
                 begins_another = " " not in opens["info"].strip() or _names_python(opens["info"])
                 end(is_closed=not begins_another)
-                opened, indent = (opens, len(opens["before"].expandtabs(4))) if begins_another else (None, 0)
+                opened = opens if begins_another else None
+                indent = len(opens["before"].expandtabs(4))
                 continue
         lines.append(_dedented(line, indent))
         if heeds_strings:

@@ -13,9 +13,7 @@ from .sandbox_seam import CandidateVerdict, CaseResult
 
 def pass_rate(cases: Sequence[CaseResult]) -> float:
     """Share of ``cases`` that passed, in [0, 1]; 0 when there are none."""
-    if not cases:
-        return 0.0
-    return sum(not case.outcome.failed for case in cases) / len(cases)
+    return sum(not case.outcome.failed for case in cases) / max(1, len(cases))
 
 
 def pass_rate_rewards(question: QuestionVerdicts, *, skip_empty_suites: bool = False) -> list[Breakdown | None]:

@@ -173,7 +173,5 @@ def validity(suite: SuiteVerdict, *, num_cases: int) -> float:
 
 def nonprintable_frac(text: str) -> float:
     """Share of characters that are neither printable nor a newline, return or tab; 0 for empty text."""
-    if not text:
-        return 0.0
     odd = sum(not character.isprintable() and character not in _LAYOUT_CHARACTERS for character in text)
-    return odd / len(text)
+    return odd / max(1, len(text))

@@ -95,7 +95,7 @@ def _check(options: argparse.Namespace) -> int:
     if options.url:
         with SandboxFusionRunner(options.url, num_workers=options.workers, limits=LIMITS) as service:
             return _self_test(service)
-    with LocalRunner(num_workers=options.workers, tier=options.tier, allow_missing=options.allow_missing) as runner:
+    with LocalRunner(num_workers=options.workers, **_confinement(options)) as runner:
         _show_confinement(runner)
         return _self_test(runner)
 
@@ -105,7 +105,7 @@ def _show_confinement(runner: LocalRunner) -> None:
     kernel = os.uname()
     print(f"tier       {runner.tier}: {TIER_MEANINGS[runner.tier]}")
     for state in probe():
-        print(f"tier {state.tier}     {'works here' if state.is_available else state.reason}")
+        print(f"tier {state.tier}     {state.reason or 'works here'}")
     print(f"tier 3     {TIER_MEANINGS[3]}")
     print(f"kernel     {kernel.sysname} {kernel.release} {kernel.machine}")
     for name in OPTIONAL_FEATURES:
@@ -191,7 +191,7 @@ def _control(options: argparse.Namespace, items: list[tuple[Any, JudgeRequest, s
 
 
 def _verdicts(options: argparse.Namespace, requests: list[JudgeRequest]) -> Iterator[CandidateVerdict]:
-    with JudgeProcesses(options.workers, settings=_settings_of(options)) as judges:
+    with JudgeProcesses(options.workers, settings=WorkerSettings(runner=_confinement(options))) as judges:
         for result in judges.judge_all(requests):
             if isinstance(result, SandboxUnavailableError):
                 # Verdicts of part of a file would look like those of the whole.
@@ -199,15 +199,9 @@ def _verdicts(options: argparse.Namespace, requests: list[JudgeRequest]) -> Iter
             yield result
 
 
-def _settings_of(options: argparse.Namespace) -> WorkerSettings:
-    return WorkerSettings(runner={"tier": options.tier, "allow_missing": tuple(options.allow_missing)})
-
-
-def _bound(settings: ServiceSettings, **parts: Any) -> JudgeService:
-    try:
-        return JudgeService(settings, **parts)
-    except (OSError, OverflowError) as error:
-        raise SandboxConfigError(f"cannot listen on {settings.host}, port {settings.port}: {error}") from error
+def _confinement(options: argparse.Namespace) -> dict[str, Any]:
+    """Arguments of ``LocalRunner``."""
+    return {"tier": options.tier, "allow_missing": options.allow_missing}
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -221,14 +215,18 @@ def _serve(options: argparse.Namespace) -> int:
         raise SandboxConfigError(
             f"--places and --max-body-bytes must be at least 1, --seconds above 0 and below 1e6; {got}"
         )
-    bounds = {"max_places": options.places, "max_body_bytes": options.max_body_bytes}
-    settings = ServiceSettings(host=host, port=options.port, token=token, **bounds)
+    settings = ServiceSettings(
+        host=host,
+        port=options.port,
+        token=token,
+        max_places=options.places,
+        max_body_bytes=options.max_body_bytes,
+    )
     limits = dataclasses.replace(Limits(), cpu_seconds_per_case=options.seconds, total_seconds=3 * options.seconds)
-    confined = {"tier": options.tier, "allow_missing": tuple(options.allow_missing)}
     with (
-        LocalRunner(num_workers=options.workers, limits=limits, **confined) as runner,
-        JudgeProcesses(options.workers, settings=_settings_of(options)) as judges,
-        _bound(settings, judges=judges, runner=runner) as service,
+        LocalRunner(num_workers=options.workers, limits=limits, **_confinement(options)) as runner,
+        JudgeProcesses(options.workers, settings=WorkerSettings(runner=_confinement(options))) as judges,
+        JudgeService(settings, judges=judges, runner=runner) as service,
     ):
         print(f"http://{host}:{service.server_port}", flush=True)
         with contextlib.suppress(KeyboardInterrupt):

@@ -1,6 +1,7 @@
 """Negative controls of a question's tests: programs that solve nothing. Tests that one of them passes prove nothing."""
 
 import ast
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -30,19 +31,21 @@ def control_programs(request: JudgeRequest, prompt: str = "") -> dict[str, str]:
     Args:
         prompt: the question as the Code LLM sees it.
     """
-    expected = Counter(ast.unparse(value) for _, value in _comparisons(chain(*request.suites)))
+    expected = Counter(value for _, value in _comparisons(chain(*request.suites)))
     constant = max(expected, key=expected.__getitem__, default="None")
     if request.kind == Kind.STDIN:
         echo = "import sys\nprint(sys.stdin.read())"
         return {"empty": "", "echo": echo, "constant": f"print({constant})"}
-    examples = _comparisons(f"assert {call} == {value}" for call, value in _EXAMPLE.findall(prompt))
-    table = {
-        f"repr({ast.unparse(ast.Tuple(call.args))})": value for call, value in examples if isinstance(call, ast.Call)
-    }
     bodies = {"stub": "None", "echo": _FIRST, "constant": constant}
+    table = {}
+    examples = (f"assert {call} == {value}" for call, value in _EXAMPLE.findall(prompt))
+    for call, value in _comparisons(examples):
+        # A signature looks like an example too, and its names would cost all others their answers.
+        with contextlib.suppress(AttributeError, TypeError, *PARSE_ERRORS):
+            arguments = ast.literal_eval(ast.Tuple(call.args))  # type: ignore[attr-defined]
+            table[repr(arguments)] = ast.literal_eval(value)
     if table:
-        written = ", ".join(f"{arguments}: {ast.unparse(value)}" for arguments, value in table.items())
-        bodies["examples"] = f"{{{written}}}.get(repr({_ALL}))"
+        bodies["examples"] = f"{table}.get(repr({_ALL}))"
     return {name: _returning(request.reference, value) for name, value in bodies.items()}
 
 
@@ -52,26 +55,29 @@ def passes_all(verdict: CandidateVerdict) -> bool:
     return bool(outcomes) and not any(outcome.failed for outcome in outcomes)
 
 
-def _comparisons(texts: Iterable[str]) -> Iterator[tuple[ast.expr, ast.expr]]:
+def _comparisons(texts: Iterable[str]) -> Iterator[tuple[ast.expr, str]]:
+    """The result that each assert compares, and the source of the value; others are passed over."""
     for text in texts:
-        try:
-            result, value, _ = compared(parse_untrusted(text.strip()).body[0].test)  # type: ignore[attr-defined]
-        except (ValueFormatError, AttributeError, IndexError, *PARSE_ERRORS):
-            continue
-        yield result, value
+        with contextlib.suppress(ValueFormatError, AttributeError, IndexError, *PARSE_ERRORS):
+            statement = parse_untrusted(text.strip()).body[0]
+            result, value, _ = compared(statement.test)  # type: ignore[attr-defined]
+            yield result, ast.unparse(value)
 
 
 def _returning(reference: str, value: str) -> str:
-    """The reference's imports, classes and functions, all of which return this."""
+    """The reference's imports, classes and functions, all of which return this; "" where it is too deep to write."""
     try:
         tree = parse_untrusted(reference)
+        tree.body = [node for node in tree.body if isinstance(node, _KEPT)]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                positional = [*node.args.posonlyargs, *node.args.args]
+                names = [parameter.arg for parameter in positional if parameter.arg not in ("self", "cls")]
+                every = "".join(f"{name}, " for name in names)
+                first = names[0] if names else "None"
+                written = value.replace(_FIRST, first).replace(_ALL, f"({every})")
+                body = "pass" if node.name == "__init__" else f"return {written}"
+                node.body = parse_untrusted(body).body
+        return ast.unparse(tree)
     except PARSE_ERRORS:
         return ""
-    tree.body = [node for node in tree.body if isinstance(node, _KEPT)]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            names = [parameter.arg for parameter in node.args.args if parameter.arg not in ("self", "cls")]
-            every = ast.unparse(ast.Tuple([ast.Name(name) for name in names]))
-            text = value.replace(_FIRST, (names or ["None"])[0]).replace(_ALL, every)
-            node.body = ast.parse("pass" if node.name == "__init__" else f"return {text}").body
-    return ast.unparse(tree)

@@ -168,7 +168,7 @@ class Namespaces:
             if _is_within(path, TMP) or _is_within(path, SCRATCH_PARENT):
                 place = f"{_HIDDEN}/{len(hidden)}"
                 hidden.append((place, path))
-            _make_mount_point(_STAGE + place, is_folder=_is_folder(tree))
+            _make_mount_point(_STAGE + place, is_folder=stat.S_ISDIR(os.stat(tree).st_mode))
             _move_tree(tree, _STAGE + place)
         for link, target in (*layout.links, (TMP, SCRATCH)):
             os.makedirs(os.path.dirname(_STAGE + link), exist_ok=True)
@@ -289,10 +289,6 @@ def _set_readonly(folder: int, path: str, flags: int) -> None:
     arguments = (ctypes.c_int(folder), path.encode(), ctypes.c_uint(flags), attributes)
     done = libc.syscall(_MOUNT_SETATTR, *arguments, ctypes.c_size_t(len(attributes)))
     _step("mount", int(done), "mount_setattr read-only")
-
-
-def _is_folder(tree: int) -> bool:
-    return stat.S_ISDIR(os.stat(tree).st_mode)
 
 
 def _make_mount_point(place: str, *, is_folder: bool) -> None:

@@ -86,16 +86,16 @@ class Judge:
         is_reference = request.candidate == request.reference
         # Replays are judged as one more suite, by the same rules.
         *verdicts, history = (_suite_verdict(suite, batch, answers, same, is_reference) for suite in suites)
-        if request.kind == Kind.STDIN and result is not None and result.loaded:
+        if request.kind == Kind.STDIN and result.loaded:
             ask = partial(self._references.peek, request.prelude, request.reference)
             verdicts = [with_read_parts(verdict, suite, ask) for verdict, suite in zip(verdicts, suites, strict=False)]
         return CandidateVerdict(
-            loaded=result is not None and result.loaded,
-            load_error="no program in the response" if result is None else result.load_error,
+            loaded=result.loaded,
+            load_error=result.load_error,
             suites=tuple(verdicts),
             history=history.cases,
             dropped_history=history.rejections,
-            cpu_seconds=0.0 if result is None else result.cpu_seconds,
+            cpu_seconds=result.cpu_seconds,
             wall_seconds=time.monotonic() - started,
             was_cached=is_cached,
             example_failure=example_failure,
@@ -151,14 +151,14 @@ class Judge:
 
     def _run_candidate(
         self, request: JudgeRequest, batch: OracleBatch, groups: list[list[Call]]
-    ) -> tuple[dict[Call, CallResult], ProgramResult | None, bool, str]:
+    ) -> tuple[dict[Call, CallResult], ProgramResult, bool, str]:
         """Ask the candidate every call that has an oracle, in shuffled order.
 
         Returns:
             Its answers, its result, whether it had been asked them before, and why its examples were left out.
         """
         if request.candidate is None:
-            return {}, None, False, ""
+            return {}, ProgramResult(loaded=False, load_error="no program in the response"), False, ""
         # A call without an oracle is not made: nothing could be learned from it, and it would cost time.
         oracles = {call: oracle for call, oracle in batch.oracles.items() if isinstance(oracle, OracleValue)}
         calls = self._order(request.question_id, [[call for call in group if call in oracles] for group in groups])
@@ -174,7 +174,7 @@ class Judge:
             limits=self._limits,
             # Each suite has been asked for once before a program is given up.
             max_timeouts_without_result=max(_MIN_TIMEOUTS_WITHOUT_RESULT, sum(map(bool, groups))),
-            max_timeouts=1 if request.until_timeout else None,
+            until_timeout=request.until_timeout,
             isolated=batch.is_stateful,
             reads_input=request.kind == Kind.STDIN,
         )

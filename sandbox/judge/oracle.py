@@ -275,7 +275,7 @@ class ReferencePass:
         """Refuse the calls that have another answer in further runs."""
         if _CLOCK.search(text):
             time.sleep(_CLOCK_SECONDS)
-        names_chance = _CHANCE.search(text) is not None
+        num_repeats = _CHANCE_REPEATS if _CHANCE.search(text) else 1
         for number, role in enumerate(_REPEATS, 1):
             valued = {call: oracle.value for call, oracle in oracles.items() if isinstance(oracle, OracleValue)}
             again = run(list(valued), role, isolated=question.is_stateful) if valued else []
@@ -283,7 +283,7 @@ class ReferencePass:
                 if answer.status not in _CRASHES and (answer.status, answer.value) != (CallStatus.VALUE, value):
                     oracles[call] = _WAVERS
                     question.wavers = True
-            if not question.wavers and number == (_CHANCE_REPEATS if names_chance else 1):
+            if not question.wavers and number == num_repeats:
                 return
 
 
@@ -334,7 +334,7 @@ def _judge(one: CallResult, other: CallResult) -> Oracle:
     for answer in (one, other):
         if answer.status in _CRASHES:
             return NoOracle(reason=_REASONS[answer.status], detail=answer.detail)
-    if one.status is not other.status or one.value != other.value:
+    if not _agree(one, other):
         return _WAVERS
     if one.status is not CallStatus.VALUE:
         return NoOracle(reason=_REASONS[one.status], detail=one.detail)

@@ -324,9 +324,8 @@ class Attempt:
     def _take_result(self, status: CallStatus, payload: bytes) -> bool:
         is_left_over = self.program.reads_input or b"MemoryError" in payload[: CPU_TIME.size + 11]
         if is_left_over and status is CallStatus.RAISED and self.results:
-            return (
-                False  # asked again in a fresh process: an earlier call may have left a module changed, or memory full
-            )
+            # Asked again in a fresh process: an earlier call may have left a module changed, or memory full.
+            return False
         seconds = 0.0
         if self.program.timed:
             # The program's own word, bounded afterwards by what its process used.

@@ -18,7 +18,7 @@ TOTAL_SPENT = "the program's total time is spent"
 HANGS_THROUGHOUT = "the first calls all timed out"
 """Detail of the TIMED_OUT results of the calls that were not made, see ``Program.max_timeouts_without_result``."""
 NOT_ASKED = "an earlier call timed out"
-"""Detail of the TIMED_OUT results of the calls that were not made, see ``Program.max_timeouts``."""
+"""Detail of the TIMED_OUT results of the calls that were not made, see ``Program.until_timeout``."""
 SHORTENED = "more CPU or idle time than is left to a call after so many time-outs"
 """Detail of the TIMED_OUT results of calls that were not asked once more under their own limit."""
 _DECAY, _DECAY_OF_REFERENCES = 4, 2
@@ -72,8 +72,8 @@ class Program:
     max_timeouts_without_result: int = 6
     """A program that times out in its first so many calls, and has returned from none, is asked no more; not
     where it is timed, as a reference."""
-    max_timeouts: int | None = None
-    """A program that has timed out in so many calls is asked no more; None: as many as there are."""
+    until_timeout: bool = False
+    """A program that has timed out in a call is asked no more."""
     isolated: bool = False
     """Every call in a process of its own, freshly loaded."""
     timed: bool = False
@@ -107,10 +107,10 @@ class ProgramResult:
 
     loaded: bool
     load_error: str
-    results: tuple[CallResult, ...]
+    results: tuple[CallResult, ...] = ()
     """One per call, in the order of the calls; empty when the program did not load."""
-    cpu_seconds: float
-    wall_seconds: float
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
 
 
 def import_cpu_seconds(program: Program) -> float:
@@ -166,7 +166,7 @@ def refuse_long_source(program: Program) -> ProgramResult | None:
     if size <= program.limits.source_bytes:
         return None
     error = f"{size} bytes of source, more than limits.source_bytes = {program.limits.source_bytes}"
-    return ProgramResult(loaded=False, load_error=error, results=(), cpu_seconds=0.0, wall_seconds=0.0)
+    return ProgramResult(loaded=False, load_error=error)
 
 
 class Closing:

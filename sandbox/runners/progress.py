@@ -19,9 +19,6 @@ from .base import (
 )
 from .forker import Forker
 
-_MAX_VAIN = 1
-"""Last tries that end as before. More would keep a step waiting for a program that merely hangs in some calls."""
-
 
 @dataclass(kw_only=True)
 class Progress:
@@ -42,8 +39,6 @@ class Progress:
     _doubtful: set[int] = field(default_factory=set)
     """Calls that timed out under a shortened limit, of a program that has answered others. They are asked once more at
     the end, under their own."""
-    _num_vain: int = 0
-    """Of these, how many timed out again."""
     _has_timed_out: bool = False
     """The last process."""
     _has_imported_again: bool = False
@@ -136,12 +131,12 @@ class Progress:
         return hangs, -program.reference_cpu_seconds[index]
 
     def _end_last_try(self, index: int) -> None:
-        """Give up after ``_MAX_VAIN`` in vain."""
+        """Give up once one was in vain."""
         if index not in self.results:
             return  # not its fault: it is asked again
         self._doubtful.remove(index)
-        self._num_vain += self.results[index].status is CallStatus.TIMED_OUT
-        if self._num_vain == _MAX_VAIN:
+        # More tries would keep a step waiting for a program that merely hangs in some calls.
+        if self.results[index].status is CallStatus.TIMED_OUT:
             self._give_up(self._doubtful, detail=SHORTENED)
             self._doubtful.clear()
 
@@ -164,7 +159,7 @@ class Progress:
             self.results[index] = CallResult(status=CallStatus.TIMED_OUT, detail=detail)
 
     def _give_up_barren(self) -> None:
-        """Ask a program no more that gave nothing in its first calls, or has timed out in ``max_timeouts``.
+        """Ask a program no more that gave nothing in its first calls, or has timed out and need not go on.
 
         Not a reference: one suite's hanging calls must not cost another suite its results.
         """
@@ -175,7 +170,7 @@ class Progress:
         num_barren = statuses.count(CallStatus.TIMED_OUT) + statuses.count(CallStatus.OUTPUT_LIMIT)
         if len(statuses) == num_barren == program.max_timeouts_without_result:
             detail = HANGS_THROUGHOUT
-        elif program.max_timeouts is not None and self._num_timeouts() >= program.max_timeouts:
+        elif program.until_timeout and self._num_timeouts():
             detail = NOT_ASKED
         else:
             return

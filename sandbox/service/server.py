@@ -22,10 +22,11 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from ..errors import SandboxUnavailableError
+from ..errors import SandboxConfigError, SandboxUnavailableError
 from ..judge.process_pool import JudgeProcesses
 from ..judge.request import JudgeRequest
 from ..runners.base import Role
@@ -39,7 +40,9 @@ MAX_CONNECTIONS_OF_ADDRESS = 128
 _SOCKET_SECONDS = 60.0
 """A client that sends or takes nothing for so long is hung up on."""
 _PIECE_BYTES = 1 << 16
-_Work = Callable[[Any, socket.socket], Any]
+_MAX_BODIES_UNDER_WAY = 16
+"""All requests that are being read or judged have at most as many bytes as so many of the longest."""
+_Work = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,14 +59,13 @@ class ServiceSettings:
     max_body_bytes: int = 4 << 20
     """Of a request; JSON takes up to 26 times its bytes once it is read."""
 
-    @property
-    def max_bytes_under_way(self) -> int:
-        """Of all requests that are being read or judged."""
-        return 16 * self.max_body_bytes
-
 
 class JudgeService(ThreadingHTTPServer):
-    """A bound server; ``serve_forever`` answers until ``shutdown``. Judges and runner are the caller's to close."""
+    """A bound server; ``serve_forever`` answers until ``shutdown``. Judges and runner are the caller's to close.
+
+    Raises:
+        SandboxConfigError: it cannot listen at this host and port.
+    """
 
     daemon_threads = True
     request_queue_size = 128
@@ -73,33 +75,34 @@ class JudgeService(ThreadingHTTPServer):
         self.places = threading.Semaphore(settings.max_places)
         self.counts, self.counting = Counter[str](), threading.Lock()
         self.bytes_under_way = 0
-        self.connections_of = Counter[str]()
-        super().__init__((settings.host, settings.port), _Handler)
+        self.address_of: dict[Any, str] = {}
+        """Maps each open connection to its client's address."""
+        try:
+            super().__init__((settings.host, settings.port), _Handler)
+        except (OSError, OverflowError) as error:
+            raise SandboxConfigError(f"cannot listen on {settings.host}, port {settings.port}: {error}") from error
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for each connection, up to so many of all and of one address; further ones are closed."""
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Whether one more connection may be open, of all and of its address; else it is closed."""
         # Each connection is a thread, and strangers may open as many as they like.
         address = client_address[0]
         with self.counting:
-            is_full = self.connections_of[address] >= MAX_CONNECTIONS_OF_ADDRESS
-            if is_full or self.connections_of.total() >= MAX_CONNECTIONS:
-                self.shutdown_request(request)
-                return
-            self.connections_of[address] += 1
-        super().process_request(request, client_address)
+            num_of_address = list(self.address_of.values()).count(address)
+            if len(self.address_of) >= MAX_CONNECTIONS or num_of_address >= MAX_CONNECTIONS_OF_ADDRESS:
+                return False
+            self.address_of[request] = address
+            return True
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serve one connection to its end."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            with self.counting:
-                self.connections_of[client_address[0]] -= 1
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection, whether or not it was served."""
+        with self.counting:
+            self.address_of.pop(request, None)
+        super().shutdown_request(request)
 
     def takes(self, num_bytes: int) -> bool:
         """Whether so many bytes more may be under way; then they count, until a negative number gives them back."""
         with self.counting:
-            is_taken = self.bytes_under_way + num_bytes <= self.settings.max_bytes_under_way
+            is_taken = self.bytes_under_way + num_bytes <= _MAX_BODIES_UNDER_WAY * self.settings.max_body_bytes
             self.bytes_under_way += num_bytes * is_taken
         return is_taken
 
@@ -115,15 +118,17 @@ class JudgeService(ThreadingHTTPServer):
         """
         requests = [JudgeRequest.from_mapping(one) for one in (body if isinstance(body, list) else [body])]
         found = []
+        hung_up = select.poll()  # not select.select, which takes no descriptor above 1023
+        hung_up.register(connection, select.POLLRDHUP)
         for result in self.judges.judge_all(requests):
             if isinstance(result, SandboxUnavailableError):
                 raise result
             found.append(asdict(result))
-            if select.select([connection], [], [], 0)[0] and not connection.recv(1, socket.MSG_PEEK):
+            if hung_up.poll(0):
                 raise ConnectionAbortedError("the client has hung up")
         return found if isinstance(body, list) else found[0]
 
-    def run_code(self, body: Any, connection: socket.socket) -> Any:
+    def run_code(self, body: Any) -> Any:
         """Answer a program in SandboxFusion's form with what it prints."""
         return run_json(self.runner.run(read_program(body, self.runner.limits), role=Role.CANDIDATE))
 
@@ -133,6 +138,8 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     timeout = _SOCKET_SECONDS
     server: JudgeService
+    _num_unread = 0
+    """Bytes of the body that are still to come."""
 
     def do_GET(self) -> None:
         service, self.close_connection = self.server, True
@@ -141,51 +148,56 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         service, most = self.server, self.server.settings.max_body_bytes
-        work = {"/judge": service.judge, "/run_code": service.run_code}.get(self.path)
+        judge: _Work = partial(service.judge, connection=self.connection)
+        work = {"/judge": judge, "/run_code": service.run_code}.get(self.path)
         length, token = self.headers.get("Content-Length", ""), f"Bearer {service.settings.token}".encode()
         if not length.isdecimal() or len(length) > 12 or int(length) > most:
             self.close_connection = True  # its body stays unread
             rule = f"send a Content-Length of at most {most}, got {length[:20]!r}"
             self._send(413 if length.isdecimal() else 411, {"detail": rule})
+            return
+        self._num_unread = int(length)
         # Compared in constant time, so that answers do not tell how much of a token was right.
-        elif service.settings.token and not hmac.compare_digest(self.headers.get("Authorization", "").encode(), token):
-            self._refuse(
-                401, "the header 'Authorization: Bearer TOKEN' is missing, or holds another token", int(length)
-            )
+        if service.settings.token and not hmac.compare_digest(self.headers.get("Authorization", "").encode(), token):
+            self._refuse(401, "the header 'Authorization: Bearer TOKEN' is missing, or holds another token")
         elif work is None:
-            self._refuse(404, f"no {self.path}; there are GET /health, POST /judge and POST /run_code", int(length))
+            self._refuse(404, f"no {self.path}; there are GET /health, POST /judge and POST /run_code")
         else:
-            self._answer(work, int(length))
+            self._read_and_answer(work)
 
-    def _answer(self, work: _Work, length: int) -> None:
+    def _read_and_answer(self, work: _Work) -> None:
         service, body = self.server, bytearray()
         try:
             # Counted as they come, and before a place is taken: a client that sends slowly holds little.
-            while len(body) < length and (piece := self.rfile.read1(min(length - len(body), _PIECE_BYTES))):
+            while piece := self._read():
                 if not service.takes(len(piece)):
-                    self._refuse(
-                        504, "requests under way have too many bytes; try again", length - len(body) - len(piece)
-                    )
+                    self._refuse(504, "requests under way have too many bytes; try again")
                     return
                 body += piece
-            if len(body) < length:
+            if self._num_unread:
                 self._send(400, {"detail": "the body ended early"})
             # Refused at once and not queued: a client that waits longer than its time-out would ask twice.
             elif not service.places.acquire(blocking=False):
                 self._send(504, {"detail": f"all {service.settings.max_places} places are taken; try again"})
             else:
                 try:
-                    status, answer = _answer(work, bytes(body), self.connection)
+                    status, answer = _answer(work, bytes(body))
                 finally:
                     service.places.release()
                 self._send(status, answer)
         finally:
             service.takes(-len(body))
 
-    def _refuse(self, status: int, detail: str, length: int) -> None:
+    def _read(self) -> bytes:
+        """A piece of the body; empty at its end, and where the client has hung up."""
+        piece = self.rfile.read1(min(self._num_unread, _PIECE_BYTES))
+        self._num_unread -= len(piece)
+        return piece
+
+    def _refuse(self, status: int, detail: str) -> None:
         """The body goes nowhere, piece by piece: a client that is still sending would not see the answer."""
-        while length > 0 and (piece := self.rfile.read(min(length, _PIECE_BYTES))):
-            length -= len(piece)
+        while self._read():
+            pass
         self._send(status, {"detail": detail})
 
     def _send(self, status: int, answer: Any) -> None:
@@ -202,9 +214,9 @@ class _Handler(BaseHTTPRequestHandler):
         logger.debug(format, *arguments)
 
 
-def _answer(work: _Work, body: bytes, connection: socket.socket) -> tuple[int, Any]:
+def _answer(work: _Work, body: bytes) -> tuple[int, Any]:
     try:
-        return 200, work(json.loads(body), connection)
+        return 200, work(json.loads(body))
     except SandboxUnavailableError as error:
         return 503, {"detail": f"the sandbox is unavailable: {error}"}
     except (ValueError, RecursionError) as error:

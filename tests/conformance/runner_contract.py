@@ -88,7 +88,7 @@ class RunnerContract:
 
     def test_a_program_may_be_asked_until_it_has_timed_out(self, runner):
         source = f"def f(x):\n    if x != 2: return x\n{HANG}"
-        result = run(runner, source, *(f"f({x})" for x in range(5)), max_timeouts=1)
+        result = run(runner, source, *(f"f({x})" for x in range(5)), until_timeout=True)
         assert kinds(result) == ["value"] * 2 + ["timed_out"] * 3
         assert [answer.detail == NOT_ASKED for answer in result.results] == [False] * 3 + [True] * 2
 

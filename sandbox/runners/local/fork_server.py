@@ -36,9 +36,9 @@ class ForkServerSettings:
 
     hash_seed: int
     """PYTHONHASHSEED; with 0 also the seed of ``random`` in its programs, which else draw anew."""
-    preload: tuple[str, ...] = ()
-    readable: tuple[str, ...] = ()
-    tier: int = 0
+    preload: tuple[str, ...]
+    readable: tuple[str, ...]
+    tier: int
 
 
 class ForkServer:
@@ -56,7 +56,7 @@ class ForkServer:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(START_SECONDS)
         options = {
-            "features": _features(),
+            "features": [name for name in OPTIONAL_FEATURES if name not in missing_features()],
             "readable": settings.readable,
             "preload": settings.preload,
             "seed": settings.hash_seed,
@@ -192,7 +192,3 @@ class ForkServer:
         """Stop it without waiting for it to notice."""
         self._process.kill()
         self.close()
-
-
-def _features() -> list[str]:
-    return [name for name in OPTIONAL_FEATURES if name not in missing_features()]

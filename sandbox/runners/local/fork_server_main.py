@@ -98,7 +98,7 @@ def _freeze() -> None:
     gc.disable()
 
 
-def preload(extra: Sequence[str] = ()) -> None:
+def preload(extra: Sequence[str]) -> None:
     """Import what programs shall find imported."""
     register = os.register_at_fork
     # random would seed itself anew in every child, where its programs get the fork server's own, fixed seed.

@@ -4,11 +4,12 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from ...confinement.jail import UidPolicy, check_features, missing_features
+from ...confinement.jail import check_features, missing_features
 from ...confinement.tiers import check_tier, probe
 from ...errors import ProcessLostError, SandboxConfigError, SandboxUnavailableError
 from ...limits import Limits
@@ -19,6 +20,7 @@ from .fork_server import ForkServer, ForkServerSettings
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 MAX_ATTEMPTS = 3
 """Fork servers that may die under one program before the runner gives up."""
 MAX_OUTSIDE_KILLS = 8
@@ -66,16 +68,13 @@ class LocalRunner(Closing):
         self._places = threading.BoundedSemaphore(num_workers)
         self.tier = tier
         base = ForkServerSettings(hash_seed=0, preload=tuple(preload), readable=tuple(readable), tier=tier)
-        self._pools = {
-            role: _Pool(replace(base, hash_seed=seed), size=num_workers) for role, seed in HASH_SEEDS.items()
-        }
+        self._pools = {role: _Pool(replace(base, hash_seed=seed)) for role, seed in HASH_SEEDS.items()}
         try:
             # One of each role now, so that a machine which cannot confine is refused here and not by the first
             # program.
-            for role, pool in self._pools.items():
-                found = _start_first(pool, role)
-            self.uid_policy: UidPolicy = found[0]
-            self.notes: tuple[str, ...] = found[1]
+            for role in self._pools:
+                first = self._with_fork_server(role, lambda started: started, when="while they started")
+            self.uid_policy, self.notes = first.uid_policy, first.notes
         except BaseException:
             self.close()
             raise
@@ -95,15 +94,18 @@ class LocalRunner(Closing):
         if refusal := refuse_long_source(program):
             return refusal
         progress = _LocalProgress(program=program)
-        pool = self._pools[role]
+        self._with_fork_server(role, progress.run, when="under one program")
+        return progress.result(time.monotonic() - started)
+
+    def _with_fork_server(self, role: Role, use: Callable[[ForkServer], T], *, when: str) -> T:
+        """Have a fork server of a role used, and another one where it dies meanwhile, a few times."""
         for num_died in range(MAX_ATTEMPTS):
             try:
-                with self._places, pool.fork_server() as fork_server:
-                    progress.run(fork_server)
-                return progress.result(time.monotonic() - started)
+                with self._places, self._pools[role].fork_server() as fork_server:
+                    return use(fork_server)
             except ProcessLostError as error:
                 logger.warning("role=%s fork server died %d of %d: %s", role, num_died + 1, MAX_ATTEMPTS, error)
-        raise SandboxUnavailableError(f"{MAX_ATTEMPTS} fork servers of role {role} died under one program")
+        raise SandboxUnavailableError(f"{MAX_ATTEMPTS} fork servers of role {role} died {when}")
 
     def fork_server_pids(self) -> tuple[int, ...]:
         """Pids of the fork servers that run now, for monitoring."""
@@ -125,24 +127,12 @@ def check_num_workers(num_workers: object) -> None:
         raise SandboxConfigError(f"num_workers must be an integer of at least 1, got {num_workers!r}")
 
 
-def _start_first(pool: "_Pool", role: Role) -> tuple[UidPolicy, tuple[str, ...]]:
-    """Start a pool's first fork server; how it confines programs."""
-    for num_died in range(MAX_ATTEMPTS):
-        try:
-            with pool.fork_server() as first:
-                return first.uid_policy, first.notes
-        except ProcessLostError as error:
-            logger.warning("role=%s fork server died %d of %d: %s", role, num_died + 1, MAX_ATTEMPTS, error)
-    raise SandboxUnavailableError(f"{MAX_ATTEMPTS} fork servers of role {role} died while they started")
-
-
 class _Pool:
-    """At most ``size`` fork servers of one kind, started on demand, lent to one thread at a time."""
+    """Fork servers of one kind, started on demand, lent to one thread at a time. Never more than are lent at once."""
 
-    def __init__(self, settings: ForkServerSettings, *, size: int) -> None:
+    def __init__(self, settings: ForkServerSettings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
-        self._slots = threading.Semaphore(size)
         self._idle: list[ForkServer] = []
         self._all: set[ForkServer] = set()
         self._is_closed = False
@@ -150,16 +140,17 @@ class _Pool:
     @contextmanager
     def fork_server(self) -> Iterator[ForkServer]:
         """Lend a fork server; one that fails its borrower in any way is replaced."""
-        with self._slots:
-            fork_server = self._take()
-            try:
-                yield fork_server
-            except BaseException:
-                self._discard(fork_server)
-                raise
-            # Only here it goes back: a failed borrower may have left it in the middle of a message.
+        fork_server = self._take()
+        try:
+            yield fork_server
+        except BaseException:
             with self._lock:
-                self._idle.append(fork_server)
+                self._all.discard(fork_server)
+            fork_server.kill()
+            raise
+        # Only here it goes back: a failed borrower may have left it in the middle of a message.
+        with self._lock:
+            self._idle.append(fork_server)
 
     def pids(self) -> list[int]:
         with self._lock:
@@ -190,11 +181,6 @@ class _Pool:
                 return fork_server
         fork_server.kill()
         raise SandboxUnavailableError("the runner is closed")
-
-    def _discard(self, fork_server: ForkServer) -> None:
-        with self._lock:
-            self._all.discard(fork_server)
-        fork_server.kill()
 
 
 @dataclass(kw_only=True)

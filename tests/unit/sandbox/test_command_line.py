@@ -53,6 +53,9 @@ def test_judge_prints_one_line_an_item_in_order(write, capsys):
         (ITEM | {"tests": ["assert f(1) == 2"]}, ["constant"]),
         (ITEM | {"tests": ["assert f(x) == 1"]}, []),  # no valid test: nothing is passed
         (ITEM | {"prompt": ">>> f(1)\n2\n\nf(2) -> 3."}, ["examples"]),
+        (ITEM | {"prompt": "f(x) -> int\nf(*x) -> 1\nf(1) -> 2\nf(2) -> 3"}, ["examples"]),
+        (ITEM | {"tests": ["assert f(1) == 2", f"assert f(2) == {'-' * 900}1"]}, ["constant"]),
+        (of("def f(s, /): return s.strip()", "assert f('a') == 'a'", "assert f('b') == 'b'"), ["echo"]),
         (of("def f(s): return s.strip()", "assert f('a') == 'a'", "assert f('b') == 'b'"), ["echo"]),
         (of("def f(x): x.sort()", "assert f([1]) is None"), ["stub", "constant"]),
         (of(STATEFUL, "assert S(3).get() == 3", "assert S(n=4).get() == 4"), []),

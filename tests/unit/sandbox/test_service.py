@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -253,22 +254,25 @@ def test_one_address_takes_a_part_of_the_connections(parts, monkeypatch):
                 clients.enter_context(unfinished(service, 9))
             with socket.create_connection(("127.0.0.1", service.server_port)) as another:
                 assert another.recv(1) == b""  # hung up
-        until(lambda: not service.connections_of["127.0.0.1"])
+        until(lambda: not service.address_of)
         assert ask(service, "/judge", DOUBLE)[0] == 200
 
 
-def test_work_for_a_client_that_has_hung_up_ends(parts):
+@pytest.mark.parametrize("resets", [0, 1])
+def test_work_for_a_client_that_has_hung_up_ends(parts, resets):
     hang = "def f(x):\n    while True: pass"
     questions = [DOUBLE | {"candidate": hang, "reference": f"{DOUBLE['reference']}\n# {n}"} for n in range(40)]
     body = json.dumps(questions).encode()
     with serving(*parts) as service:
-        with unfinished(service, len(body), body):
+        with unfinished(service, len(body), body) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", resets, 0))
             until(lambda: service.bytes_under_way == len(body))
         started = time.monotonic()
         assert ask(service, "/judge", DOUBLE)[0] == 200
         # A hanging question takes more than a second, and four are under way at a time.
         assert time.monotonic() - started < 8
         until(lambda: service.bytes_under_way == 0)
+        assert service.counts == {"200": 1}
 
 
 def test_an_outage_is_no_verdict():
