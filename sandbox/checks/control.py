@@ -15,6 +15,8 @@ from ..judge.request import JudgeRequest
 from ..judge.verdict import CandidateVerdict
 
 _KEPT = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_ALIASES = ast.Lambda | ast.Name | ast.Attribute
+"""Values that may be the solution itself; other constants of a reference stay, since its signatures may name them."""
 _FIRST, _ALL = "$first", "$all"
 """In a body of a function, its first parameter and all of them."""
 _EXAMPLE = re.compile(r"\b(\w+\(.{0,400}\))\s*(?:==|[-=]+>|[→➞:]|\breturns?\b|\n)\s*(\S.*?)[.;]?\s*$", re.MULTILINE)
@@ -35,8 +37,16 @@ def control_programs(request: JudgeRequest, prompt: str = "") -> dict[str, str]:
     constant = max(expected, key=expected.__getitem__, default="None")
     if request.kind == Kind.STDIN:
         echo = "import sys\nprint(sys.stdin.read())"
-        return {"empty": "", "echo": echo, "constant": f"print({constant})"}
-    bodies = {"stub": "None", "echo": _FIRST, "constant": constant}
+        return {
+            "empty": "",
+            "echo": echo,
+            "constant": f"print({constant})",
+        }
+    bodies = {
+        "stub": "None",
+        "echo": _FIRST,
+        "constant": constant,
+    }
     table = {}
     examples = (f"assert {call} == {value}" for call, value in _EXAMPLE.findall(prompt))
     for call, value in _comparisons(examples):
@@ -65,10 +75,14 @@ def _comparisons(texts: Iterable[str]) -> Iterator[tuple[ast.expr, str]]:
 
 
 def _returning(reference: str, value: str) -> str:
-    """The reference's imports, classes and functions, all of which return this; "" where it is too deep to write."""
+    """The reference, whose functions all return this; "" where it is too deep to write."""
     try:
         tree = parse_untrusted(reference)
-        tree.body = [node for node in tree.body if isinstance(node, _KEPT)]
+        tree.body = [
+            node
+            for node in tree.body
+            if isinstance(node, _KEPT) or (isinstance(node, ast.Assign) and not isinstance(node.value, _ALIASES))
+        ]
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 positional = [*node.args.posonlyargs, *node.args.args]

@@ -20,7 +20,7 @@ ARROWS = {
     "runners": {"errors", "limits", "values", "cases", "confinement"},
     "judge": {"errors", "limits", "values", "cases", "confinement", "runners"},
     "service": {"errors", "limits", "values", "cases", "runners", "judge"},
-    "checks": {"limits", "values", "cases", "runners"},
+    "checks": {"errors", "limits", "values", "cases", "runners", "judge"},
 }
 """Room -> the rooms it may import. ``__init__`` and ``__main__`` may import all."""
 

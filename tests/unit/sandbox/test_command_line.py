@@ -57,6 +57,7 @@ def test_judge_prints_one_line_an_item_in_order(write, capsys):
         (ITEM | {"tests": ["assert f(1) == 2", f"assert f(2) == {'-' * 900}1"]}, ["constant"]),
         (of("def f(s, /): return s.strip()", "assert f('a') == 'a'", "assert f('b') == 'b'"), ["echo"]),
         (of("def f(s): return s.strip()", "assert f('a') == 'a'", "assert f('b') == 'b'"), ["echo"]),
+        (of("N = 1\nf = lambda x: x\ndef g(x, n=N): return x + n", "assert g(1) == 2"), ["constant"]),
         (of("def f(x): x.sort()", "assert f([1]) is None"), ["stub", "constant"]),
         (of(STATEFUL, "assert S(3).get() == 3", "assert S(n=4).get() == 4"), []),
         (of(STATEFUL, "assert S(3).same({'a': 1}) == {'a': 1}"), ["echo", "constant"]),
