@@ -49,7 +49,7 @@ def _declare(options_class: type, prefix: str, parameters: list[inspect.Paramete
         hint, info, *texts = typing.get_args(hint)
         read: Callable[[Any], Any] | None = None
         if texts:
-            hint, read = list[str], texts[0].read
+            hint, read = list[str], texts[0]
         elif typing.get_origin(hint) is Sequence or Ellipsis in typing.get_args(hint):
             hint, read = list[typing.get_args(hint)[0]], tuple  # type: ignore[misc]
         parameters.append(_parameter(name, hint, info, field, is_list=read is not None))

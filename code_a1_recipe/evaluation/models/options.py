@@ -10,7 +10,7 @@ import typer
 
 from ...algorithm.sampling import SamplingParameters
 from ...errors import InputError
-from ...jobs.options import FromTexts, assignments, within
+from ...jobs.options import assignments, within
 from ...runs.reader import RunRecords
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class ModelOptions:
             metavar="KEY=VALUE",
             help="argument of vLLM's engine, such as tensor_parallel_size=2 or dtype=bfloat16; repeatable",
         ),
-        FromTexts(_engine_arguments),
+        _engine_arguments,
     ] = field(default_factory=dict)
     usual: ClassVar[SamplingParameters] = USUAL_SAMPLING
     """The sampling of a model that no run trained."""
