@@ -1,4 +1,4 @@
-"""``code-a1``: one Typer app. Each group of commands is a thin file: options in, call, print."""
+"""``code-a1``: one Typer app. Commands are thin files: options in, call, print."""
 
 import difflib
 import importlib.metadata
@@ -22,8 +22,15 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (train, runs, recorded, evaluate, curate, use, model):
-    group.register(app)
+for panel, commands in {
+    "Train": (train.train, train.plan, train.doctor),
+    "Runs": (runs.watch, runs.report, runs.export, recorded.score, recorded.harvest, recorded.validate),
+    "Use": (use.select, use.attack),
+}.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+for panel, group in (("Evaluate", evaluate.group), ("Data", curate.group), ("Data", model.group)):
+    app.add_typer(group, rich_help_panel=panel)
 
 
 def _print_version(wanted: bool) -> None:
@@ -55,8 +62,7 @@ def _with_command(words: list[str]) -> list[str]:
     if words and words[0].startswith("-"):
         return words
     _refuse_removed(words)
-    names = [command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands]
-    names += [str(group.name) for group in app.registered_groups]
+    names = list(typer.main.get_group(app).commands)
     if words and words[0] in names:
         return words
     is_training = not words or "=" in words[0] or words[0] in preset_names() or words[0].endswith((".yaml", ".yml"))

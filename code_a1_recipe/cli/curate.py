@@ -11,12 +11,9 @@ from ..jobs.terminal import echo
 from . import status
 from .declared import with_options
 
-group = typer.Typer(help="Problem sets: prepared, turned into demonstrations, inspected.", no_args_is_help=True)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    app.add_typer(group, name="data", rich_help_panel="Data")
+group = typer.Typer(
+    name="data", help="Problem sets: prepared, turned into demonstrations, inspected.", no_args_is_help=True
+)
 
 
 @group.command()

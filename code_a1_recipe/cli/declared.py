@@ -10,22 +10,21 @@ from operator import itemgetter
 from typing import Annotated, Any
 
 import typer
-from typer.models import OptionInfo, ParameterInfo
+from typer.models import OptionInfo
 
 Reader = Callable[[Mapping[str, Any]], Any]
 """From the values of all parameters of a command to the value of a field, or to the whole dataclass."""
 
 
 def with_options(run: Callable[[Any], None]) -> Callable[..., None]:
-    """The command of ``run``, whose one argument is a dataclass of options.
+    """The command of ``run``, whose one argument ``options`` is a dataclass.
 
     A field is a parameter where its type is ``Annotated`` with ``typer.Option`` or ``typer.Argument``. A field
     ``model`` or ``NAME_model`` that is such a dataclass itself gives all of its own, with ``NAME_`` before their names;
     its field ``prefix`` is then "NAME-".
     """
-    (options_class,) = (hint for name, hint in typing.get_type_hints(run).items() if name != "return")
     parameters: list[inspect.Parameter] = []
-    read_options = _declare(options_class, "", parameters)
+    read_options = _declare(typing.get_type_hints(run)["options"], "", parameters)
 
     def command(**values: Any) -> None:
         run(read_options(values))
@@ -49,31 +48,23 @@ def _declare(options_class: type, prefix: str, parameters: list[inspect.Paramete
         hint, info, *texts = typing.get_args(hint)
         read: Callable[[Any], Any] | None = None
         if texts:
-            hint, read = list[str], texts[0].read
+            hint, read = list[str], texts[0]
         elif typing.get_origin(hint) is Sequence or Ellipsis in typing.get_args(hint):
             hint, read = list[typing.get_args(hint)[0]], tuple  # type: ignore[misc]
-        parameters.append(_parameter(name, hint, info, field, is_list=read is not None))
+        info, default = copy.copy(info), field.default
+        if default is field.default_factory:  # no default of either kind
+            default = inspect.Parameter.empty
+        elif read is not None:
+            default = []
+        elif hint is bool and default is False and isinstance(info, OptionInfo):
+            info.param_decls = (f"--{name.replace('_', '-')}",)  # without a --no-... that says what is so anyway
+        parameter = inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, info]
+        )
+        parameters.append(parameter)
         readers[field.name] = itemgetter(name) if read is None else partial(_read_list, name, read)
     own = {"prefix": prefix.replace("_", "-")} if prefix else {}
     return lambda values: options_class(**{name: read(values) for name, read in readers.items()}, **own)
-
-
-def _parameter(
-    name: str, hint: Any, info: ParameterInfo, field: dataclasses.Field[Any], *, is_list: bool
-) -> inspect.Parameter:
-    info, default = copy.copy(info), field.default
-    if default is field.default_factory:  # no default of either kind
-        default = inspect.Parameter.empty
-    elif is_list:
-        default = []
-    elif hint is bool and default is False and isinstance(info, OptionInfo):
-        info.param_decls = (f"--{name.replace('_', '-')}",)  # without a --no-... that says what is so anyway
-    return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=default,
-        annotation=Annotated[hint, info],
-    )
 
 
 def _read_list(name: str, read: Callable[[Any], Any], values: Mapping[str, Any]) -> Any:

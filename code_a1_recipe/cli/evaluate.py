@@ -13,49 +13,28 @@ from .declared import with_options
 from .status import finish, resumable
 from .tables import print_table
 
-group = typer.Typer(help="Evaluate models on benchmarks.", no_args_is_help=True)
-
-CODE_HELP = """Sample programs from a Code LLM and grade them: avg@n and pass@k with bootstrap intervals.
-
-HumanEval+ and MBPP+ are graded by EvalPlus's rules, other files by their asserts with the reference solution as the
-oracle; expected values stay outside of the program's process. For LiveCodeBench and BigCodeBench the samples are put
-into the form that the benchmark's own evaluator reads, and the table names the command that judges them.
-
-Examples:
-
-- `code-a1 eval code evalplus.parquet --model Qwen/Qwen2.5-Coder-1.5B-Instruct --samples 32 --output out/base`
-- `code-a1 eval code evalplus.parquet --model outputs/my-run --step best --samples 32 --output out/trained`
-- `code-a1 eval code mbpp.jsonl --endpoint http://localhost:8000/v1 --endpoint-model NAME --output out/x`
-- `code-a1 eval code test6.jsonl --model MODEL --samples 10 --output out/livecodebench`
-- `code-a1 eval code bigcodebench.parquet --split instruct --model MODEL --samples 32 --output out/bigcodebench`
-- `code-a1 eval code mine.jsonl --references --output out/check`
-- `code-a1 eval compare out/base out/trained`
-"""
-
-TEST_HELP = """Let a Test LLM write tests for each function and measure them, by UnLeakedTestBench's definitions.
-
-Metrics: correct assertions (pass@k), line and branch coverage, killed mutants (mut@k), and Mul = pass@k * mut@k.
-mut@k counts functions whose first k tests are all correct, mut_all@k all functions (0 where one is incorrect),
-mut_right_only@k what the correct ones of the first k kill; *_killable counts only mutants that the question's own tests
-kill, since the others may be equivalent to the original.
-
-Examples:
-
-- `code-a1 eval test ULT_Lite.jsonl --model outputs/my-run --tests 5 --output out/trained`
-- `code-a1 eval test ULT_Lite.jsonl --own-tests --output out/baseline`
-- `code-a1 eval compare out/baseline out/trained`
-"""
+group = typer.Typer(name="eval", help="Evaluate models on benchmarks.", no_args_is_help=True)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(group, name="eval", rich_help_panel="Evaluate")
-    group.command("code", help=CODE_HELP)(with_options(evaluate_code))
-    group.command("test", help=TEST_HELP)(with_options(evaluate_tests))
-    group.command("compare")(compare)
-
-
+@group.command("code")
+@with_options
 def evaluate_code(options: CodeEvalOptions) -> None:
+    """Sample programs from a Code LLM and grade them: avg@n and pass@k with bootstrap intervals.
+
+    HumanEval+ and MBPP+ are graded by EvalPlus's rules, other files by their asserts with the reference solution as the
+    oracle; expected values stay outside of the program's process. For LiveCodeBench and BigCodeBench the samples are
+    put into the form that the benchmark's own evaluator reads, and the table names the command that judges them.
+
+    Examples:
+
+    - `code-a1 eval code evalplus.parquet --model Qwen/Qwen2.5-Coder-1.5B-Instruct --samples 32 --output out/base`
+    - `code-a1 eval code evalplus.parquet --model outputs/my-run --step best --samples 32 --output out/trained`
+    - `code-a1 eval code mbpp.jsonl --endpoint http://localhost:8000/v1 --endpoint-model NAME --output out/x`
+    - `code-a1 eval code test6.jsonl --model MODEL --samples 10 --output out/livecodebench`
+    - `code-a1 eval code bigcodebench.parquet --split instruct --model MODEL --samples 32 --output out/bigcodebench`
+    - `code-a1 eval code mine.jsonl --references --output out/check`
+    - `code-a1 eval compare out/base out/trained`
+    """
     from ..evaluation import code_llm
 
     with resumable(options.output):
@@ -66,7 +45,22 @@ def evaluate_code(options: CodeEvalOptions) -> None:
         finish(Report(text=lines, failure=f"{len(failed)} of the files' own references do not pass"))
 
 
+@group.command("test")
+@with_options
 def evaluate_tests(options: SuiteEvalOptions) -> None:
+    """Let a Test LLM write tests for each function and measure them, by UnLeakedTestBench's definitions.
+
+    Metrics: correct assertions (pass@k), line and branch coverage, killed mutants (mut@k), and Mul = pass@k * mut@k.
+    mut@k counts functions whose first k tests are all correct, mut_all@k all functions (0 where one is incorrect),
+    mut_right_only@k what the correct ones of the first k kill; *_killable counts only mutants that the question's own
+    tests kill, since the others may be equivalent to the original.
+
+    Examples:
+
+    - `code-a1 eval test ULT_Lite.jsonl --model outputs/my-run --tests 5 --output out/trained`
+    - `code-a1 eval test ULT_Lite.jsonl --own-tests --output out/baseline`
+    - `code-a1 eval compare out/baseline out/trained`
+    """
     from ..evaluation import tests_llm
 
     with resumable(options.output):
@@ -74,6 +68,7 @@ def evaluate_tests(options: SuiteEvalOptions) -> None:
     _show(results, options.output)
 
 
+@group.command()
 def compare(
     first: Annotated[Path, typer.Argument(help="--output of the first evaluation")],
     second: Annotated[Path, typer.Argument(help="of the second; the difference is second minus first")],

@@ -5,15 +5,10 @@ import typer
 from ..training.base_model import ModelGetOptions
 from .declared import with_options
 
-models = typer.Typer(help="Base models.", no_args_is_help=True)
+group = typer.Typer(name="model", help="Base models.", no_args_is_help=True)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.add_typer(models, name="model", rich_help_panel="Data")
-
-
-@models.command()
+@group.command()
 @with_options
 def get(options: ModelGetOptions) -> None:
     """Write a base model as a Hugging Face folder that training can use, from the hub or from a GGUF file.

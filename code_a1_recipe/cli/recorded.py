@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Argument, Option
 
 from ..jobs.options import NUM_CORES, ResumedFile, Workers
@@ -25,14 +24,6 @@ A run has its own settings and questions, so the plain command gives its rewards
 
 `code-a1 score rollouts.jsonl --questions train.parquet --output scored.jsonl`
 """
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    columns = "\n".join(f"- {name}: {meaning}" for name, meaning in COLUMNS.items())
-    app.command(rich_help_panel="Runs", help=SCORE_HELP.format(columns=columns))(score)
-    for command in (harvest, validate):
-        app.command(rich_help_panel="Runs")(command)
 
 
 def score(
@@ -59,6 +50,9 @@ def score(
             workers=workers,
         )
     finish(report)
+
+
+score.__doc__ = SCORE_HELP.format(columns="\n".join(f"- {name}: {meaning}" for name, meaning in COLUMNS.items()))
 
 
 def harvest(

@@ -9,12 +9,6 @@ from typer import Argument, Option
 from ..jobs.options import one_of
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    for command in (watch, report, export):
-        app.command(rich_help_panel="Runs")(command)
-
-
 def watch(
     run: Annotated[Path, Argument(help="run folder")],
     once: Annotated[bool, Option("--once", help="print once and end, as for a run that has ended")] = False,

@@ -5,21 +5,19 @@ import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
 from ..config.compose import preset_names, read_config
+from ..config.run_config import RunConfig
 from ..errors import CodeA1Error, InputError, SettingsError
+from ..runs.folder import RunFolder
 from ..stats.tables import table_of
 from ..training.lifecycle import launch
 from ..training.plan.machine import why_no_gpu
 from .tables import print_table
-
-if TYPE_CHECKING:
-    from ..config.run_config import RunConfig
-    from ..runs.folder import RunFolder
 
 configure_logging = launch.configure_logging
 SETUP_STAMP = ".code-a1-run"
@@ -42,19 +40,10 @@ The keys that matter most (any key of verl's configuration works; `code_a1_recip
 """
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    text = HELP.format(presets=", ".join(preset_names()))
-    app.command(rich_help_panel="Train", help=text, no_args_is_help=False)(train)
-    for command in (plan, doctor):
-        app.command(rich_help_panel="Train")(command)
-
-
 def train(
     words: Annotated[list[str] | None, Argument(metavar="[PRESET | FILE.yaml] [KEY=VALUE]...")] = None,
     print_config: Annotated[bool, Option("--print-config", help="print the composed configuration only")] = False,
 ) -> None:
-    """Compose, check, train."""
     given = list(words or [])
     preset = given.pop(0) if given and "=" not in given[0] else _default_preset()
     if print_config:
@@ -65,6 +54,9 @@ def train(
     config = read_config(preset, given, rules=START_RULES)
     folder = _train(config, command=shlex.join(["code-a1", *sys.argv[1:]]))
     _print_result(preset, folder)
+
+
+train.__doc__ = HELP.format(presets=", ".join(preset_names()))
 
 
 def plan(
@@ -137,13 +129,12 @@ def _default_preset() -> str:
     return "cpu"
 
 
-def _train(config: "RunConfig", *, command: str) -> "RunFolder":
+def _train(config: RunConfig, *, command: str) -> RunFolder:
     """Train; what ends the run becomes an error with a hint how to resume.
 
     Raises:
         CodeA1Error: refused, broke off, or ended by a signal (its status is 128 + the signal's number).
     """
-    from ..runs.folder import RunFolder
     from ..training.lifecycle.failures import explain
     from ..training.lifecycle.signals import InterruptedRunError
 
@@ -168,7 +159,7 @@ def _train(config: "RunConfig", *, command: str) -> "RunFolder":
         raise failure from error
 
 
-def _print_result(preset: str, folder: "RunFolder") -> None:
+def _print_result(preset: str, folder: RunFolder) -> None:
     """Where everything is, and what changed on held-out questions; a run without them is not the worse for it."""
     from ..analysis.measures import change_table
     from ..analysis.report import write_report

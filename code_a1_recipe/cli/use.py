@@ -2,20 +2,13 @@
 
 from pathlib import Path
 
-import typer
-
 from ..applications.best_of_n.options import SelectOptions
 from ..applications.bug_finder.options import AttackOptions
 from . import status
 from .declared import with_options
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    for name, command in (("select", select), ("attack", attack)):
-        app.command(name, rich_help_panel="Use")(with_options(command))
-
-
+@with_options
 def select(options: SelectOptions) -> None:
     """Choose the best of N programs by generated tests, without a reference.
 
@@ -30,6 +23,7 @@ def select(options: SelectOptions) -> None:
     status.resume(options.output, command.select, options)
 
 
+@with_options
 def attack(options: AttackOptions) -> None:
     """Look for bugs in a Python function of yours.
 

@@ -177,7 +177,7 @@ def _grade(samples: Sequence[Sample]) -> list[Row]:
         if isinstance(verdict, SandboxUnavailableError):
             row["outage"] = str(verdict)
         elif verdict is not None:
-            row |= {"passed": verdict.passed if verdict.is_tested else None, "reason": verdict.reason}
+            row |= {"passed": verdict.passed, "reason": verdict.reason}
         elif not row["outage"]:
             row |= {"passed": False, "reason": f"no program: {row['extraction_failure']}"}
     return rows

@@ -1,9 +1,9 @@
 """Command-line options that several commands share. A command's options are the fields of a frozen dataclass, each an
-``Annotated`` type with Typer's words for it; ``cli.declared`` makes the command's parameters of them."""
+``Annotated`` type with Typer's words for it; ``cli.declared`` makes the command's parameters of them. A third part, of
+an option that is repeated, is the function that makes one value of its texts; it may raise typer.BadParameter."""
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,14 +17,6 @@ from ..data.reader import COLUMNS
 from .cores import usable_cores
 
 NUM_CORES = usable_cores()
-
-
-@dataclass(frozen=True)
-class FromTexts:
-    """An option that is repeated on the command line, and what makes one value of its texts."""
-
-    read: Callable[[list[str]], Any]
-    """Raises typer.BadParameter where a text is none."""
 
 
 def assignments(texts: list[str]) -> dict[str, str]:
@@ -43,13 +35,6 @@ def _columns(texts: list[str]) -> dict[str, str]:
     if unknown := sorted(set(pairs) - set(COLUMNS)):
         raise typer.BadParameter(f"unknown native column {unknown[0]!r}; known: {', '.join(COLUMNS)}")
     return pairs
-
-
-def _numbers(texts: list[str]) -> dict[str, int | float]:
-    try:
-        return {key: int(value) if value.isdecimal() else float(value) for key, value in assignments(texts).items()}
-    except ValueError as error:
-        raise typer.BadParameter(f"must be KEY=NUMBER: {error}") from error
 
 
 def one_of(known: tuple[object, ...]) -> Callable[[Any], Any]:
@@ -90,9 +75,8 @@ Adapter = Annotated[str, Option(callback=one_of(("auto", *ADAPTERS)), help="how 
 Columns = Annotated[
     Mapping[str, str],
     Option(metavar="NAME=COLUMN", help="a native column and the file's; repeatable"),
-    FromTexts(_columns),
+    _columns,
 ]
-Numbers = FromTexts(_numbers)
 Workers = Annotated[int, Option(min=1, help="judge processes", show_default="the cores")]
 Seed = Annotated[int, Option(help="of sampling")]
 Limit = Annotated[int | None, Option(min=1, help="only the first so many problems")]

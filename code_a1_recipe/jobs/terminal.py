@@ -38,17 +38,9 @@ def indented(text: str, by: int) -> list[str]:
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     """Lines of a table: the first column to the left, the others to the right."""
     cells = [head, *([str(cell) for cell in row] for row in rows)]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(head))]
-    return [
-        "  ".join(
-            text.ljust(width) if place == 0 else text.rjust(width)
-            for place, (text, width) in enumerate(
-                zip(
-                    row,
-                    widths,
-                    strict=True,
-                )
-            )
-        ).rstrip()
-        for row in cells
-    ]
+    first, *others = (max(map(len, column)) for column in zip(*cells, strict=True))
+    lines = []
+    for name, *values in cells:
+        texts = [name.ljust(first), *map(str.rjust, values, others)]
+        lines.append("  ".join(texts).rstrip())
+    return lines

@@ -22,11 +22,10 @@ LATER_TESTS = 256
 class CodeVerdict:
     """The verdict on one program for one problem."""
 
-    passed: bool
+    passed: bool | None
+    """None where no test of the problem can be judged: the reference answers none of them. Then nothing is known."""
     reason: str = ""
     """The first failure: an outcome and the call, or why it did not load; empty when it passed."""
-    is_tested: bool = True
-    """False where no test of the problem can be judged: the reference answers none of them. Then nothing is known."""
 
 
 Grades = list[CodeVerdict | SandboxUnavailableError]
@@ -123,7 +122,7 @@ class AssertGrading:
                 reason = self._failure(result)
                 if reason and (num_valid[place] or self.holds_expected_outputs):
                     found[place] = CodeVerdict(passed=False, reason=reason)
-        untested = CodeVerdict(passed=False, reason="no test of it can be judged", is_tested=False)
+        untested = CodeVerdict(passed=None, reason="no test of it can be judged")
         passed = CodeVerdict(passed=True)
         return [found.get(place, passed if num_valid[place] else untested) for place in range(len(programs))]
 

@@ -14,7 +14,8 @@ from code_a1_recipe.evaluation.models.engine import check_context
 from code_a1_recipe.evaluation.models.options import ModelOptions, run_of, usual_prompt
 from code_a1_recipe.evaluation.models.prompt_styles import ask_code, check_style, evalplus_phrases
 from code_a1_recipe.evaluation.models.response_store import ResponseStore, StoredSampler
-from code_a1_recipe.evaluation.models.source import choose_model, folder_fingerprint, sample_all
+from code_a1_recipe.evaluation.models.source import choose_model, sample_all
+from code_a1_recipe.files import files_fingerprint
 
 from ..stand_in_endpoint import RefusedError, StandInEndpoint
 
@@ -273,9 +274,9 @@ def test_a_fingerprint_changes_with_any_matrix_and_any_small_file(tmp_path):
         if changed:
             data[changed] = b"b" * (changed.stop - changed.start)
         weights.write_bytes(data)
-        seen.add(folder_fingerprint(tmp_path))
+        seen.add(files_fingerprint(tmp_path, tmp_path.iterdir()))
     (tmp_path / "generation_config.json").write_text("{}")
-    seen.add(folder_fingerprint(tmp_path))
+    seen.add(files_fingerprint(tmp_path, tmp_path.iterdir()))
     assert len(seen) == 5
 
 
@@ -310,8 +311,6 @@ def test_a_run_is_asked_as_it_validated_unless_told_otherwise(tmp_path, inside):
     assert (sampling.temperature, sampling.top_p) == (1.0, 0.5)
     assert (sampling.max_prompt_tokens, sampling.max_response_tokens) == (704, 64)
     assert (usual_prompt(run, "test"), run.episode.cases_per_suite) == ("micro", 1)
-    assert ModelOptions().sampling("test", shared=found).max_prompt_tokens == 704
-    assert ModelOptions(model="org/name").sampling("test", shared=found).max_prompt_tokens == 8192
 
 
 def test_a_model_that_is_no_run_gets_the_usual_values():
