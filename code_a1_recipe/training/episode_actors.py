@@ -19,7 +19,7 @@ from ..algorithm.prompts import render
 from ..algorithm.replay import collect_book_update
 from ..algorithm.sampling import SamplingParameters, prompt_token_ids, with_chat_template
 from ..algorithm.selection import GROUP_SELECTORS
-from ..algorithm.spans import Span, outside, seconds_of
+from ..algorithm.spans import Span, seconds_of
 from ..config.run_config import RunConfig
 from ..runs.metrics import MetricAccumulator, accumulate_episode, busy_spans
 from ..runs.rollout_record import encode_records, episode_records
@@ -88,13 +88,12 @@ class EpisodeReport:
         return replace(self, records=b"")
 
 
-def seconds_of_exposed_judging(reports: Iterable[EpisodeReport]) -> float:
+def seconds_of_exposed_judging(reports: Sequence[EpisodeReport]) -> float:
     """Seconds in which programs were judged and nothing was generated: what a step would save without a judge."""
-    spans: dict[str, list[Span]] = {"judge": [], "generate": []}
-    for report in reports:
-        for kind, found in spans.items():
-            found += report.busy[kind]
-    return seconds_of(outside(spans["judge"], spans["generate"]))
+    judging = [span for report in reports for span in report.busy["judge"]]
+    generating = [span for report in reports for span in report.busy["generate"]]
+    # What judging adds to the seconds that generation covers.
+    return seconds_of(judging + generating) - seconds_of(generating)
 
 
 class EpisodeWorker:
