@@ -25,7 +25,7 @@ from .episode_types import (
     SuiteResult,
 )
 from .hindsight import HindsightSettings, Lesson, find_lessons
-from .prompts import PromptSettings, render
+from .prompts import PromptSettings, render, template_for
 from .question import Question, request_for
 from .repair import ShownFailure, repair_turns
 from .rewards import QuestionRewards, RewardSettings
@@ -103,7 +103,7 @@ class EpisodeRunner:
         async def write(c: int, turn: int, before: CandidateResult, failure: ShownFailure) -> CandidateResult | None:
             fields = {**task.question.prompt_fields, "candidate": before.source, **failure.prompt_fields}
             try:
-                written = await self._written(task, f"{c}r{turn}", self.prompts.repair_template, fields)
+                written = await self._written(task, f"{c}r{turn}", template_for("repair", self.prompts.name), fields)
             except PromptTooLongError:
                 return None
             # The suites of the first program, so that both rewards compare.

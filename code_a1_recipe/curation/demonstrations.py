@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sandbox import CandidateVerdict, SandboxUnavailableError, syntax_key
 
-from ..algorithm.prompts import PROMPT_PAIRS, render
+from ..algorithm.prompts import render, template_for
 from ..algorithm.question import Question, entry_points_text, request_for
 from ..algorithm.sampling import beginning_of_answer
 from ..jobs.confinement import JudgeAll
@@ -57,7 +57,7 @@ class SuiteDemonstration:
         """
         reads_input = self.question.reads_input
         messages = render(
-            PROMPT_PAIRS[pair].test,
+            template_for("test", pair),
             prompt=self.question.prompt,
             entry_points=entry_points_text(self.program, reads_input=reads_input),
             reads_input=reads_input,

@@ -71,7 +71,7 @@ def test_what_the_program_did_is_said_in_words(outcome, result):
 @pytest.mark.parametrize("reads_input", [False, True])
 def test_every_style_has_a_template_that_shows_the_case(pair, reads_input):
     fields = {"prompt": "P1", "entry_points": "`f`", "candidate": "C1", **shown_failure(verdict(WRONG)).prompt_fields}
-    text = str(render(PROMPT_PAIRS[pair].repair, reads_input=reads_input, **fields))
+    text = str(render(f"{pair}_repair", reads_input=reads_input, **fields))
     assert all(part in text for part in ("P1", "C1", "f(0)", "returns 7", "8"))
 
 
