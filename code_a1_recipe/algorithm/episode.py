@@ -27,7 +27,7 @@ from .episode_types import (
 from .hindsight import HindsightSettings, Lesson, find_lessons
 from .prompts import PromptSettings, render, template_for
 from .question import Question, request_for
-from .repair import ShownFailure, repair_turns
+from .repair import repair_turns
 from .rewards import QuestionRewards, RewardSettings
 from .sampling import sampling_seed
 from .scripted_tester import find_scripted_tester
@@ -100,8 +100,8 @@ class EpisodeRunner:
     async def _repairs(self, task: EpisodeTask, tested: Sequence[CandidateResult]) -> tuple[Repair, ...]:
         """The candidates among ``tested`` that failed a case, written again up to ``episode.repair_turns`` times."""
 
-        async def write(c: int, turn: int, before: CandidateResult, failure: ShownFailure) -> CandidateResult | None:
-            fields = {**task.question.prompt_fields, "candidate": before.source, **failure.prompt_fields}
+        async def write(c: int, turn: int, before: CandidateResult, failure: dict[str, str]) -> CandidateResult | None:
+            fields = {**task.question.prompt_fields, "candidate": before.source, **failure}
             try:
                 written = await self._written(task, f"{c}r{turn}", template_for("repair", self.prompts.name), fields)
             except PromptTooLongError:
