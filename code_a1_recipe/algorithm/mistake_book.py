@@ -133,13 +133,7 @@ class MistakeBook:
         return tuple(sorted(self._entries))
 
     def retrieve(self, question_id: str, limit: int = REPLAY_LIMIT) -> tuple[BookEntry, ...]:
-        """The question's most frequent cases, at most ``limit``; ties go to the older case.
-
-        Raises:
-            ValueError: ``limit`` is negative.
-        """
-        if limit < 0:
-            raise ValueError(f"limit (cases to replay) must be at least 0, got {limit!r}")
+        """The question's most frequent cases, at most ``limit``; ties go to the older case."""
         return tuple(sorted(self.entries(question_id), key=lambda entry: -entry.frequency)[:limit])
 
     def update(self, question_id: str, update: BookUpdate) -> BookChange:
