@@ -32,10 +32,11 @@ from ..errors import OutageError, SettingsError
 from ..verl_plugin.client import PolicyServerManager
 from ..verl_plugin.compat import SYNC_MODE
 from ..verl_plugin.row_queue import clear_rows
-from .episode_actors import PolicyEndpoint, load_tokenizer
+from .episode_actors import load_tokenizer
 from .lifecycle.time_limit import in_background, within
 from .policy_updates import PolicyUpdates
 from .reporting import profiler_arguments
+from .sampler import PolicyEndpoint
 from .trajectories import StoredRows
 
 logger = logging.getLogger(__name__)
