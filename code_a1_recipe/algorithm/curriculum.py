@@ -52,14 +52,9 @@ class Curriculum:
 
         The share ``floor``, rounded up, is drawn uniformly; the rest from the others in proportion to their scores,
         without replacement: the first events of exponential clocks with the scores as rates (Efraimidis and Spirakis,
-        2006).
-
-        Raises:
-            ValueError: ``num`` is above the number of questions.
+        2006). A run has at least ``num`` questions.
         """
         scores = self._all_scores()
-        if num > len(scores):
-            raise ValueError(f"a step of {num} questions cannot be drawn from {len(scores)}")
         # A generator of the step's own: a run that resumes draws what it would have drawn.
         generator = random.Random(f"{self._seed}/curriculum/{step}")
         drawn = generator.sample(range(len(scores)), math.ceil(self._settings.floor * num))

@@ -25,14 +25,13 @@ from .episode_types import (
     SuiteResult,
 )
 from .hindsight import HindsightSettings, Lesson, find_lessons
-from .prompts import PromptSettings, render
+from .prompts import PromptSettings, render, template_for
 from .question import Question, request_for
-from .repair import ShownFailure, repair_turns
+from .repair import repair_turns
 from .rewards import QuestionRewards, RewardSettings
 from .sampling import sampling_seed
 from .scripted_tester import find_scripted_tester
 from .settings import EpisodeSettings
-from .spans import Span
 
 
 @dataclass(kw_only=True, eq=False)
@@ -59,6 +58,7 @@ class EpisodeRunner:
         num_cases, tester = self.episode.cases_per_suite, self.episode.tester
         self._question_rewards = QuestionRewards(self.rewards, num_cases=num_cases)
         self._buggy_program_rewards = QuestionRewards(self.rewards.by_the_paper(), num_cases=num_cases)
+        self._rewards_pool = self.rewards.code_tests == "pooled"
         self._scripted = find_scripted_tester(tester) if tester is not None else None
 
     async def run(self, task: EpisodeTask) -> Episode:
@@ -86,32 +86,30 @@ class EpisodeRunner:
         lessons: tuple[Lesson, ...] = ()
         found = await asyncio.gather(*[self._candidate(task, c) for c in range(task.num_candidates)])
         # The pool is known when the last suite of the question is there, so programs are judged on it a second time.
-        is_rewarded = self.rewards.code_tests == "pooled"
-        if is_rewarded or self.hindsight is not None:
+        if self._rewards_pool or self.hindsight is not None:
             pool = _pool(found)
-            found = await asyncio.gather(*[self._pooled(task, one, pool, is_rewarded=is_rewarded) for one in found])
+            found = await asyncio.gather(*[self._pooled(task, one, pool) for one in found])
         if self.hindsight is not None:
             cases = self.episode.cases_per_suite
             lessons = find_lessons(task.question, found, settings=self.hindsight, num_cases=cases)
-        if not is_rewarded:
+        if not self._rewards_pool:
             found = [replace(new, pooled=None) for new in found]
         return self._question_rewards.apply(task.question, found), lessons
 
     async def _repairs(self, task: EpisodeTask, tested: Sequence[CandidateResult]) -> tuple[Repair, ...]:
         """The candidates among ``tested`` that failed a case, written again up to ``episode.repair_turns`` times."""
 
-        async def write(c: int, turn: int, before: CandidateResult, failure: ShownFailure) -> CandidateResult | None:
-            fields = {**task.question.prompt_fields, "candidate": before.source, **failure.prompt_fields}
+        async def write(c: int, turn: int, before: CandidateResult, failure: dict[str, str]) -> CandidateResult | None:
+            fields = {**task.question.prompt_fields, "candidate": before.source, **failure}
             try:
-                written = await self._written(task, f"{c}r{turn}", self.prompts.repair_template, fields)
+                written = await self._written(task, f"{c}r{turn}", template_for("repair", self.prompts.name), fields)
             except PromptTooLongError:
                 return None
             # The suites of the first program, so that both rewards compare.
-            hidden, span, outage = await self._hidden(task, written)
-            written = replace(written, suites=tested[c].suites, hidden=hidden, hidden_span=span, outage=outage)
+            written = replace(written, suites=tested[c].suites, **await self._hidden(task, written))
             judged = await self._judged(task, written)
-            if self.rewards.code_tests == "pooled":
-                judged = await self._pooled(task, judged, _pool(tested), is_rewarded=True)
+            if self._rewards_pool:
+                judged = await self._pooled(task, judged, _pool(tested))
             return replace(judged, suites=())
 
         return await repair_turns(
@@ -140,47 +138,37 @@ class EpisodeRunner:
         So every Test LLM is measured alike, whatever its Mistake Book holds and whatever function it learns from.
         """
         programs = task.question.buggy_programs if task.num_buggy_program_suites else ()
-        sizes = {"num_suites": task.num_buggy_program_suites}
         # Replays would make one Test LLM's programs harder to break than another's.
-        task = replace(task, history=())
+        task = replace(task, history=(), num_suites=task.num_buggy_program_suites)
         found = await asyncio.gather(
-            *[self._known_program(task, f"probe{p}", source, **sizes) for p, source in enumerate(programs)]
+            *[self._buggy_program(task, f"probe{p}", source) for p, source in enumerate(programs)]
         )
         return self._buggy_program_rewards.apply(task.question, found)
 
-    async def _known_program(self, task: EpisodeTask, name: str, source: str, *, num_suites: int) -> CandidateResult:
-        """A program that is given, judged on suites that are written for it."""
-        shown = Response(prompt_ids=(), token_ids=(), log_probs=(), text=source, policy_version=task.step)
-        result = CandidateResult(response=shown, source=source)
-        try:
-            suites = await self._suites(task, name, source, num_suites=num_suites)
-        except PromptTooLongError:
-            return replace(result, is_too_long_to_test=True)
-        return await self._judged(replace(task, with_hidden_tests=False), replace(result, suites=suites))
+    async def _buggy_program(self, task: EpisodeTask, name: str, source: str) -> CandidateResult:
+        given = CandidateResult(response=Response.scripted(source), source=source)
+        tested = await self._tested(task, name, given)
+        return tested if tested.is_too_long_to_test else await self._judged(task, tested)
 
     async def _candidate(self, task: EpisodeTask, c: int) -> CandidateResult:
         written = await self._written(task, c, self.prompts.code_template, task.question.prompt_fields)
         # Hidden tests need not be written, so the program meets them while its suites are.
-        tested, (hidden, span, outage) = await asyncio.gather(
-            self._tested(task, c, written), self._hidden(task, written)
-        )
-        return await self._judged(task, replace(tested, hidden=hidden, hidden_span=span, outage=outage))
+        tested, hidden = await asyncio.gather(self._tested(task, c, written), self._hidden(task, written))
+        return await self._judged(task, replace(tested, **hidden))
 
-    async def _hidden(
-        self, task: EpisodeTask, written: CandidateResult
-    ) -> tuple[CandidateVerdict | None, Span | None, str]:
-        """Verdict on the hidden tests, when it was made, and the outage that took its place.
+    async def _hidden(self, task: EpisodeTask, written: CandidateResult) -> dict[str, Any]:
+        """Fields of the program's result: the verdict on the hidden tests, or the outage that took its place.
 
         In training the verdict is for metrics only, and an outage takes nothing but that.
         """
         if not (task.with_hidden_tests and task.question.tests):
-            return None, None, ""
+            return {}
         started = time.time()
-        request = _on_hidden_tests(task, written.source)
         try:
-            return await self._ask(request), task.span_since(started), ""
+            hidden = await self._ask(_on_hidden_tests(task, written.source))
         except (SandboxUnavailableError, TimeoutError) as error:
-            return None, None, _outage(error) if task.is_validation else ""
+            return {"outage": _outage(error)} if task.is_validation else {}
+        return {"hidden": hidden, "hidden_span": task.span_since(started)}
 
     async def _written(
         self, task: EpisodeTask, c: int | str, template: str, fields: Mapping[str, Any]
@@ -192,27 +180,24 @@ class EpisodeRunner:
         found = candidate_result(response, task.question)
         return replace(found, span=task.span_since(started))
 
-    async def _tested(self, task: EpisodeTask, c: int, written: CandidateResult) -> CandidateResult:
+    async def _tested(self, task: EpisodeTask, c: int | str, written: CandidateResult) -> CandidateResult:
         """The program with the suites that the Test LLM writes for it."""
         if written.source is None or not task.num_suites:
             return written
         try:
-            suites = await self._suites(task, c, written.source, num_suites=task.num_suites)
+            return replace(written, suites=await self._suites(task, c, written.source))
         except PromptTooLongError:
             # Cutting the prompt would show the Test LLM half a program, so nothing is learned from this one.
             return replace(written, is_too_long_to_test=True)
-        return replace(written, suites=suites)
 
-    async def _suites(
-        self, task: EpisodeTask, c: int | str, source: str, *, num_suites: int
-    ) -> tuple[SuiteResult, ...]:
+    async def _suites(self, task: EpisodeTask, c: int | str, source: str) -> tuple[SuiteResult, ...]:
         cases = self.episode.cases_per_suite
         messages = render(self.prompts.test_template, **task.question.prompt_fields, candidate=source, num_cases=cases)
         key = (task.step, task.question.id, c)
         # One session for all suites of a program: its prompt is then in one server's prefix cache.
         session = f"{task.step}/{task.question.id}/{c}"
         if self._scripted is not None:
-            sizes = {"num_suites": num_suites, "num_cases": cases, "seed": sampling_seed(task.seed, "test", *key)}
+            sizes = {"num_suites": task.num_suites, "num_cases": cases, "seed": sampling_seed(task.seed, "test", *key)}
             texts = self._scripted(task.question.prompt, source, **sizes)
             return tuple(suite_result(Response.scripted(text)) for text in texts)
 
@@ -222,7 +207,7 @@ class EpisodeRunner:
             response = await self.test.sample(messages, seed=seed, session=session)
             return replace(suite_result(response), span=task.span_since(started))
 
-        return tuple(await asyncio.gather(*[suite(s) for s in range(num_suites)]))
+        return tuple(await asyncio.gather(*[suite(s) for s in range(task.num_suites)]))
 
     async def _judged(self, task: EpisodeTask, result: CandidateResult) -> CandidateResult:
         if result.outage:
@@ -237,9 +222,7 @@ class EpisodeRunner:
             return replace(result, outage=_outage(error))
         return replace(result, verdict=verdict, judge_span=task.span_since(started))
 
-    async def _pooled(
-        self, task: EpisodeTask, result: CandidateResult, pool: tuple[str, ...], *, is_rewarded: bool
-    ) -> CandidateResult:
+    async def _pooled(self, task: EpisodeTask, result: CandidateResult, pool: tuple[str, ...]) -> CandidateResult:
         """The candidate with its verdict on all the question's cases; its suites keep theirs.
 
         An outage takes the verdict away where it is rewarded; otherwise it takes a lesson at most.
@@ -251,7 +234,7 @@ class EpisodeRunner:
         try:
             pooled = (await self._ask(request)).suites[0]
         except (SandboxUnavailableError, TimeoutError) as error:
-            return replace(result, verdict=None, outage=_outage(error)) if is_rewarded else result
+            return replace(result, verdict=None, outage=_outage(error)) if self._rewards_pool else result
         return replace(result, pooled=pooled, pooled_span=task.span_since(started))
 
     async def _ask(self, request: JudgeRequest) -> CandidateVerdict:

@@ -12,7 +12,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 
 from .book_file import Buffers, Rows, read_rows, write_rows
@@ -133,13 +133,7 @@ class MistakeBook:
         return tuple(sorted(self._entries))
 
     def retrieve(self, question_id: str, limit: int = REPLAY_LIMIT) -> tuple[BookEntry, ...]:
-        """The question's most frequent cases, at most ``limit``; ties go to the older case.
-
-        Raises:
-            ValueError: ``limit`` is negative.
-        """
-        if limit < 0:
-            raise ValueError(f"limit (cases to replay) must be at least 0, got {limit!r}")
+        """The question's most frequent cases, at most ``limit``; ties go to the older case."""
         return tuple(sorted(self.entries(question_id), key=lambda entry: -entry.frequency)[:limit])
 
     def update(self, question_id: str, update: BookUpdate) -> BookChange:
@@ -162,27 +156,37 @@ class MistakeBook:
         """
         self.lessons.extend(update.lessons)
         # Keys and not texts: a candidate meets the same case under many spellings.
-        gained: Counter[str] = Counter(case.key or case.call for case in update.failed)
+        gained = Counter(case.key or case.call for case in update.failed)
         num_failed = gained + Counter(update.failed_replays)
         num_met = num_failed + Counter(update.passed_replays) + Counter(update.passed_new)
-        lost: Counter[str] = Counter(update.passed_replays)
+        lost = Counter(update.passed_replays)
         texts = _texts_by_key(question_id, update.failed)
         entries = self._entries.setdefault(question_id, {})
         self._num_cases -= len(entries)  # counted again below, when the question's cases have changed
-        change = BookChange()
         if dropped := Counter(update.dropped_replays):
             lost.update({key: dropped[entry.call] for key, entry in entries.items() if entry.call in dropped})
-        # In the order of texts: a set has none, and the age of new cases breaks the ties of `retrieve`.
-        touched = sorted({*num_met, *lost}, key=lambda key: texts.get(key, (key, "", "")))
-        change += _delete_passed(entries, lost)
-        for key in touched:
-            net = gained[key] - lost[key]
-            if key in entries or net > 0:
-                counts = {"num_met": num_met[key], "num_failed": num_failed[key]}
-                change += _apply(entries, key, net, texts.get(key), **counts)
+        num_added = num_removed = 0
+        for key in [key for key, number in lost.items() if key not in entries or entries[key].frequency <= number]:
+            num_removed += entries.pop(key, None) is not None
+            del lost[key]  # these passes are used up
+        # In the order of texts, since the age of new cases breaks the ties of `retrieve`.
+        for key, (call, answer) in sorted(texts.items(), key=itemgetter(1)):
+            if key not in entries:
+                num_added += 1
+                entries[key] = BookEntry(call=call, answer=answer, frequency=0, key="" if key == call else key)
+            elif entries[key].call == call:  # the text that failed first stays, with the latest answer to it
+                entries[key] = replace(entries[key], answer=answer)
+        for key in entries.keys() & {*num_met, *lost}:
+            entry = entries[key]
+            entries[key] = replace(
+                entry,
+                frequency=entry.frequency + gained[key] - lost[key],
+                num_met=entry.num_met + num_met[key],
+                num_failed=entry.num_failed + num_failed[key],
+            )
         self._num_cases += len(entries)
         self._note_size(question_id)
-        return change + BookChange(num_removed=self._keep_max_size())
+        return BookChange(num_added=num_added, num_removed=num_removed + self._keep_max_size())
 
     def save(self, path: Path) -> None:
         """Write the book as JSON, atomically: after a crash the file is the old one or the new one.
@@ -248,48 +252,11 @@ def _texts_by_key(question_id: str, failed: Sequence[FailedCase]) -> dict[str, t
     """Call and answer per key. Two answers to one call mean a reference that wavers: the smaller is kept."""
     texts: dict[str, tuple[str, str]] = {}
     for case in failed:
-        text = (case.call, case.answer)
-        known = texts.setdefault(case.key or case.call, text)
+        key, text = case.key or case.call, (case.call, case.answer)
+        known = texts.setdefault(key, text)
         if known[0] == case.call and known[1] != case.answer:
             logger.warning(
                 "question=%s the reference answered %r and %r to %r", question_id, known[1], case.answer, case.call
             )
-        texts[case.key or case.call] = min(known, text, key=lambda text: (len(text[0]), text))
+        texts[key] = min(known, text, key=lambda text: (len(text[0]), text))
     return texts
-
-
-def _delete_passed(entries: dict[str, BookEntry], lost: Counter[str]) -> BookChange:
-    """Delete the cases that were passed as a replay as often as they were in the book; such passes are then used up."""
-    deleted = [key for key, number in lost.items() if key not in entries or entries[key].frequency <= number]
-    num_removed = sum(entries.pop(key, None) is not None for key in deleted)
-    for key in deleted:
-        del lost[key]
-    return BookChange(num_removed=num_removed)
-
-
-def _apply(
-    entries: dict[str, BookEntry],
-    key: str,
-    change: int,
-    text: tuple[str, str] | None,
-    *,
-    num_met: int,
-    num_failed: int,
-) -> BookChange:
-    """Add the counts to one case in place; ``text`` is its call and answer, None when no new case failed."""
-    old = entries.get(key)
-    entry = old
-    if entry is None:
-        assert text is not None, "a case that did not fail has no positive count"
-        call, answer = text
-        entry = BookEntry(call=call, answer=answer, frequency=0, key="" if key == call else key)
-    # The text that failed first stays, with the latest answer to it.
-    has_new_answer = text is not None and text[0] == entry.call
-    entries[key] = replace(
-        entry,
-        answer=text[1] if text is not None and has_new_answer else entry.answer,
-        frequency=entry.frequency + change,
-        num_met=entry.num_met + num_met,
-        num_failed=entry.num_failed + num_failed,
-    )
-    return BookChange(num_added=1 if old is None else 0)

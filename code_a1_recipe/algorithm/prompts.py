@@ -10,7 +10,6 @@ import functools
 import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -29,31 +28,19 @@ _PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][A-Za-z_0-9]*)\}\}")
 _SECTION = re.compile(r"^\[(system|user|assistant)\]\n", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class PromptPair:
-    """The templates of one style."""
-
-    code: str
-    """Template of the Code LLM; gets ``prompt`` and ``entry_points``."""
-    test: str
-    """Template of the Test LLM; gets ``candidate`` and ``num_cases`` too."""
-    black_box_test: str
-    """The same for a Test LLM that is not shown the program."""
-    repair: str
-    """Template of the Code LLM's repair turns; gets ``candidate``, ``call``, ``result`` and ``expected`` too."""
-
-
-PROMPT_PAIRS: dict[str, PromptPair] = {
-    name: PromptPair(*(f"{name}_{kind}" for kind in ("code", "test", "black_box_test", "repair")))
-    for name in ("chat_v2", "micro")
-}
-"""Pairs by ``prompts.name``: "chat_v2" for instruction-tuned models, with one example of a suite; "micro" for the tiny
-models of ``code_a1_recipe.micro_world``."""
+PROMPT_PAIRS = ("chat_v2", "micro")
+"""Names of pairs, the values of ``prompts.name``: "chat_v2" for instruction-tuned models, with one example of a suite;
+"micro" for the tiny models of ``code_a1_recipe.micro_world``."""
 
 
 def template_for(kind: str, prompt: str) -> str:
-    """The template of a field of ``PromptPair`` for :func:`render`; ``prompt`` names a pair, or is a user file."""
-    return str(getattr(PROMPT_PAIRS[prompt], kind)) if prompt in PROMPT_PAIRS else prompt
+    """The template for :func:`render`; ``prompt`` names a pair, or is a user file, which is its own.
+
+    Args:
+        kind: "code"; "test", or "black_box_test" for a Test LLM that is not shown the program; "repair" for the Code
+            LLM's repair turns.
+    """
+    return f"{prompt}_{kind}" if prompt in PROMPT_PAIRS else prompt
 
 
 class PromptSettings(Block):
@@ -84,18 +71,12 @@ class PromptSettings(Block):
     @property
     def code_template(self) -> str:
         """Name or path of the Code LLM's template, for :func:`render`."""
-        return self.code or PROMPT_PAIRS[self.name].code
-
-    @property
-    def repair_template(self) -> str:
-        """Name of the template of repair turns."""
-        return PROMPT_PAIRS[self.name].repair
+        return self.code or template_for("code", self.name)
 
     @property
     def test_template(self) -> str:
         """Name or path of the Test LLM's template: the white-box prompt, unless ``black_box``."""
-        pair = PROMPT_PAIRS[self.name]
-        return self.test or (pair.black_box_test if self.black_box else pair.test)
+        return self.test or template_for("black_box_test" if self.black_box else "test", self.name)
 
 
 def _template_problems(path: str | None, key: str, fields: Collection[str], who: str) -> Iterator[str]:

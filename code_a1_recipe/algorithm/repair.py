@@ -6,7 +6,6 @@ suites and replays. The case's expected output is the reference's, as in every r
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult
 
@@ -16,42 +15,30 @@ _MAX_SHOWN = 400
 """Characters of a call, a result or an expected output; what a longer one has beyond them is not shown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownFailure:
-    """What the prompt says of one case that a program failed."""
+def shown_failure(verdict: CandidateVerdict | None) -> dict[str, str]:
+    """What the prompt says of the failed case with the shortest text, the first of those.
 
-    call: str
-    result: str
-    """What the program did, as the end of a sentence: "returns 3", "raises ValueError: ..."."""
-    expected: str
-
-    @classmethod
-    def of(cls, call: str, outcome: CaseOutcome, detail: str, *, expected: str) -> "ShownFailure":
-        """``detail``: what it returned or raised, as text, or why the program did not load."""
-        results = {
-            CaseOutcome.WRONG_VALUE: f"returns {detail}",
-            CaseOutcome.RAISED: f"raises {detail}",
-            CaseOutcome.TIMED_OUT: "does not end in time",
-            CaseOutcome.NOT_LOADED: f"cannot be made, since the program does not load: {detail}",
-        }
-        return cls(call=call, result=results.get(outcome, f"gives no value ({outcome.value})"), expected=expected)
-
-    @property
-    def prompt_fields(self) -> dict[str, str]:
-        return {"call": _cut(self.call), "result": _cut(self.result), "expected": _cut(self.expected)}
-
-
-def shown_failure(verdict: CandidateVerdict | None) -> ShownFailure | None:
-    """The failed case with the shortest text, the first of those; None where there is no verdict or no failed case."""
+    Returns:
+        Fields of the template: the call, what the program did as the end of a sentence ("returns 3", "raises
+        ValueError: ..."), and the expected output. Empty where there is no verdict or no failed case.
+    """
     if verdict is None:
-        return None
-    shown = [
-        ShownFailure.of(case.call, case.outcome, verdict.load_error or case.detail, expected=case.reference_value)
-        for case in met_cases(verdict)
-        if case.outcome.failed
-    ]
+        return {}
+    failed = [_prompt_fields(case, verdict.load_error) for case in met_cases(verdict) if case.outcome.failed]
     # The shortest leaves most of the prompt to the question and the program.
-    return min(shown, key=lambda one: len(one.call + one.result + one.expected), default=None)
+    shown = min(failed, key=lambda fields: sum(map(len, fields.values())), default={})
+    return {name: text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..." for name, text in shown.items()}
+
+
+def _prompt_fields(case: CaseResult, load_error: str) -> dict[str, str]:
+    results = {
+        CaseOutcome.WRONG_VALUE: f"returns {case.detail}",
+        CaseOutcome.RAISED: f"raises {case.detail}",
+        CaseOutcome.TIMED_OUT: "does not end in time",
+        CaseOutcome.NOT_LOADED: f"cannot be made, since the program does not load: {load_error or case.detail}",
+    }
+    result = results.get(case.outcome, f"gives no value ({case.outcome.value})")
+    return {"call": case.call, "result": result, "expected": case.reference_value}
 
 
 def met_cases(verdict: CandidateVerdict) -> Iterator[CaseResult]:
@@ -61,15 +48,11 @@ def met_cases(verdict: CandidateVerdict) -> Iterator[CaseResult]:
     yield from verdict.history
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
-
-
 async def repair_turns(
     candidates: Sequence[CandidateResult],
     *,
     num_turns: int,
-    write: Callable[[int, int, CandidateResult, ShownFailure], Awaitable[CandidateResult | None]],
+    write: Callable[[int, int, CandidateResult, dict[str, str]], Awaitable[CandidateResult | None]],
     reward: Callable[[Sequence[CandidateResult]], Sequence[CandidateResult]],
 ) -> tuple[Repair, ...]:
     """Turn by turn, every program that still fails a case and has a reward is written again.
@@ -84,14 +67,13 @@ async def repair_turns(
     latest = dict(enumerate(candidates))
     for turn in range(1, num_turns + 1):
         # Without a reward nothing is known of a program: an outage hit it, or the Test LLM had no room for it.
-        failures = {c: shown_failure(one.verdict) for c, one in latest.items() if one.reward and one.source}
-        asked = [(c, failure) for c, failure in failures.items() if failure is not None]
-        if not asked:
+        known = [c for c, one in latest.items() if one.reward and one.source]
+        failures = {c: failure for c in known if (failure := shown_failure(latest[c].verdict))}
+        written = await asyncio.gather(*[write(c, turn, latest[c], failure) for c, failure in failures.items()])
+        results = {c: one for c, one in zip(failures, written, strict=True) if one is not None}
+        if not results:
             break
-        written = await asyncio.gather(*[write(c, turn, latest[c], failure) for c, failure in asked])
-        places = [c for (c, _), one in zip(asked, written, strict=True) if one is not None]
-        results = [one for one in written if one is not None]
-        rewarded = dict(zip(places, reward(results) if results else (), strict=True))
+        rewarded = dict(zip(results, reward([*results.values()]), strict=True))
         for c, result in rewarded.items():
             found.append(Repair(candidate=c, turn=turn, before=latest[c], result=result))
         # Who had no room in the prompt stays with its last program, and is not asked again.

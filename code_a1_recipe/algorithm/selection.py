@@ -3,7 +3,6 @@
 Axes: C candidates of one question, S suites per candidate.
 """
 
-import math
 import statistics
 from collections.abc import Callable, Sequence
 
@@ -26,40 +25,31 @@ def top_variance(reward_CS: RewardsCS, *, update_n: int) -> tuple[int, ...]:
         At most ``update_n`` indices into C, largest spread first, ties to the lowest index. Fewer when
         fewer are eligible, perhaps none. A group without spread can be chosen; its advantages are 0.
 
-    Raises:
-        ValueError: a reward is not finite.
-
     Example:
         >>> top_variance([[0.5, 0.5], [0.0, 1.0], [None, 1.0]], update_n=1)
         (1,)
     """
-    eligible = _eligible(reward_CS)
+    groups = _complete_groups(reward_CS)
     # The variance ranks as the standard deviation does. `statistics` computes it exactly, so that candidates with the
-    # same rewards in another order tie, which a sum of rounded floats would not grant.
-    variances = {}
-    for candidate in eligible:
-        rewards = [reward for reward in reward_CS[candidate] if reward is not None]
-        variances[candidate] = statistics.pvariance(rewards)
-    by_spread = sorted(eligible, key=lambda candidate: (-variances[candidate], candidate))
+    # same rewards in another order tie, which a sum of rounded floats would not grant. Sorting leaves ties in order.
+    by_spread = sorted(groups, key=lambda candidate: statistics.pvariance(groups[candidate]), reverse=True)
     return tuple(by_spread[:update_n])
 
 
 def every_candidate(reward_CS: RewardsCS, *, update_n: int = 1) -> tuple[int, ...]:
     """All eligible candidates, in order; ``update_n`` is not used."""
-    return tuple(_eligible(reward_CS))
+    return tuple(_complete_groups(reward_CS))
 
 
 GROUP_SELECTORS: dict[str, GroupSelector] = {"topvar": top_variance, "all": every_candidate}
 """Selectors by ``selection.name``; "topvar" is the default."""
 
 
-def _eligible(reward_CS: RewardsCS) -> list[int]:
-    """Indices of the candidates that have all their rewards."""
-    eligible = []
-    for candidate, rewards in enumerate(reward_CS):
-        for reward in rewards:
-            if reward is not None and not math.isfinite(reward):
-                raise ValueError(f"suite rewards must be finite, got {reward!r} for candidate {candidate}")
-        if rewards and None not in rewards:
-            eligible.append(candidate)
-    return eligible
+def _complete_groups(reward_CS: RewardsCS) -> dict[int, list[float]]:
+    """The rewards of the candidates that have all of them."""
+    groups = {}
+    for candidate, suites in enumerate(reward_CS):
+        rewards = [reward for reward in suites if reward is not None]
+        if rewards and len(rewards) == len(suites):
+            groups[candidate] = rewards
+    return groups

@@ -1,4 +1,4 @@
-"""Spans of time: the seconds that they cover together, and the seconds that they leave open.
+"""Spans of time, and the seconds that they cover together.
 
 A span is a pair of start and end in seconds, with the start in it and the end not. One that ends where it starts, or
 before (a clock was set back), is empty: it covers nothing and never runs.
@@ -32,29 +32,3 @@ def union(spans: Iterable[Span]) -> tuple[Span, ...]:
 def seconds_of(spans: Iterable[Span]) -> float:
     """Seconds that at least one span covers; a second under two of them counts once. At least 0."""
     return sum(end - start for start, end in union(spans))
-
-
-def outside(spans: Iterable[Span], others: Iterable[Span]) -> tuple[Span, ...]:
-    """Parts of ``spans`` that ``others`` do not cover; sorted and disjoint.
-
-    Example:
-        >>> outside([(0, 10)], [(2, 3), (9, 12)])
-        ((0, 2), (3, 9))
-    """
-    taken = union(others)
-    left: list[Span] = []
-    first = 0
-    for start, end in union(spans):
-        # Both are sorted: what ended before this span ends before all later ones, so a step's spans are met once.
-        while first < len(taken) and taken[first][1] <= start:
-            first += 1
-        free_from = start
-        for taken_start, taken_end in taken[first:]:
-            if taken_start >= end:
-                break
-            if free_from < taken_start:
-                left.append((free_from, taken_start))
-            free_from = taken_end
-        if free_from < end:
-            left.append((free_from, end))
-    return tuple(left)

@@ -1,10 +1,9 @@
 """Tasks of a step: each question with its counts and the cases replayed from the Mistake Book."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from .episode_types import EpisodeTask
-from .hindsight import draw_lessons
+from .hindsight import Lesson, draw_lessons
 from .mistake_book import MistakeBook
 from .question import Question
 from .settings import RecipeSettings
@@ -22,6 +21,9 @@ def tasks_of(
 ) -> list[EpisodeTask]:
     """One task for each question, in their order.
 
+    In training a question replays its cases in the book. Lessons are as many as a group has suites, drawn anew for each
+    question of the step.
+
     Args:
         book: as it is at the start of the step; validation replays nothing.
         step: of training, from 1; for validation the newest finished one.
@@ -31,40 +33,31 @@ def tasks_of(
     """
     validation = settings.validation
     counts = validation if validate else settings.episode
-    return [
-        EpisodeTask(
+    tasks = []
+    for index, question in enumerate(questions, first_index):
+        history: tuple[str, ...] = ()
+        lessons: tuple[Lesson, ...] = ()
+        if settings.mistake_book.enabled and not validate:
+            replayed = book.retrieve(question.id, settings.mistake_book.replay_limit)
+            history = tuple(entry.call for entry in replayed)
+        # By index and not by question: one that stands twice in a step gets other lessons the second time.
+        if settings.learns_in_hindsight and not validate:
+            lessons = draw_lessons(book.lessons, counts.num_suites, seed=f"{settings.seed}/lessons/{step}/{index}")
+        task = EpisodeTask(
             question=question,
+            history=history,
             step=step,
             seed=settings.seed,
             num_candidates=counts.num_candidates,
             num_suites=counts.num_suites,
+            index=index,
             with_hidden_tests=validate or validation.hidden_in_training,
             until_timeout=validation.until_timeout,
             is_validation=validate,
             with_greedy=validate and validation.greedy,
             num_buggy_program_suites=validation.num_buggy_program_suites if validate else 0,
-            index=index,
+            lessons=lessons,
             started_at=started_at,
-            **({} if validate else _from_the_book(question, index, settings=settings, book=book, step=step)),
         )
-        for index, question in enumerate(questions, first_index)
-    ]
-
-
-def _from_the_book(
-    question: Question, index: int, *, settings: RecipeSettings, book: MistakeBook, step: int
-) -> dict[str, Any]:
-    """The fields of a training task that come from the Mistake Book.
-
-    A question replays its cases in the book. Lessons are as many as a group has suites, drawn anew for each question of
-    the step.
-    """
-    episode, seed = settings.episode, settings.seed
-    fields: dict[str, Any] = {}
-    if settings.mistake_book.enabled:
-        replayed = book.retrieve(question.id, settings.mistake_book.replay_limit)
-        fields["history"] = tuple(entry.call for entry in replayed)
-    # By index and not by question: one that stands twice in a step gets other lessons the second time.
-    if settings.learns_in_hindsight:
-        fields["lessons"] = draw_lessons(book.lessons, episode.num_suites, seed=f"{seed}/lessons/{step}/{index}")
-    return fields
+        tasks.append(task)
+    return tasks

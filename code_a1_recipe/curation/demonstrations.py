@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sandbox import CandidateVerdict, SandboxUnavailableError, syntax_key
 
-from ..algorithm.prompts import PROMPT_PAIRS, render
+from ..algorithm.prompts import render, template_for
 from ..algorithm.question import Question, request_for
 from ..algorithm.sampling import beginning_of_answer
 from ..jobs.confinement import JudgeAll
@@ -56,7 +56,7 @@ class SuiteDemonstration:
             pair: a name in ``prompts.PROMPT_PAIRS``.
         """
         messages = render(
-            PROMPT_PAIRS[pair].test,
+            template_for("test", pair),
             **self.question.prompt_fields,
             candidate=self.program,
             num_cases=len(self.asserts),

@@ -160,7 +160,7 @@ def _add_repairs(collector: _Accumulator, episode: Episode) -> None:
         final[repair.candidate] = result  # without a reward where nothing is known of it
         if result.reward is None:
             continue
-        collector.add("code/repaired_rate", shown_failure(result.verdict) is None)
+        collector.add("code/repaired_rate", not shown_failure(result.verdict))
         if (rate := broken_rate(repair)) is not None:
             collector.add("code/repair_broke_case_rate", rate)
     for one in final if episode.repair_turns else ():

@@ -9,7 +9,6 @@ from typing import Any, Self
 import ray
 from ray import cloudpickle
 from verl.utils import hf_tokenizer
-from verl.workers.rollout.llm_server import LLMServerClient
 
 from ..algorithm.episode import EpisodeRunner
 from ..algorithm.episode_types import Episode, EpisodeTask, Response
@@ -19,14 +18,14 @@ from ..algorithm.prompts import render
 from ..algorithm.replay import collect_book_update
 from ..algorithm.sampling import SamplingParameters, prompt_token_ids, with_chat_template
 from ..algorithm.selection import GROUP_SELECTORS
-from ..algorithm.spans import Span, outside, seconds_of
+from ..algorithm.spans import Span, seconds_of
 from ..config.run_config import RunConfig
 from ..runs.metrics import MetricAccumulator, accumulate_episode, busy_spans
 from ..runs.rollout_record import encode_records, episode_records
 from ..verl_plugin import row_queue
 from .judge_actors import JudgePool
 from .plan.needs import CPUS_PER_EPISODE_WORKER
-from .sampler import ServerSampler
+from .sampler import PolicyEndpoint, ServerSampler
 from .trajectories import StoredRows, code_trajectories, group_uid, lesson_trajectories, store, test_trajectories
 
 # An actor that dies is started again and its unfinished episodes are run again; rows already stored are overwritten
@@ -35,19 +34,6 @@ _EPISODE_RETRIES = 1
 _EPISODES_AT_ONCE = 256
 """Of one worker: enough to keep any server busy, and a bound on what workers and trainer hold of a large step."""
 _LOOK_SECONDS = 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyEndpoint:
-    """How an episode worker reaches one policy."""
-
-    client: LLMServerClient
-    is_seeded: bool
-    """Each request has a seed of its own."""
-    max_calls: int
-    """Responses that one worker asks for at a time."""
-    training: SamplingParameters
-    validation: SamplingParameters
 
 
 def load_tokenizer(config: RunConfig, name: str) -> Any:
@@ -88,13 +74,12 @@ class EpisodeReport:
         return replace(self, records=b"")
 
 
-def seconds_of_exposed_judging(reports: Iterable[EpisodeReport]) -> float:
+def seconds_of_exposed_judging(reports: Sequence[EpisodeReport]) -> float:
     """Seconds in which programs were judged and nothing was generated: what a step would save without a judge."""
-    spans: dict[str, list[Span]] = {"judge": [], "generate": []}
-    for report in reports:
-        for kind, found in spans.items():
-            found += report.busy[kind]
-    return seconds_of(outside(spans["judge"], spans["generate"]))
+    judging = [span for report in reports for span in report.busy["judge"]]
+    generating = [span for report in reports for span in report.busy["generate"]]
+    # What judging adds to the seconds that generation covers.
+    return seconds_of(judging + generating) - seconds_of(generating)
 
 
 class EpisodeWorker:
@@ -138,13 +123,10 @@ class EpisodeWorker:
         )
 
     def _sampler(self, name: str, parameters: SamplingParameters) -> ServerSampler:
-        endpoint = self._endpoints[name]
         return ServerSampler(
-            client=endpoint.client,
+            endpoint=self._endpoints[name],
             tokenizer=self._tokenizers[name],
             parameters=parameters,
-            is_seeded=endpoint.is_seeded,
-            max_calls=endpoint.max_calls,
             timeout_seconds=self._settings.episode.generation_timeout_seconds,
         )
 

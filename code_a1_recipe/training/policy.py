@@ -32,10 +32,11 @@ from ..errors import OutageError, SettingsError
 from ..verl_plugin.client import PolicyServerManager
 from ..verl_plugin.compat import SYNC_MODE
 from ..verl_plugin.row_queue import clear_rows
-from .episode_actors import PolicyEndpoint, load_tokenizer
+from .episode_actors import load_tokenizer
 from .lifecycle.time_limit import in_background, within
 from .policy_updates import PolicyUpdates
 from .reporting import profiler_arguments
+from .sampler import PolicyEndpoint
 from .trajectories import StoredRows
 
 logger = logging.getLogger(__name__)
@@ -101,11 +102,6 @@ class Policy(PolicyUpdates):
         """Episodes are awaited, not sampled from a buffer; verl's other branches follow its own sync trainer."""
         self.trainer_mode = SYNC_MODE
 
-    @property
-    def is_trained(self) -> bool:
-        """``schedule`` has updates of this policy."""
-        return bool(getattr(self.settings.schedule, f"{self.name}_every"))
-
     @classmethod
     def start(cls, name: str, config: RunConfig, *, pool: RayResourcePool, total_updates: int) -> Self:
         """Load the model into its workers and start its servers; they sleep until the first weight sync."""
@@ -131,7 +127,8 @@ class Policy(PolicyUpdates):
         model = self.config.actor_rollout_ref.model
         rank = self.settings.policy(self.name).model.rank_of_lora
         self.ref_in_actor = rank > 0 or model.get("lora_adapter_path") is not None
-        separate_ref = self.use_reference_policy and not self.ref_in_actor and self.is_trained
+        is_trained = self.settings.schedule.every(self.name) > 0
+        separate_ref = self.use_reference_policy and not self.ref_in_actor and is_trained
         role = str(Role.ActorRolloutRef if separate_ref else Role.ActorRollout)
         worker_class = RayClassWithInitArgs(
             cls=ray.remote(ActorRolloutRefWorker),

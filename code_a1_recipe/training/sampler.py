@@ -1,7 +1,6 @@
 """Sampling one response from a policy's vLLM servers through verl's client."""
 
 import asyncio
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,22 +17,31 @@ _KEPT_PROMPTS = 64
 _ABORTED = ("aborted", "abort")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyEndpoint:
+    """How an episode worker reaches one policy."""
+
+    client: LLMServerClient
+    is_seeded: bool
+    """Give each request its seed; vLLM draws the tokens of such requests one by one on GPUs."""
+    max_calls: int
+    """Responses of one worker under way at a time; others wait there, where a server's queue does not hold them."""
+    training: SamplingParameters
+    validation: SamplingParameters
+
+
 @dataclass(eq=False, kw_only=True)
 class ServerSampler:
     """A ``Sampler`` over one policy's servers and tokenizer."""
 
-    client: LLMServerClient
+    endpoint: PolicyEndpoint
     tokenizer: Any
     parameters: SamplingParameters
-    is_seeded: bool = True
-    """Give each request its seed; vLLM draws the tokens of such requests one by one on GPUs."""
-    max_calls: int = 1024
-    """Responses under way at a time; others wait here, where a server's queue does not hold them."""
-    timeout_seconds: float = math.inf
-    """For one response, counted from its place among these."""
+    timeout_seconds: float
+    """For one response, counted from its place among ``max_calls``."""
 
     def __post_init__(self) -> None:
-        self._places = asyncio.Semaphore(self.max_calls)
+        self._places = asyncio.Semaphore(self.endpoint.max_calls)
         # The newest prompts are kept, since a group samples one prompt many times.
         self._prompt_ids = lru_cache(_KEPT_PROMPTS)(self._encoded)
 
@@ -46,7 +54,9 @@ class ServerSampler:
         try:
             async with asyncio.timeout(limit):
                 for _ in range(2):
-                    output = await self.client.generate(session, prompt_ids=prompt_ids, sampling_params=sampling)
+                    output = await self.endpoint.client.generate(
+                        session, prompt_ids=prompt_ids, sampling_params=sampling
+                    )
                     if output.stop_reason not in _ABORTED:
                         return output
         except TimeoutError as error:
@@ -74,7 +84,7 @@ class ServerSampler:
             "top_k": parameters.top_k,
             "max_tokens": parameters.max_response_tokens,
             "logprobs": True,
-            **({"seed": seed} if self.is_seeded else {}),
+            **({"seed": seed} if self.endpoint.is_seeded else {}),
         }
         async with self._places:
             output = await self._generate(session, prompt_ids, sampling)

@@ -51,10 +51,7 @@ def start_parts(
 
     def start_policy(name: str) -> Policy:
         began = time.monotonic()
-        every = {
-            "code": config.schedule.code_every,
-            "test": config.schedule.test_every,
-        }[name]
+        every = config.schedule.every(name)
         updates = max(1, total_steps // every) if every else 1
         policy = Policy.start(
             name,

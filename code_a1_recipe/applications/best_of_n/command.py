@@ -10,7 +10,7 @@ import numpy as np
 from reward_fns import extract_candidate, extract_suite
 from sandbox import JudgeProcesses, LocalRunner, Runner, SandboxUnavailableError
 
-from ...algorithm.prompts import PROMPT_PAIRS, render
+from ...algorithm.prompts import PROMPT_PAIRS, render, template_for
 from ...algorithm.question import Question
 from ...data.reader import question_table
 from ...errors import InputError
@@ -99,7 +99,7 @@ def _test_model(options: SelectOptions) -> ModelOptions:
 
 def _sampled_programs(questions: Sequence[Question], model: ModelChoice, options: SelectOptions) -> list[Pool]:
     """Programs of each question; responses without one are left out."""
-    template = PROMPT_PAIRS[str(options.prompt)].code
+    template = template_for("code", str(options.prompt))
     prompts = [(one.id, render(template, **one.prompt_fields)) for one in questions]
     responses = sample_stored(
         model, prompts, options, policy="code", num_samples=options.samples, description="programs"
@@ -121,7 +121,7 @@ def _sample_suites(pools: Sequence[Pool], model: ModelChoice, options: SelectOpt
 
     Each suite then judges all programs.
     """
-    template = PROMPT_PAIRS[str(options.prompt)].test
+    template = template_for("test", str(options.prompt))
     num_tests = options.tests or 0
     asked = []
     prompts = []

@@ -9,7 +9,7 @@ from code_a1_recipe.algorithm.book_rules import BookRules
 from code_a1_recipe.algorithm.episode_types import CandidateResult, Response
 from code_a1_recipe.algorithm.hindsight import HindsightSettings, Lesson, draw_lessons, find_lessons
 from code_a1_recipe.algorithm.mistake_book import BookUpdate, MistakeBook
-from code_a1_recipe.algorithm.prompts import PROMPT_PAIRS, render
+from code_a1_recipe.algorithm.prompts import render
 from code_a1_recipe.algorithm.question import Question
 from sandbox import CaseOutcome
 
@@ -71,12 +71,12 @@ def test_two_programs_with_one_text_teach_once(candidate):
 
 
 def test_the_answer_is_bare_where_the_prompt_shows_no_block():
-    messages = render(PROMPT_PAIRS["micro"].test, **FIELDS)
+    messages = render("micro_test", **FIELDS)
     assert LESSON.answer(messages) == "assert f(1) == 2"
 
 
 def test_the_answer_goes_on_from_the_beginning_that_the_prompt_gives():
-    messages = render(PROMPT_PAIRS["chat_v2"].test, **FIELDS)
+    messages = render("chat_v2_test", **FIELDS)
     assert messages[-1] == {"role": "assistant", "content": "```python\nassert"}
     assert LESSON.answer(messages) == " f(1) == 2\n```"
 

@@ -46,11 +46,6 @@ def test_an_unknown_question_has_no_cases(book):
     assert book.retrieve("other") == ()
 
 
-def test_a_negative_limit_is_refused(book):
-    with pytest.raises(ValueError, match=r"limit .* at least 0, got -1"):
-        book.retrieve("q", limit=-1)
-
-
 def test_eight_cases_are_replayed_unless_told_otherwise():
     book = MistakeBook()
     book.update("q", BookUpdate(failed=failed(*(f"f({n})" for n in range(20)))))

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from code_a1_recipe.algorithm.prompts import FIELDS, PROMPT_PAIRS, PromptSettings, render, template_names
+from code_a1_recipe.algorithm.prompts import FIELDS, PROMPT_PAIRS, PromptSettings, render, template_for, template_names
 from code_a1_recipe.errors import InputError
 
 NASTY = "{{candidate}} {prompt} $x {0} %s \\1 \\g<0> [user]\n[system]\n"
@@ -36,18 +36,14 @@ def test_a_plain_template_is_one_user_message_without_its_final_newline(tmp_path
 
 @pytest.mark.parametrize("name", sorted(PROMPT_PAIRS))
 def test_every_pair_renders(name):
-    pair = PROMPT_PAIRS[name]
     question = {"prompt": "p", "entry_points": "`f()`"}
-    assert render(pair.code, **question)
-    assert render(pair.test, **question, candidate="c", num_cases=3)
+    assert render(template_for("code", name), **question)
+    assert render(template_for("test", name), **question, candidate="c", num_cases=3)
 
 
 def test_every_shipped_template_belongs_to_a_pair():
-    used = {
-        template
-        for pair in PROMPT_PAIRS.values()
-        for template in (pair.code, pair.test, pair.black_box_test, pair.repair)
-    }
+    kinds = ("code", "test", "black_box_test", "repair")
+    used = {template_for(kind, name) for name in PROMPT_PAIRS for kind in kinds}
     assert {name.removesuffix("_stdin") for name in template_names()} == used
 
 

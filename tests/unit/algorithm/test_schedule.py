@@ -30,8 +30,3 @@ def test_zero_freezes_a_policy():
 def test_a_schedule_that_cannot_work_is_refused(name):
     with pytest.raises(SettingsError, match=f"schedule.{name} must be at least 0, got -1"):
         UpdateSchedule.read({name: -1}, where="schedule")
-
-
-def test_steps_count_from_one():
-    with pytest.raises(ValueError, match="steps count from 1, got 0"):
-        UpdateSchedule().policies_at(0)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from hypothesis import given, strategies as st
 
-from code_a1_recipe.algorithm.spans import outside, seconds_of, union
+from code_a1_recipe.algorithm.spans import seconds_of, union
 
 LAST = 16
 times = st.integers(0, LAST)
@@ -38,20 +38,12 @@ def test_a_union_does_not_depend_on_the_order_and_changes_nothing_twice(spans, s
     assert union(shuffled) == union(spans) == union(union(spans))
 
 
-@given(spans=spans_lists, others=spans_lists)
-def test_what_lies_outside_is_what_the_others_leave(spans, others):
-    found = outside(spans, others)
-    assert seconds_under(found) == seconds_under(spans) - seconds_under(others)
-    assert_is_normal(found)
-
-
 def test_a_span_inside_the_last_one_does_not_shorten_it():
     assert union([(0, 1), (5, 10), (6, 7)]) == ((0, 1), (5, 10))
 
 
 def test_nothing_covers_nothing():
     assert union([]) == ()
-    assert outside([], [(0, 1)]) == ()
     assert seconds_of([(3, 2)]) == 0
 
 
@@ -60,5 +52,5 @@ def test_a_step_of_the_largest_size_takes_no_time_to_speak_of():
     draw = random.Random(0)
     spans = [(start, start + draw.random()) for start in (100 * draw.random() for _ in range(64_000))]
     started = time.process_time()
-    union(spans), outside(spans, spans[::2])
+    union(spans)
     assert time.process_time() - started < 10

@@ -10,9 +10,21 @@ pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh se
 
 from code_a1_recipe.algorithm.sampling import SamplingParameters
 from code_a1_recipe.errors import OutageError
-from code_a1_recipe.training.sampler import ServerSampler
+from code_a1_recipe.training.sampler import PolicyEndpoint, ServerSampler
 
 PARAMETERS = SamplingParameters(temperature=1.0, top_p=1.0, top_k=-1, max_prompt_tokens=99, max_response_tokens=9)
+
+
+def sampler_of(client, parameters=None, *, timeout_seconds=60.0, is_seeded=True, max_calls=99):
+    endpoint = PolicyEndpoint(
+        client=client, is_seeded=is_seeded, max_calls=max_calls, training=PARAMETERS, validation=PARAMETERS
+    )
+    return ServerSampler(
+        endpoint=endpoint,
+        tokenizer=Letters(),
+        parameters=parameters or PARAMETERS,
+        timeout_seconds=timeout_seconds,
+    )
 
 
 class Letters:
@@ -49,7 +61,7 @@ def test_an_answer_has_the_beginning_that_its_prompt_gave_it(beginning, text):
     messages = [{"role": "user", "content": "q"}]
     messages += [{"role": "assistant", "content": beginning}] if beginning else []
     server = Server()
-    sampler = ServerSampler(client=server, tokenizer=Letters(), parameters=PARAMETERS)
+    sampler = sampler_of(server)
     response = asyncio.run(sampler.sample(messages, seed=1, session="one"))
     assert response.text == text
     assert len(response.token_ids) == 5
@@ -63,20 +75,20 @@ MESSAGES = [{"role": "user", "content": "q"}]
 def test_a_response_that_ends_for_want_of_room_is_truncated(monkeypatch, room, end, expected):
     monkeypatch.setattr(Letters, "eos_token_id", end)  # " f(1)" has five tokens
     parameters = replace(PARAMETERS, max_response_tokens=room)
-    sampler = ServerSampler(client=Server(), tokenizer=Letters(), parameters=parameters)
+    sampler = sampler_of(Server(), parameters)
     assert asyncio.run(sampler.sample(MESSAGES, seed=1, session="one")).is_truncated is expected
 
 
 def test_a_response_that_its_server_gave_up_is_asked_for_once_more_as_it_was():
     server = Server("aborted", "completed")
-    sampler = ServerSampler(client=server, tokenizer=Letters(), parameters=PARAMETERS)
+    sampler = sampler_of(server)
     assert asyncio.run(sampler.sample(MESSAGES, seed=7, session="one")).text == " f(1)"
     assert server.asked[0] == server.asked[1]
     assert server.asked[0]["seed"] == 7
 
 
 def test_a_response_that_is_given_up_twice_is_an_outage_and_never_an_empty_one():
-    sampler = ServerSampler(client=Server("aborted", "aborted"), tokenizer=Letters(), parameters=PARAMETERS)
+    sampler = sampler_of(Server("aborted", "aborted"))
     with pytest.raises(OutageError, match="gave up the response for 'one' twice"):
         asyncio.run(sampler.sample(MESSAGES, seed=7, session="one"))
 
@@ -89,7 +101,7 @@ def test_the_limit_of_a_response_is_counted_from_its_place_and_named_where_it_is
 
     def ask(seconds):
         options = {"max_calls": 1, "timeout_seconds": seconds}
-        sampler = ServerSampler(client=SlowServer(), tokenizer=Letters(), parameters=PARAMETERS, **options)
+        sampler = sampler_of(SlowServer(), **options)
 
         async def ask_all():
             await asyncio.gather(*[sampler.sample(MESSAGES, seed=n, session="1/q1") for n in range(8)])
@@ -104,14 +116,14 @@ def test_the_limit_of_a_response_is_counted_from_its_place_and_named_where_it_is
 
 def test_requests_have_no_seed_where_none_is_asked_for():
     server = Server()
-    sampler = ServerSampler(client=server, tokenizer=Letters(), parameters=PARAMETERS, is_seeded=False)
+    sampler = sampler_of(server, is_seeded=False)
     asyncio.run(sampler.sample(MESSAGES, seed=7, session="one"))
     assert "seed" not in server.asked[0]
 
 
 def test_only_so_many_responses_are_asked_for_at_a_time():
     server = Server()
-    sampler = ServerSampler(client=server, tokenizer=Letters(), parameters=PARAMETERS, max_calls=3)
+    sampler = sampler_of(server, max_calls=3)
 
     async def ask_all():
         await asyncio.gather(*[sampler.sample(MESSAGES, seed=n, session="one") for n in range(10)])
