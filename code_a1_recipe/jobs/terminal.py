@@ -2,21 +2,24 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import typer
 
-_STYLES: dict[str, dict[str, Any]] = {
-    "bad": {"fg": "red"},
-    "good": {"fg": "green"},
-    "doubtful": {"fg": "yellow"},
-    "heading": {"bold": True},
+_COLOURS = {
+    "bad": "red",
+    "good": "green",
+    "doubtful": "yellow",
+    "heading": None,
 }
 
 
 def paint(meaning: str, text: str) -> str:
-    """Text in the colour of its meaning: bad, good, doubtful or heading."""
-    return typer.style(text, **_STYLES[meaning])
+    """Text in the colour of its meaning: bad, good or doubtful; a heading is bold."""
+    return typer.style(
+        text,
+        fg=_COLOURS[meaning],
+        bold=meaning == "heading" or None,
+    )
 
 
 def echo(text: str) -> None:
@@ -41,6 +44,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     first, *others = (max(map(len, column)) for column in zip(*cells, strict=True))
     lines = []
     for name, *values in cells:
-        texts = [name.ljust(first), *map(str.rjust, values, others)]
+        texts = [
+            name.ljust(first),
+            *map(str.rjust, values, others),
+        ]
         lines.append("  ".join(texts).rstrip())
     return lines

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, strategies as st
 
 from code_a1_recipe.algorithm.rewards import RewardChoice, RewardSettings
 from reward_fns import JudgedCandidate, QuestionVerdicts, find_test_reward, load_module, reward_suites
@@ -118,16 +117,6 @@ def test_weights_of_zero_leave_the_papers_reward_and_run_nothing(rewards_of, jud
     assert [one.total for one in rewards_of(question, coverage=0, mutants=0)[0]] == [one.total for one in paper]
 
 
-def test_what_is_known_is_not_asked_again_and_changes_nothing(rewards_of, judged, module, monkeypatch):
-    question = judged()
-    ahead = rewards_of(question, max_mutants=3)
-    asked = []
-    monkeypatch.setattr(module, "measure_coverage", lambda *parts, **options: asked.append(parts))
-    monkeypatch.setattr(module.Judge, "judge", lambda *parts: asked.append(parts))
-    assert rewards_of(question, max_mutants=3) == ahead
-    assert asked == []
-
-
 def test_a_mutant_that_hangs_is_not_counted(rewards_of, judged, three_mutants):
     hanging = REFERENCE.replace("return 0", "while True: pass")
     three_mutants.append(type("Mutant", (), {"source": hanging}))
@@ -150,21 +139,6 @@ def test_an_outage_is_no_reward(rewards_of, judged, module, monkeypatch, kwargs)
     assert whole == (None, None, None)
     assert [one.total for one in broken] == [0.0, 0.0, 0.0]
     assert None not in rewards_of(question, **kwargs)[1]
-
-
-def test_a_call_that_got_no_answer_under_coverage_takes_the_groups_reward(rewards_of, judged, module, monkeypatch):
-    measure = module.measure_coverage
-
-    def silent(runner, source, calls, *, prelude):
-        found = measure(runner, source, calls, prelude=prelude)
-        return replace(found, lines_of_call=(frozenset(),) * len(calls))
-
-    monkeypatch.setattr(module, "measure_coverage", silent)
-    assert rewards_of(judged(), mutants=0) == ((None, None, None),)
-
-
-def test_no_time_for_the_mutants_is_no_reward(rewards_of, judged):
-    assert rewards_of(judged(), coverage=0, seconds=1e-9) == ((None, None, None),)
 
 
 def test_mutants_serve_programs_that_read_standard_input_and_coverage_does_not(rewards_of, judged):
@@ -194,15 +168,3 @@ def test_arguments_that_cannot_work_are_refused_before_training(path, kwargs, wo
     (problem,) = settings.problems()
     with pytest.raises(ValueError, match=f"^rewards.test: {words}"):
         raise ValueError(problem)
-
-
-@given(st.lists(st.frozensets(st.integers(0, 9)), min_size=1, max_size=8))
-def test_the_credit_of_a_groups_suites_is_the_share_of_mutants_that_they_kill_together(module, make_case, killed_S):
-    keys = [f"f({s})" for s in range(len(killed_S))]
-    nothing = dict.fromkeys(keys, frozenset())
-    facts = module._Facts(
-        all=frozenset(), covered=nothing, num_mutants=10, killed=dict(zip(keys, killed_S, strict=True))
-    )
-    found = module._terms([(make_case(call=key),) for key in keys], facts)
-    assert all(0.0 <= one["mutants"] <= one["mutants_killed"] <= 1.0 for one in found)
-    assert sum(one["mutants"] for one in found) == pytest.approx(len(frozenset().union(*killed_S)) / 10)

@@ -3,7 +3,6 @@
 import subprocess
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from code_a1_recipe.algorithm.rewards import RewardChoice, RewardSettings
 from reward_fns import JudgedCandidate, QuestionVerdicts, find_code_reward, load_module, reward_code
@@ -119,20 +118,3 @@ def test_a_ruff_that_is_not_installed_is_named_before_training(path, module, mon
     monkeypatch.setattr(module, "_ruff", lambda: None)
     with pytest.raises(ValueError, match="needs the program ruff, which is not installed here: pip install ruff"):
         find_code_reward("static_analysis", path=path)
-
-
-@settings(max_examples=10)
-@given(
-    num_imports=st.lists(st.integers(0, 6), min_size=1, max_size=4),
-    per_finding=st.floats(0.0, 1.0),
-    max_penalty=st.floats(0.0, 1.0),
-)
-def test_the_total_is_the_papers_less_a_penalty_within_its_bounds(rewards_of, num_imports, per_finding, max_penalty):
-    sources = ["".join(f"import os as n{n}\n" for n in range(number)) + CLEAN for number in num_imports]
-    for number, reward in zip(
-        num_imports, rewards_of(sources, per_finding=per_finding, max_penalty=max_penalty), strict=True
-    ):
-        penalty = -reward.parts["static_analysis"]
-        assert 0.0 <= penalty <= max_penalty
-        assert penalty == min(max_penalty, number * per_finding)
-        assert reward.total == pytest.approx(reward.parts["history"] + reward.parts["new"] - penalty, abs=1e-6)
