@@ -105,7 +105,8 @@ class MistakeBook:
     def __init__(self, rules: BookRules | None = None) -> None:
         self._rules = rules or BookRules()
         self._entries: dict[str, dict[str, BookEntry]] = {}
-        self._num_cases = 0
+        self.num_cases = 0
+        """Cases of all questions together."""
         self.lessons: deque[Lesson] = deque(maxlen=self._rules.max_lessons)
         """Suites that the Test LLM may imitate, the newest last."""
         self._sizes = QuestionSizes()
@@ -119,10 +120,6 @@ class MistakeBook:
     def num_questions(self) -> int:
         """Questions with at least one case."""
         return len(self._entries)
-
-    @property
-    def num_cases(self) -> int:
-        return self._num_cases
 
     def entries(self, question_id: str) -> tuple[BookEntry, ...]:
         """All cases of a question, oldest first; empty for an unknown one."""
@@ -162,7 +159,7 @@ class MistakeBook:
         lost = Counter(update.passed_replays)
         texts = _texts_by_key(question_id, update.failed)
         entries = self._entries.setdefault(question_id, {})
-        self._num_cases -= len(entries)  # counted again below, when the question's cases have changed
+        self.num_cases -= len(entries)  # counted again below, when the question's cases have changed
         if dropped := Counter(update.dropped_replays):
             lost.update({key: dropped[entry.call] for key, entry in entries.items() if entry.call in dropped})
         num_added = num_removed = 0
@@ -184,7 +181,7 @@ class MistakeBook:
                 num_met=entry.num_met + num_met[key],
                 num_failed=entry.num_failed + num_failed[key],
             )
-        self._num_cases += len(entries)
+        self.num_cases += len(entries)
         self._note_size(question_id)
         return BookChange(num_added=num_added, num_removed=num_removed + self._keep_max_size())
 
@@ -210,7 +207,7 @@ class MistakeBook:
         for question_id, cases in rows.items():
             entries = [BookEntry(**dict(zip(_COLUMNS, case, strict=True))) for case in cases]
             book._entries[question_id] = {entry.key or entry.call: entry for entry in entries}
-            book._num_cases += len(book._entries[question_id])
+            book.num_cases += len(book._entries[question_id])
             book._note_size(question_id)
         book._keep_max_size()
         return book
@@ -225,18 +222,18 @@ class MistakeBook:
         """Drop the cases beyond ``max_size``; return how many."""
         if self._rules.max_size is None:
             return 0
-        before = self._num_cases
-        while self._num_cases > self._rules.max_size:
+        before = self.num_cases
+        while self.num_cases > self._rules.max_size:
             question_id, surplus = self._sizes.largest()
             # As many at once as leave it no smaller than the next question: one at a time would look at all its cases
             # each time.
-            number = min(self._num_cases - self._rules.max_size, max(1, surplus))
+            number = min(self.num_cases - self._rules.max_size, max(1, surplus))
             entries = self._entries[question_id]
             for key in heapq.nsmallest(number, entries, key=lambda key: _worth(entries[key])):
                 del entries[key]
-            self._num_cases -= number
+            self.num_cases -= number
             self._note_size(question_id)
-        return before - self._num_cases
+        return before - self.num_cases
 
     def _content(self) -> tuple[Rows, Buffers]:
         values = attrgetter(*_COLUMNS)

@@ -1,9 +1,8 @@
 """Sampling parameters of a policy, the seeds of its samples, and the token ids of its prompts."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from .episode_types import Message
@@ -42,21 +41,6 @@ class SamplingParameters:
 def beginning_of_answer(messages: Sequence[Message]) -> str:
     """What a prompt whose last message is the assistant's gives of the answer; the response goes on from there."""
     return messages[-1]["content"] if messages[-1]["role"] == "assistant" else ""
-
-
-def with_chat_template(tokenizer: Any, *, template: str | None, arguments: Mapping[str, Any]) -> Any:
-    """The tokenizer, whose chat prompts are from now on written so.
-
-    Args:
-        template: in Jinja; None: the tokenizer's own.
-        arguments: of the template, such as ``enable_thinking``.
-    """
-    if template is not None:
-        tokenizer.chat_template = template
-    if arguments:
-        # Bound to the tokenizer, since verl and the servers call the method without arguments of the run.
-        tokenizer.apply_chat_template = partial(tokenizer.apply_chat_template, **arguments)
-    return tokenizer
 
 
 def prompt_token_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:

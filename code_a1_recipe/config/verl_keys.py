@@ -1,6 +1,6 @@
 """What each key of verl's configuration does here: honoured, refused, or without effect (``verl_keys.yaml``)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -41,7 +41,7 @@ def changed_keys(tree: DictConfig, base: DictConfig, kind: str) -> Iterator[str]
     """
     plain: Any = OmegaConf.to_container(tree, resolve=False)
     own: Any = OmegaConf.to_container(base, resolve=False)
-    for key, value in _leaves(plain):
+    for key, value in leaves(plain):
         rule = rule_of(key)
         if rule is not None and rule.kind == kind and value != value_at(own, _shared(key)):
             what = "is not honoured here" if kind == "refused" else "has no effect here"
@@ -65,10 +65,11 @@ def _table() -> dict[str, KeyRule]:
     return rules
 
 
-def _leaves(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted key and value of everything in plain dictionaries that holds no further key."""
     for name, value in tree.items():
         if isinstance(value, dict) and value:
-            yield from _leaves(value, f"{prefix}{name}.")
+            yield from leaves(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 

@@ -1,7 +1,6 @@
 """Seeded questions of the micro world, their hidden tests, and the split into train and held-out."""
 
 import hashlib
-import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from sandbox import INPUT_ENTRY, Kind
 
+from ..files import json_lines
 from .mistakes import Mistake, draw_mistake, mistakes_of
 from .operations import ORDERS, Action, Condition, Decision, Operation, Selection, Value, answer_or_none, conditions_of
 
@@ -203,10 +203,9 @@ def write_rows(
     questions: Iterable[MicroQuestion], path: Path, *, buggy_programs: Mapping[str, Sequence[str]] | None = None
 ) -> None:
     """Write one JSON object a line, in the recipe's native columns; ``buggy_programs`` are by question id."""
-    with path.open("w", encoding="utf-8") as file:
-        for question in questions:
-            row = question.row(buggy_programs=(buggy_programs or {}).get(question.id, ()))
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    known = buggy_programs or {}
+    rows = (question.row(buggy_programs=known.get(question.id, ())) for question in questions)
+    path.write_text(json_lines(rows), encoding="utf-8")
 
 
 def _draw_operation(rng: random.Random, world: World) -> Operation:

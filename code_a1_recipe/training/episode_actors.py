@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import ray
@@ -16,7 +17,7 @@ from ..algorithm.hindsight import Lesson
 from ..algorithm.mistake_book import BookUpdate
 from ..algorithm.prompts import render
 from ..algorithm.replay import collect_book_update
-from ..algorithm.sampling import SamplingParameters, prompt_token_ids, with_chat_template
+from ..algorithm.sampling import SamplingParameters, prompt_token_ids
 from ..algorithm.selection import GROUP_SELECTORS
 from ..algorithm.spans import Span, seconds_of
 from ..config.run_config import RunConfig
@@ -37,11 +38,15 @@ _LOOK_SECONDS = 0.5
 
 
 def load_tokenizer(config: RunConfig, name: str) -> Any:
-    """A policy's tokenizer, with the run's chat template."""
+    """A policy's tokenizer, whose chat prompts are written by the run's template and its arguments."""
     model = config.policy(name).model
     tokenizer = hf_tokenizer(model.tokenizer_path or model.path, trust_remote_code=model.trust_remote_code)
-    arguments = config.data.apply_chat_template_kwargs
-    return with_chat_template(tokenizer, template=model.custom_chat_template, arguments=arguments)
+    if model.custom_chat_template is not None:
+        tokenizer.chat_template = model.custom_chat_template
+    if arguments := config.data.apply_chat_template_kwargs:
+        # Bound to the tokenizer, since verl and the servers call the method without arguments of the run.
+        tokenizer.apply_chat_template = partial(tokenizer.apply_chat_template, **arguments)
+    return tokenizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from ..algorithm.question import Question
-from ..algorithm.sampling import with_chat_template
 from ..config.rules import VALUE_RULES, Rule
 from ..config.run_config import RunConfig
 from ..errors import CodeA1Error, SettingsError
@@ -269,19 +268,16 @@ def run_identity(config: RunConfig, train: Sequence[Question]) -> dict[str, Any]
 
 def _load_tokenizer(config: RunConfig, name: str) -> Any:
     """The tokenizer of a model whose configuration fits."""
-    from transformers import AutoConfig, AutoTokenizer
+    from transformers import AutoConfig
+
+    from .episode_actors import load_tokenizer
 
     model, rollout = config.policy(name).model, config.policy(name).rollout
     assert model.path is not None  # `_model_folders`
     place = f"policies.{name}.model.path={model.path!r}"
     try:
-        code = {"trust_remote_code": model.trust_remote_code}
-        model_config = AutoConfig.from_pretrained(model.path, **code)
-        tokenizer = with_chat_template(
-            AutoTokenizer.from_pretrained(model.tokenizer_path or model.path, **code),
-            template=model.custom_chat_template,
-            arguments=config.data.apply_chat_template_kwargs,
-        )
+        model_config = AutoConfig.from_pretrained(model.path, trust_remote_code=model.trust_remote_code)
+        tokenizer = load_tokenizer(config, name)
         check_tokenizer(tokenizer, rows=size_of(model).vocabulary)
         if tokenizer.eos_token_id is None:
             raise ValueError("its tokenizer names no end token (eos_token), so no response would end")

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...config.verl_keys import leaves
 from ...errors import CheckpointError, DiskFullError
 from ...files import flush, write_whole
 
@@ -89,7 +90,8 @@ class Checkpoint:
         Args:
             config: the resolved configuration of the run that resumes, plain dictionaries.
         """
-        old, new = dict(_leaves(self.state().get("config", {}))), dict(_leaves(config))
+        saved = self.state().get("config", {})
+        old, new = ({key: value for key, value in leaves(tree) if value != {}} for tree in (saved, config))
         changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
         return [f"{key}: {old.get(key)!r} -> {new.get(key)!r}" for key in changed if not key.startswith(_NOT_COMPARED)]
 
@@ -141,14 +143,6 @@ _NOT_COMPARED = (
     "policies.code.model.path",
     "policies.test.model.path",
 )
-
-
-def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 def step_folder(root: Path, step: int) -> Path:
@@ -292,7 +286,7 @@ def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | 
         path: for "resume_path", the folder of one step, of a run, or of a run's checkpoints (their newest).
 
     Raises:
-        CheckpointError: an unknown mode, or the named checkpoint is not there.
+        CheckpointError: the named checkpoint is not there.
     """
     if mode == "disable":
         return None
@@ -311,8 +305,6 @@ def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | 
             f"{root} holds steps {saved_steps(root)} of a run that did not start from {named.folder}; name another "
             "run_dir, or leave resume out to resume from the newest of these"
         )
-    if mode != "auto":
-        raise CheckpointError(f"unknown trainer.resume_mode {mode!r}; known: auto, disable, resume_path")
     return own
 
 

@@ -21,7 +21,7 @@ FILES = ["data.train_files=q.jsonl", "data.val_files=q.jsonl"]
 def verls():
     """verl's own configuration, nothing of the recipe's."""
     tree = compose._composed_by_hydra(compose._verl_config_dir(), "ppo_trainer", ())
-    return dict(verl_keys._leaves(OmegaConf.to_container(tree, resolve=False)))
+    return dict(verl_keys.leaves(OmegaConf.to_container(tree, resolve=False)))
 
 
 def test_every_leaf_of_verls_configuration_has_a_rule(verls):

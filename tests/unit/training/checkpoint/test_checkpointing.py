@@ -119,7 +119,6 @@ def test_the_modes_of_resuming(tmp_path):
 @pytest.mark.parametrize(
     ("mode", "path", "words"),
     [
-        ("sometimes", None, "unknown trainer.resume_mode 'sometimes'; known: auto, disable, resume_path"),
         ("resume_path", "elsewhere", "elsewhere: expected an existing folder named global_step_<n>"),
         ("resume_path", "global_step_99", "expected an existing folder named global_step_<n>"),
     ],
