@@ -15,7 +15,7 @@ from ...algorithm.question import Question
 from ...data.reader import question_table
 from ...errors import InputError
 from ...evaluation.benchmarks.tasks import AssertGrading
-from ...evaluation.models.options import run_of, usual_prompt
+from ...evaluation.models.options import ModelOptions, run_of, usual_prompt
 from ...evaluation.models.response_store import RESPONSES
 from ...evaluation.models.source import ModelChoice, choose_model, sample_stored
 from ...files import fingerprint, json_lines, write_whole
@@ -62,11 +62,14 @@ def select(options: SelectOptions) -> Report:
     options = replace(options, prompt=prompt, tests=options.tests or (run.episode.cases_per_suite if run else 8))
     table = question_table(options.files, adapter=options.adapter, columns=options.columns)
     questions = list(table.values())[: options.limit]
-    code, test = _models(options)
+    where: dict[str, Any] = {"work_folder": options.output, "stored_only": options.judge_only}
+    code = choose_model(options.model, policy="code", **where)
+    options = replace(options, test_model=_test_model(options))
+    test = choose_model(options.test_model, policy="test", **where)
     # All that a choice depends on, beside its question.
     settings = {
         "code": [code.fingerprint, asdict(options.model.sampling("code"))],
-        "test": [test.fingerprint, asdict(options.test_model.sampling("test", shared=options.model))],
+        "test": [test.fingerprint, asdict(options.test_model.sampling("test"))],
         **{name: getattr(options, name) for name in ("samples", "suites", "tests", "prompt", "seed")},
     }
     with JsonlStore(options.output / CHOICES, settings=settings) as choices:
@@ -80,20 +83,18 @@ def select(options: SelectOptions) -> Report:
     return _written(rows, options, title)
 
 
-def _models(options: SelectOptions) -> tuple[ModelChoice, ModelChoice]:
-    """The Code LLM and the Test LLM: of a run both, otherwise one each.
+def _test_model(options: SelectOptions) -> ModelOptions:
+    """The Test LLM that is named, or else that of the run which has both.
 
     Raises:
-        InputError: one of them is not named, or is no model.
+        InputError: neither is there.
     """
-    where: dict[str, Any] = {"work_folder": options.output, "stored_only": options.judge_only}
     code, test = options.model, options.test_model
-    chosen = choose_model(code, policy="code", **where)
-    if not test.is_named:
-        if not code.model or (Path(code.model) / "config.json").is_file() or not Path(code.model).is_dir():
-            raise InputError("name the Test LLM: --test-model or --test-endpoint; only a run as --model has both")
-        test = replace(test, model=code.model, step=code.step)
-    return chosen, choose_model(test, policy="test", **where)
+    if test.is_named:
+        return test
+    if not code.model or (Path(code.model) / "config.json").is_file() or not Path(code.model).is_dir():
+        raise InputError("name the Test LLM: --test-model or --test-endpoint; only a run as --model has both")
+    return replace(test, model=code.model, step=code.step)
 
 
 def _sampled_programs(questions: Sequence[Question], model: ModelChoice, options: SelectOptions) -> list[Pool]:
@@ -130,7 +131,7 @@ def _sample_suites(pools: Sequence[Pool], model: ModelChoice, options: SelectOpt
             messages = render(template, **pool.question.prompt_fields, candidate=program, num_cases=num_tests)
             asked.append(pool)
             prompts.append((f"{pool.question.id}/{number}", messages))
-    parameters = options.test_model.sampling("test", shared=options.model)
+    parameters = options.test_model.sampling("test")
     responses = sample_stored(
         model, prompts, options, policy="test", num_samples=1, parameters=parameters, description="suites"
     )

@@ -85,25 +85,23 @@ class ModelOptions:
         """A model was named."""
         return bool(self.model or self.endpoint)
 
-    def sampling(self, policy: str, *, shared: "ModelOptions | None" = None) -> SamplingParameters:
+    def sampling(self, policy: str) -> SamplingParameters:
         """The parameters that it samples with.
 
         Args:
             policy: "code" or "test", where the model is a run.
-            shared: the command's other model, whose run has both policies where this one is not named.
 
         Raises:
             InputError: a run's configuration cannot be read.
         """
-        source = shared if shared is not None and not self.is_named else self
         stated: dict[str, Any] = {
             "temperature": self.temperature,
             "top_p": self.top_p,
             "max_response_tokens": self.max_tokens,
             "max_prompt_tokens": self.max_prompt_tokens,
         }
-        parameters = source.usual
-        if run := run_of(source):
+        parameters = self.usual
+        if run := run_of(self):
             rollout = run.policy(policy).rollout
             parameters = replace(SamplingParameters.of_rollout(rollout, validation=True), top_k=-1)
         parameters = replace(parameters, **{name: value for name, value in stated.items() if value is not None})

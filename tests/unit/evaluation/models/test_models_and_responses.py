@@ -310,8 +310,6 @@ def test_a_run_is_asked_as_it_validated_unless_told_otherwise(tmp_path, inside):
     assert (sampling.temperature, sampling.top_p) == (1.0, 0.5)
     assert (sampling.max_prompt_tokens, sampling.max_response_tokens) == (704, 64)
     assert (usual_prompt(run, "test"), run.episode.cases_per_suite) == ("micro", 1)
-    assert ModelOptions().sampling("test", shared=found).max_prompt_tokens == 704
-    assert ModelOptions(model="org/name").sampling("test", shared=found).max_prompt_tokens == 8192
 
 
 def test_a_model_that_is_no_run_gets_the_usual_values():
