@@ -6,7 +6,7 @@ Episodes, seeds, prompts and judge are the same as in training, so the figures a
 import asyncio
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +138,7 @@ class _Policy:
     async def _open(self, parameters: SamplingParameters) -> OpenModel:
         if self.engine is None:
             self.engine = asyncio.ensure_future(self.model.open(parameters))
-        opened: OpenModel = (await self.engine).with_parameters(parameters)
+        opened: OpenModel = replace(await self.engine, parameters=parameters)
         return opened
 
 

@@ -4,7 +4,7 @@ import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -166,10 +166,6 @@ class EngineModel:
             text=beginning_of_answer(messages) + self.tokenizer.decode(token_ids, skip_special_tokens=True),
             policy_version=0,
         )
-
-    def with_parameters(self, parameters: SamplingParameters) -> "EngineModel":
-        """The same engine, asked in another way."""
-        return replace(self, parameters=parameters)
 
     async def close(self) -> None:
         """Idempotent."""
