@@ -32,40 +32,29 @@ _COLUMNS = (
 )
 
 
-def time_fractions(timing: Mapping[str, float], *, updates_at_once: bool) -> dict[str, float]:
-    """Share of the step's wall time by part, each in [0, 1]; parts that did not run are left out.
-
-    Args:
-        timing: seconds by timer, with the whole step under ``step``.
-        updates_at_once: both policies update at the same time. Each share is the whole of its timer, and
-            ``time_frac/other`` what the longer one of them leaves.
-    """
-    whole = timing.get("step", 0.0)
-    if whole <= 0:
-        return {}
-    shares = {name: timing[name] / whole for name in _PARTS if name in timing}
-    updates = [shares[name] for name in UPDATES if name in shares]
-    twice = sum(updates) - max(updates, default=0.0) if updates_at_once else 0.0
-    other = max(0.0, 1.0 - (sum(shares.values()) - twice))
-    return {**{f"time_frac/{name}": share for name, share in shares.items()}, "time_frac/other": other}
-
-
-def throughputs(
+def time_metrics(
     metrics: Mapping[str, float], timing: Mapping[str, float], *, num_devices: int, updates_at_once: bool
 ) -> dict[str, float]:
-    """Tokens a second and device: generated while episodes run, and trained while policies update.
+    """Where a step's time went: the share of each part in [0, 1], and tokens a second and device.
+
+    Tokens are generated while episodes run, and trained while policies update. Parts that did not run are left out.
 
     Args:
         metrics: of the step, with its ``perf/generated_tokens`` and both policies' ``perf/total_num_tokens``.
-        timing: seconds by timer; those that did not run are left out.
+        timing: seconds by timer, with the whole step under ``step``.
         num_devices: GPUs of the run, or logical ones on a CPU.
-        updates_at_once: see :func:`time_fractions`.
+        updates_at_once: both policies update at the same time. Each share is the whole of its timer, and
+            ``time_frac/other`` what the longer one of them leaves.
     """
+    shares = {f"time_frac/{name}": timing[name] / timing["step"] for name in _PARTS if name in timing}
+    updates = [timing.get(name, 0.0) for name in UPDATES]
+    update_seconds = max(updates) if updates_at_once else sum(updates)
+    twice = (sum(updates) - update_seconds) / timing["step"]
+    shares["time_frac/other"] = max(0.0, 1.0 - sum(shares.values()) + twice)
     trained = sum(metrics.get(f"{name}/perf/total_num_tokens", 0.0) for name in ("code", "test"))
     tokens = {"generate": metrics.get("perf/generated_tokens", 0.0), "train": trained}
-    updates = [timing.get(name, 0.0) for name in UPDATES]
-    seconds = {"generate": timing.get("episodes", 0.0), "train": max(updates) if updates_at_once else sum(updates)}
-    return {
+    seconds = {"generate": timing.get("episodes", 0.0), "train": update_seconds}
+    return shares | {
         f"perf/{phase}_throughput": tokens[phase] / (seconds[phase] * num_devices) for phase in tokens if seconds[phase]
     }
 

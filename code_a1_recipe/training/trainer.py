@@ -23,7 +23,7 @@ from ..algorithm.tasks import tasks_of
 from ..config.run_config import SEPARATE, RunConfig
 from ..jobs.judge_loop import in_parallel
 from ..runs import metrics as measures
-from ..runs.console import step_line, throughputs, time_fractions
+from ..runs.console import step_line, time_metrics
 from ..runs.folder import RunFolder
 from ..verl_plugin.compat import SYNC_MODE, TRAINER_NAME
 from ..verl_plugin.row_queue import KVBatchMeta, queue_actors, step_marker
@@ -284,10 +284,9 @@ class CodeA1Trainer(PPOTrainerSync):
     ) -> None:
         metrics.update({f"timing_s/{name}": seconds for name, seconds in timing_raw.items()})
         at_once = self.settings.layout == SEPARATE
-        metrics.update(time_fractions(timing_raw, updates_at_once=at_once))
-        metrics["time_frac/exposed_judging"] = metrics["timing_s/exposed_judging"] / timing_raw["step"]
         devices = sum(map(sum, self.settings.pool_spec().values()))
-        metrics.update(throughputs(metrics, timing_raw, num_devices=devices, updates_at_once=at_once))
+        metrics.update(time_metrics(metrics, timing_raw, num_devices=devices, updates_at_once=at_once))
+        metrics["time_frac/exposed_judging"] = metrics["timing_s/exposed_judging"] / timing_raw["step"]
         metrics.update(self._row(metrics))
         self.run_folder.append_metrics(global_steps, metrics)
         if global_steps >= self.total_training_steps:  # where no checkpoint is saved

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from code_a1_recipe.runs.console import step_line, throughputs, time_fractions
+from code_a1_recipe.runs.console import step_line, time_metrics
 from code_a1_recipe.runs.folder import RunFolder
 from code_a1_recipe.runs.metrics import finalize_metrics, merge_accumulators
 
@@ -103,26 +103,23 @@ def test_a_rollout_log_appears_only_when_the_step_is_complete(tmp_path):
 
 def test_the_shares_of_a_steps_time_add_up_to_one():
     timing = {"step": 4.0, "episodes": 2.0, "update_code": 0.5, "update_test": 0.5, "gen": 9.0}
-    shares = time_fractions(timing, updates_at_once=False)
+    shares = time_metrics({}, timing, num_devices=1, updates_at_once=False)
+    assert (shares.pop("perf/generate_throughput"), shares.pop("perf/train_throughput")) == (0, 0)
     assert shares == {
         "time_frac/episodes": 0.5,
         "time_frac/update_code": 0.125,
         "time_frac/update_test": 0.125,
         "time_frac/other": 0.25,
     }
-    assert time_fractions({}, updates_at_once=False) == {}
 
 
 def test_of_updates_at_the_same_time_the_longer_one_counts():
     timing = {"step": 8.0, "episodes": 4.0, "update_code": 3.0, "update_test": 2.0}
-    shares = time_fractions(timing, updates_at_once=True)
-    assert shares == {
-        "time_frac/episodes": 0.5,
-        "time_frac/update_code": 0.375,
-        "time_frac/update_test": 0.25,
-        "time_frac/other": 0.125,
-    }
-    assert time_fractions({"step": 8.0, "episodes": 4.0}, updates_at_once=True)["time_frac/other"] == 0.5
+    shares = time_metrics({}, timing, num_devices=1, updates_at_once=True)
+    names = ("episodes", "update_code", "update_test", "other")
+    assert [shares[f"time_frac/{name}"] for name in names] == [0.5, 0.375, 0.25, 0.125]
+    without = time_metrics({}, {"step": 8.0, "episodes": 4.0}, num_devices=1, updates_at_once=True)
+    assert without == {"time_frac/episodes": 0.5, "time_frac/other": 0.5, "perf/generate_throughput": 0}
 
 
 def test_the_line_of_a_step():
@@ -134,20 +131,19 @@ def test_the_line_of_a_step():
         "book/cases": 12,
         "judge/outages": 0,
         "timing_s/step": 4.0,
-        "time_frac/episodes": 0.5,
-        "time_frac/update_code": 0.25,
         "time_frac/exposed_judging": 0.125,
         "perf/generated_tokens": 400,
         "code/perf/total_num_tokens": 300,
         "test/perf/total_num_tokens": 500,
     }
-    timing = {"episodes": 2.0, "update_code": 1.0, "update_test": 0.25}
-    metrics |= throughputs(metrics, timing, num_devices=2, updates_at_once=False)
-    assert (metrics["perf/generate_throughput"], metrics["perf/train_throughput"]) == (100, 320)
-    assert throughputs(metrics, timing, num_devices=2, updates_at_once=True)["perf/train_throughput"] == 400
+    timing = {"step": 4.0, "episodes": 2.0, "update_code": 1.0, "update_test": 0.25}
+    made = time_metrics(metrics, timing, num_devices=2, updates_at_once=False)
+    assert (made["perf/generate_throughput"], made["perf/train_throughput"]) == (100, 320)
+    metrics |= time_metrics(metrics, timing, num_devices=2, updates_at_once=True)
+    assert metrics["perf/train_throughput"] == 400
     assert step_line(3, 30, metrics) == (
         "step 3/30 | code 0.500 | test 0.250 | valid 0.75 | adv 0.12 | book 12 | outages 0 | "
-        "4.0s (episodes 50%, code 25%) | 100 and 320 tokens/s, 12% judging alone"
+        "4.0s (episodes 50%, code 25%, test 6%) | 100 and 400 tokens/s, 12% judging alone"
     )
 
 
