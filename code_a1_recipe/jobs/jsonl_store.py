@@ -59,19 +59,18 @@ class JsonlStore(Closing):
     def __contains__(self, item: Key) -> bool:
         return item in self._offsets
 
-    def append(self, row: Row) -> None:
-        """Write one row with a single system call, so that a kill leaves a whole line or a cut-off last one."""
+    def append(self, row: Row) -> bool:
+        """Append a row unless its item is done; returns whether it was appended.
+
+        A single system call writes it, so that a kill leaves a whole line or a cut-off last one.
+        """
+        if row[self._key] in self:
+            return False
         line = json.dumps(row).encode() + b"\n"
         offset = self._handle.seek(0, os.SEEK_END)
         _write_line(self._handle, line)
         self._offsets[row[self._key]] = offset
-
-    def add(self, row: Row) -> bool:
-        """Append a row unless its item is done; returns whether it was appended."""
-        is_new = row[self._key] not in self._offsets
-        if is_new:
-            self.append(row)
-        return is_new
+        return True
 
     def row(self, item: Key) -> Row:
         """The row of an item that is done."""

@@ -107,5 +107,5 @@ def _judge_once(
                 again.append(item)
                 continue
             num_outages += bool(reason)
-            progress.advance(sum(store.add(row) for row in rows), outages=num_outages)
+            progress.advance(sum(store.append(row) for row in rows), outages=num_outages)
     return again

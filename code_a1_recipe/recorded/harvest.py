@@ -120,7 +120,7 @@ def harvest(folder: Path, *, output: Path, minimise: bool = True, workers: int =
             )
         else:
             for one in found:
-                store.add(_row(one, one.tests[:MAX_TESTS]))
+                store.append(_row(one, one.tests[:MAX_TESTS]))
         rows = list(store.rows())
     num_outages = sum(bool(row["outage"]) for row in rows)
     failure = f"{num_outages} questions met an outage and kept all their tests; repeat the command to judge them again"

@@ -116,7 +116,7 @@ def test_a_killed_command_repeats_neither_responses_nor_verdicts(rate, write, mo
             if len(written) == 16 + num_rows:
                 raise KeyboardInterrupt
             written.append(line)
-        append(self, line)
+        return append(self, line)
 
     monkeypatch.setattr(JsonlStore, "append", append_or_stop)
     assert rate(path)[0] == 130

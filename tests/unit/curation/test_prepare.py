@@ -113,7 +113,7 @@ def test_an_interrupted_command_goes_on_where_it_stopped(run, write, judge, tmp_
     def append_or_stop(self, row):
         if len(self) == 2:
             raise KeyboardInterrupt
-        append(self, row)
+        return append(self, row)
 
     monkeypatch.setattr(JsonlStore, "append", append_or_stop)
     status, _, err = run(path)
