@@ -107,17 +107,16 @@ class RunFolder:
             self._keep_rows(step - 1)
         self.append_metrics(step, row | dict(metrics))
 
-    def rewind(self, step: int) -> None:
-        """Forget metrics and rollouts after ``step``, which a resumed run writes again, and a half-written last row."""
+    def continue_at(self, step: int, row: Mapping[str, Any]) -> None:
+        """Forget metrics and rollouts after ``step``, which a resumed run writes again, and a half-written last row.
+
+        Where the row of ``step`` itself was cut off after its checkpoint, ``row`` stands for it.
+        """
         for path in self.rollouts.glob("*_*.jsonl"):
             number = path.stem.rpartition("_")[2]
             if number.isdecimal() and int(number) > step:
                 path.unlink()
         self._keep_rows(step)
-
-    def continue_at(self, step: int, row: Mapping[str, Any]) -> None:
-        """Rewind to ``step``; where its row of metrics was cut off after its checkpoint, ``row`` stands for it."""
-        self.rewind(step)
         if self.metrics_row(step) is None:
             self.append_metrics(step, row)
 

@@ -183,17 +183,12 @@ def _add_suite(collector: _Accumulator, suite: SuiteResult, reward: Breakdown, v
         collector.add("test/expected_correct_rate", verdict.num_expected_correct / verdict.num_valid)
 
 
-def merge_accumulators(parts: Iterable[MetricAccumulator]) -> MetricAccumulator:
-    """Merge the accumulators of several episodes."""
-    total = _Accumulator()
+def finalize_metrics(parts: Iterable[MetricAccumulator], *, prefix: str = "") -> dict[str, float]:
+    """Means over several episodes (totals for the few names that count things), ready for the loggers."""
+    sums = _Accumulator()
     for part in parts:
         for name, (value, count) in part.items():
-            total.add(name, value, count)
-    return dict(total)
-
-
-def finalize_metrics(sums: MetricAccumulator, *, prefix: str = "") -> dict[str, float]:
-    """Means (totals for the few names that count things), ready for the loggers."""
+            sums.add(name, value, count)
     return {
         f"{prefix}{name}": value if name in _TOTALS else value / count for name, (value, count) in sums.items() if count
     }
@@ -205,11 +200,11 @@ def validation_metrics(parts: Sequence[tuple[str, MetricAccumulator]]) -> dict[s
     Args:
         parts: for each held-out question its data source and the sums of its episode.
     """
-    metrics = finalize_metrics(merge_accumulators(sums for _, sums in parts), prefix="val/")
+    metrics = finalize_metrics((sums for _, sums in parts), prefix="val/")
     sources = dict.fromkeys(source for source, _ in parts)
     for source in sources if len(sources) > 1 else ():
         of_source = [sums for name, sums in parts if name == source]
-        metrics |= finalize_metrics(merge_accumulators(of_source), prefix=f"val/{source}/")
+        metrics |= finalize_metrics(of_source, prefix=f"val/{source}/")
     return metrics
 
 

@@ -160,7 +160,7 @@ class CodeA1Trainer(PPOTrainerSync):
         reports = self._reports(questions, validate=False)
         metrics["episode/refilled_questions"] = len(reports) - len(questions)
         metrics["timing_s/exposed_judging"] = seconds_of_exposed_judging(reports)
-        metrics.update(measures.finalize_metrics(measures.merge_accumulators(report.accumulator for report in reports)))
+        metrics.update(measures.finalize_metrics(report.accumulator for report in reports))
         share, limit = metrics.get("judge/outage_rate", 0.0), self.settings.sandbox.max_outage_rate
         reason = next((report.outage for report in reports if report.outage), "")
         measures.check_outages(share, limit=limit, step=self.global_steps, reason=reason)

@@ -125,7 +125,7 @@ def test_repairs_are_a_group_of_their_own_rows_records_and_metrics():
     assert [(row.key, row.reward) for row in rows[2:]] == [("s3q0r1_0_0", 1.0), ("s3q0r1_1_0", 0.0)]
     first, second = made.candidates
     cut = replace(second, response=replace(second.response, is_truncated=True))
-    metrics = finalize_metrics(accumulate_episode(replace(made, candidates=(first, cut))))
+    metrics = finalize_metrics([accumulate_episode(replace(made, candidates=(first, cut)))])
     assert metrics["code/truncated_rate"] == 0.5
     assert metrics["code/repaired_rate"] == 0.5
     assert metrics["code/repair_broke_case_rate"] == 0.5
@@ -141,7 +141,7 @@ def test_a_repair_that_an_outage_took_counts_as_one_and_says_nothing_of_the_prog
     first, second = made.candidates
     hidden = replace(verdict(PASSED), suites=(solved,))
     made = replace(made, candidates=(first, replace(second, hidden=hidden)))
-    metrics = finalize_metrics(accumulate_episode(made))
+    metrics = finalize_metrics([accumulate_episode(made)])
     assert (metrics["judge/outages"], metrics["judge/outage_rate"]) == (1, 1 / 3)
     assert metrics["code/pass@1_after_repair"] == 1.0  # of the other program alone
 

@@ -9,7 +9,7 @@ import pytest
 
 from code_a1_recipe.runs.console import step_line, time_metrics
 from code_a1_recipe.runs.folder import RunFolder
-from code_a1_recipe.runs.metrics import finalize_metrics, merge_accumulators
+from code_a1_recipe.runs.metrics import finalize_metrics
 
 
 def test_metrics_are_one_json_object_a_step(tmp_path):
@@ -27,7 +27,7 @@ def test_a_resumed_run_writes_each_step_once(tmp_path):
         folder.append_metrics(step, {"a": step})
     with folder.metrics.open("a") as handle:
         handle.write('{"step": 4, "a"')  # the run died here
-    folder.rewind(2)
+    folder.continue_at(2, {})
     folder.append_metrics(3, {"a": 30})
     rows = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
     assert [(row["step"], row["a"]) for row in rows] == [(0, 0), (1, 1), (2, 2), (3, 30)]
@@ -72,7 +72,7 @@ def test_a_resumed_run_forgets_the_rollouts_it_writes_again(tmp_path):
         for validation in (False, True):
             with folder.rollout_log(step, validation=validation) as write:
                 write(b"{}\n")
-    folder.rewind(2)
+    folder.continue_at(2, {})
     left = sorted(path.name for path in folder.rollouts.iterdir())
     assert left == ["train_000001.jsonl", "train_000002.jsonl", "val_000001.jsonl", "val_000002.jsonl"]
 
@@ -148,7 +148,7 @@ def test_the_line_of_a_step():
 
 
 def test_sums_of_episodes_turn_into_means_and_totals():
-    sums = merge_accumulators([{"code/reward": (1.0, 2), "judge/outages": (1.0, 2)}, {"code/reward": (2.0, 2)}])
+    sums = [{"code/reward": (1.0, 2), "judge/outages": (1.0, 2)}, {"code/reward": (2.0, 2)}]
     assert finalize_metrics(sums, prefix="val/") == {"val/code/reward": 0.75, "val/judge/outages": 1.0}
 
 
