@@ -59,12 +59,16 @@ def file_fingerprint(path: Path) -> str:
     """
     try:
         if path.is_dir():
-            files = sorted(file for file in path.rglob("*") if file.is_file())
-            parts = [part for file in files for part in (str(file.relative_to(path)), file_digest(file))]
-            return f"{path.name} {fingerprint(*parts)}"
+            return f"{path.name} {files_fingerprint(path, path.rglob('*'))}"
         return f"{path.name} {fingerprint(file_digest(path))}"
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}; name a file that is there") from error
+
+
+def files_fingerprint(folder: Path, paths: Iterable[Path]) -> str:
+    """16 hexadecimal digits of the names and contents of files below a folder; its folders are left out."""
+    files = sorted(path for path in paths if path.is_file())
+    return fingerprint(*(part for file in files for part in (str(file.relative_to(folder)), file_digest(file))))
 
 
 def file_digest(path: Path) -> bytes:

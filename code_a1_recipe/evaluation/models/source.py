@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from ...algorithm.episode_types import Message, PromptTooLongError, Response
 from ...algorithm.sampling import SamplingParameters, sampling_seed
 from ...errors import CheckpointError, InputError
-from ...files import file_digest, fingerprint
+from ...files import files_fingerprint
 from ...jobs.progress import Progress
 from ...training.checkpoint.export import check_policy, export_policy, find_step
 from ..options import SamplingEvalOptions
@@ -96,7 +96,7 @@ def choose_model(options: ModelOptions, *, policy: str, work_folder: Path, store
     engine, path = options.engine, Path(model)
     found = ModelChoice(label=model, fingerprint=model, path=model, engine=engine)
     if (path / "config.json").is_file():
-        found = replace(found, label=path.name, fingerprint=folder_fingerprint(path))
+        found = replace(found, label=path.name, fingerprint=files_fingerprint(path, path.iterdir()))
     elif path.is_dir():
         found = checkpoint_model(
             path, options.step, policy, work_folder=work_folder, engine=engine, stored_only=stored_only
@@ -127,7 +127,8 @@ def checkpoint_model(
         raise InputError(
             f"--model={source} is neither a model (no config.json) nor a run with such a checkpoint: {error}"
         ) from error
-    digest = _fingerprint((found.folder / policy / "actor").glob("model_*"))
+    weights = found.folder / policy / "actor"
+    digest = files_fingerprint(weights, weights.glob("model_*"))
     if in_float32 := engine.get("dtype") == "float32":
         digest += "_float32"
     target = work_folder / "models" / f"{policy}_step_{found.step}_{digest}"
@@ -138,16 +139,6 @@ def checkpoint_model(
             raise InputError(f"--model={source}, step {found.step}, cannot be exported: {error}") from error
     label = f"{found.folder.absolute().parent.parent.name} step {found.step} ({policy})"
     return ModelChoice(label=label, fingerprint=f"{policy} {digest}", path=str(target), engine=engine)
-
-
-def folder_fingerprint(folder: Path) -> str:
-    """16 hexadecimal digits of every file of a model's folder."""
-    return _fingerprint(path for path in folder.iterdir() if path.is_file())
-
-
-def _fingerprint(files: Iterable[Path]) -> str:
-    parts = [part for path in sorted(files) for part in (path.name, file_digest(path))]
-    return fingerprint(*parts)
 
 
 def sample_all(

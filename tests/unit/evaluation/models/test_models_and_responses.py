@@ -14,7 +14,8 @@ from code_a1_recipe.evaluation.models.engine import check_context
 from code_a1_recipe.evaluation.models.options import ModelOptions, run_of, usual_prompt
 from code_a1_recipe.evaluation.models.prompt_styles import ask_code, check_style, evalplus_phrases
 from code_a1_recipe.evaluation.models.response_store import ResponseStore, StoredSampler
-from code_a1_recipe.evaluation.models.source import choose_model, folder_fingerprint, sample_all
+from code_a1_recipe.evaluation.models.source import choose_model, sample_all
+from code_a1_recipe.files import files_fingerprint
 
 from ..stand_in_endpoint import RefusedError, StandInEndpoint
 
@@ -273,9 +274,9 @@ def test_a_fingerprint_changes_with_any_matrix_and_any_small_file(tmp_path):
         if changed:
             data[changed] = b"b" * (changed.stop - changed.start)
         weights.write_bytes(data)
-        seen.add(folder_fingerprint(tmp_path))
+        seen.add(files_fingerprint(tmp_path, tmp_path.iterdir()))
     (tmp_path / "generation_config.json").write_text("{}")
-    seen.add(folder_fingerprint(tmp_path))
+    seen.add(files_fingerprint(tmp_path, tmp_path.iterdir()))
     assert len(seen) == 5
 
 
