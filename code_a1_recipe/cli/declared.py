@@ -17,15 +17,14 @@ Reader = Callable[[Mapping[str, Any]], Any]
 
 
 def with_options(run: Callable[[Any], None]) -> Callable[..., None]:
-    """The command of ``run``, whose one argument is a dataclass of options.
+    """The command of ``run``, whose one argument ``options`` is a dataclass.
 
     A field is a parameter where its type is ``Annotated`` with ``typer.Option`` or ``typer.Argument``. A field
     ``model`` or ``NAME_model`` that is such a dataclass itself gives all of its own, with ``NAME_`` before their names;
     its field ``prefix`` is then "NAME-".
     """
-    (options_class,) = (hint for name, hint in typing.get_type_hints(run).items() if name != "return")
     parameters: list[inspect.Parameter] = []
-    read_options = _declare(options_class, "", parameters)
+    read_options = _declare(typing.get_type_hints(run)["options"], "", parameters)
 
     def command(**values: Any) -> None:
         run(read_options(values))
