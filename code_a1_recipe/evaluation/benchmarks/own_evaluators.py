@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,13 +51,10 @@ def code_lists(solutions: Sequence[Solution]) -> str:
         >>> code_lists([("abc301_a", "x = 1"), ("abc301_a", "x = 2")])
         '[{"question_id": "abc301_a", "code_list": ["x = 1", "x = 2"]}]'
     """
-    programs: dict[str, list[str]] = {}
+    programs = defaultdict(list)
     for name, program in solutions:
-        programs.setdefault(name, []).append(program)
-    problems = []
-    for name, own in programs.items():
-        problems.append({"question_id": name, "code_list": own})
-    return json.dumps(problems)
+        programs[name].append(program)
+    return json.dumps([{"question_id": name, "code_list": own} for name, own in programs.items()])
 
 
 EVALPLUS = OwnEvaluator(benchmark="EvalPlus", samples_name="evalplus_samples.jsonl", form=solution_lines)
