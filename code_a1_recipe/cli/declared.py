@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Annotated, Any
 
 import typer
-from typer.models import OptionInfo, ParameterInfo
+from typer.models import OptionInfo
 
 Reader = Callable[[Mapping[str, Any]], Any]
 """From the values of all parameters of a command to the value of a field, or to the whole dataclass."""
@@ -51,28 +51,23 @@ def _declare(options_class: type, prefix: str, parameters: list[inspect.Paramete
             hint, read = list[str], texts[0]
         elif typing.get_origin(hint) is Sequence or Ellipsis in typing.get_args(hint):
             hint, read = list[typing.get_args(hint)[0]], tuple  # type: ignore[misc]
-        parameters.append(_parameter(name, hint, info, field, is_list=read is not None))
+        info, default = copy.copy(info), field.default
+        if default is field.default_factory:  # no default of either kind
+            default = inspect.Parameter.empty
+        elif read is not None:
+            default = []
+        elif hint is bool and default is False and isinstance(info, OptionInfo):
+            info.param_decls = (f"--{name.replace('_', '-')}",)  # without a --no-... that says what is so anyway
+        parameter = inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=Annotated[hint, info],
+        )
+        parameters.append(parameter)
         readers[field.name] = itemgetter(name) if read is None else partial(_read_list, name, read)
     own = {"prefix": prefix.replace("_", "-")} if prefix else {}
     return lambda values: options_class(**{name: read(values) for name, read in readers.items()}, **own)
-
-
-def _parameter(
-    name: str, hint: Any, info: ParameterInfo, field: dataclasses.Field[Any], *, is_list: bool
-) -> inspect.Parameter:
-    info, default = copy.copy(info), field.default
-    if default is field.default_factory:  # no default of either kind
-        default = inspect.Parameter.empty
-    elif is_list:
-        default = []
-    elif hint is bool and default is False and isinstance(info, OptionInfo):
-        info.param_decls = (f"--{name.replace('_', '-')}",)  # without a --no-... that says what is so anyway
-    return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=default,
-        annotation=Annotated[hint, info],
-    )
 
 
 def _read_list(name: str, read: Callable[[Any], Any], values: Mapping[str, Any]) -> Any:
