@@ -59,7 +59,10 @@ def _declare(options_class: type, prefix: str, parameters: list[inspect.Paramete
         elif hint is bool and default is False and isinstance(info, OptionInfo):
             info.param_decls = (f"--{name.replace('_', '-')}",)  # without a --no-... that says what is so anyway
         parameter = inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, info]
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=Annotated[hint, info],
         )
         parameters.append(parameter)
         readers[field.name] = itemgetter(name) if read is None else partial(_read_list, name, read)

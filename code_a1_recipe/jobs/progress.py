@@ -1,12 +1,10 @@
 """Progress of a long command on stderr, shown by tqdm as verl's is."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TypeVar
 
 from tqdm import tqdm
-
-from sandbox import Closing
 
 Item = TypeVar("Item")
 
@@ -14,19 +12,23 @@ SECONDS_IN_A_LOG = 30.0
 """Between two lines where stderr is no terminal."""
 
 
-class Progress(Closing):
+class Progress(tqdm):  # type: ignore[misc]  # tqdm has no types
     """Counts what is done and shows it; used in a ``with`` statement, by one thread.
 
     Args:
         what: the work, as one or two words ("judge").
+        items: what a loop takes from it, each counted when it is done.
         total: items in all; None where nobody knows.
         done: of which were there before, for instance of an earlier run of the command.
         unit: what is counted ("question").
     """
 
-    def __init__(self, what: str, *, total: int | None, done: int = 0, unit: str) -> None:
+    def __init__(
+        self, what: str, items: Iterable[object] | None = None, *, total: int | None, done: int = 0, unit: str
+    ) -> None:
         seconds = 0.1 if sys.stderr.isatty() else SECONDS_IN_A_LOG
-        self._bar = tqdm(
+        super().__init__(
+            items,
             desc=what,
             total=total,
             initial=done,
@@ -38,21 +40,14 @@ class Progress(Closing):
     def advance(self, number: int = 1, **counts: int) -> None:
         """``number`` more are done; ``counts`` above 0 are shown beside, for instance ``outages=2``."""
         if counts:
-            self._bar.set_postfix({name: count for name, count in counts.items() if count}, refresh=False)
-        self._bar.update(number)
+            self.set_postfix({name: count for name, count in counts.items() if count}, refresh=False)
+        self.update(number)
 
     def log(self, text: str) -> None:
         """A line of its own, above the bar."""
-        self._bar.write(text, file=sys.stderr)
-
-    def close(self) -> None:
-        """End the bar."""
-        self._bar.close()
+        self.write(text, file=sys.stderr)
 
 
-def watched(items: Iterable[Item], *, total: int | None, what: str, unit: str) -> Iterator[Item]:
+def watched(items: Iterable[Item], *, total: int | None, what: str, unit: str) -> Iterable[Item]:
     """The items, counted as they are taken."""
-    with Progress(what, total=total, unit=unit) as progress:
-        for item in items:
-            yield item
-            progress.advance()
+    return Progress(what, items, total=total, unit=unit)

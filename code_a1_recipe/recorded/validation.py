@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sandbox import CandidateVerdict, JudgeProcesses, JudgeRequest, SandboxUnavailableError
+from sandbox import CandidateVerdict, JudgeProcesses, JudgeRequest
 
 from ..algorithm.episode import EpisodeRunner
 from ..algorithm.episode_types import Episode, EpisodeTask
@@ -27,6 +27,7 @@ from ..runs.metrics import accumulate_episode, validation_metrics
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import encode_records, episode_records
 from ..stats.tables import Table, table_of
+from ..test_quality.metrics import verdicts_of
 from ..training.checkpoint.export import find_step
 
 _OF_SERVERS = "val/test/prompt_cached_frac"
@@ -149,7 +150,5 @@ class _AsyncJudge:
     judges: JudgeProcesses
 
     async def judge(self, request: JudgeRequest) -> CandidateVerdict:
-        (answer,) = await asyncio.to_thread(lambda: list(self.judges.judge_all([request])))
-        if isinstance(answer, SandboxUnavailableError):
-            raise answer
-        return answer
+        (verdict,) = await asyncio.to_thread(verdicts_of, self.judges.judge_all, [request])
+        return verdict
