@@ -1,7 +1,5 @@
 """R_C less a penalty for what ruff finds: values, bounds, programs that try to hide, arguments that cannot work."""
 
-import subprocess
-
 import pytest
 
 from code_a1_recipe.algorithm.rewards import RewardChoice, RewardSettings
@@ -84,14 +82,6 @@ def test_where_ruff_does_not_answer_there_is_no_reward_and_other_programs_lose_n
     monkeypatch.setattr(module, "_run", breaks)
     rewards = rewards_of([UNUSED, "import os\n", CLEAN], per_finding=0.01)
     assert penalties(rewards) == [None, -0.01, 0.0]
-
-
-def test_a_ruff_that_hangs_is_ended(module, monkeypatch):
-    def hangs(command, **options):
-        raise subprocess.TimeoutExpired(command, options["timeout"])
-
-    monkeypatch.setattr(module.subprocess, "run", hangs)
-    assert module.count_findings([UNUSED], rules=["F401"]) == {UNUSED: None}
 
 
 @pytest.mark.parametrize(
