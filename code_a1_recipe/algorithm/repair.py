@@ -27,7 +27,11 @@ def shown_failure(verdict: CandidateVerdict | None) -> dict[str, str]:
     failed = [_prompt_fields(case, verdict.load_error) for case in met_cases(verdict) if case.outcome.failed]
     # The shortest leaves most of the prompt to the question and the program.
     shown = min(failed, key=lambda fields: sum(map(len, fields.values())), default={})
-    return {name: text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..." for name, text in shown.items()}
+    return {name: _cut(text) for name, text in shown.items()}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 def _prompt_fields(case: CaseResult, load_error: str) -> dict[str, str]:
@@ -37,8 +41,11 @@ def _prompt_fields(case: CaseResult, load_error: str) -> dict[str, str]:
         CaseOutcome.TIMED_OUT: "does not end in time",
         CaseOutcome.NOT_LOADED: f"cannot be made, since the program does not load: {load_error or case.detail}",
     }
-    result = results.get(case.outcome, f"gives no value ({case.outcome.value})")
-    return {"call": case.call, "result": result, "expected": case.reference_value}
+    return {
+        "call": case.call,
+        "result": results.get(case.outcome, f"gives no value ({case.outcome.value})"),
+        "expected": case.reference_value,
+    }
 
 
 def met_cases(verdict: CandidateVerdict) -> Iterator[CaseResult]:
@@ -66,16 +73,25 @@ async def repair_turns(
     found: list[Repair] = []
     latest = dict(enumerate(candidates))
     for turn in range(1, num_turns + 1):
-        # Without a reward nothing is known of a program: an outage hit it, or the Test LLM had no room for it.
-        known = [c for c, one in latest.items() if one.reward and one.source]
-        failures = {c: failure for c in known if (failure := shown_failure(latest[c].verdict))}
+        failures = {}
+        for c, one in latest.items():
+            failure = shown_failure(one.verdict)
+            # Without a reward nothing is known of a program: an outage hit it, or the Test LLM had no room for it.
+            if one.reward and one.source and failure:
+                failures[c] = failure
         written = await asyncio.gather(*[write(c, turn, latest[c], failure) for c, failure in failures.items()])
         results = {c: one for c, one in zip(failures, written, strict=True) if one is not None}
         if not results:
             break
         rewarded = dict(zip(results, reward([*results.values()]), strict=True))
         for c, result in rewarded.items():
-            found.append(Repair(candidate=c, turn=turn, before=latest[c], result=result))
+            repair = Repair(
+                candidate=c,
+                turn=turn,
+                before=latest[c],
+                result=result,
+            )
+            found.append(repair)
         # Who had no room in the prompt stays with its last program, and is not asked again.
         latest = rewarded
     return tuple(found)
