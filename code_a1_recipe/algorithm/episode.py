@@ -139,7 +139,11 @@ class EpisodeRunner:
         """
         programs = task.question.buggy_programs if task.num_buggy_program_suites else ()
         # Replays would make one Test LLM's programs harder to break than another's.
-        task = replace(task, history=(), num_suites=task.num_buggy_program_suites)
+        task = replace(
+            task,
+            history=(),
+            num_suites=task.num_buggy_program_suites,
+        )
         found = await asyncio.gather(
             *[self._buggy_program(task, f"probe{p}", source) for p, source in enumerate(programs)]
         )
@@ -168,7 +172,10 @@ class EpisodeRunner:
             hidden = await self._ask(_on_hidden_tests(task, written.source))
         except (SandboxUnavailableError, TimeoutError) as error:
             return {"outage": _outage(error)} if task.is_validation else {}
-        return {"hidden": hidden, "hidden_span": task.span_since(started)}
+        return {
+            "hidden": hidden,
+            "hidden_span": task.span_since(started),
+        }
 
     async def _written(
         self, task: EpisodeTask, c: int | str, template: str, fields: Mapping[str, Any]
@@ -192,12 +199,21 @@ class EpisodeRunner:
 
     async def _suites(self, task: EpisodeTask, c: int | str, source: str) -> tuple[SuiteResult, ...]:
         cases = self.episode.cases_per_suite
-        messages = render(self.prompts.test_template, **task.question.prompt_fields, candidate=source, num_cases=cases)
+        messages = render(
+            self.prompts.test_template,
+            **task.question.prompt_fields,
+            candidate=source,
+            num_cases=cases,
+        )
         key = (task.step, task.question.id, c)
         # One session for all suites of a program: its prompt is then in one server's prefix cache.
         session = f"{task.step}/{task.question.id}/{c}"
         if self._scripted is not None:
-            sizes = {"num_suites": task.num_suites, "num_cases": cases, "seed": sampling_seed(task.seed, "test", *key)}
+            sizes = {
+                "num_suites": task.num_suites,
+                "num_cases": cases,
+                "seed": sampling_seed(task.seed, "test", *key),
+            }
             texts = self._scripted(task.question.prompt, source, **sizes)
             return tuple(suite_result(Response.scripted(text)) for text in texts)
 

@@ -163,14 +163,20 @@ class MistakeBook:
         if dropped := Counter(update.dropped_replays):
             lost.update({key: dropped[entry.call] for key, entry in entries.items() if entry.call in dropped})
         num_added = num_removed = 0
-        for key in [key for key, number in lost.items() if key not in entries or entries[key].frequency <= number]:
-            num_removed += entries.pop(key, None) is not None
-            del lost[key]  # these passes are used up
+        for key, number in list(lost.items()):
+            if key not in entries or entries[key].frequency <= number:
+                num_removed += entries.pop(key, None) is not None
+                del lost[key]  # these passes are used up
         # In the order of texts, since the age of new cases breaks the ties of `retrieve`.
         for key, (call, answer) in sorted(texts.items(), key=itemgetter(1)):
             if key not in entries:
                 num_added += 1
-                entries[key] = BookEntry(call=call, answer=answer, frequency=0, key="" if key == call else key)
+                entries[key] = BookEntry(
+                    call=call,
+                    answer=answer,
+                    frequency=0,
+                    key="" if key == call else key,
+                )
             elif entries[key].call == call:  # the text that failed first stays, with the latest answer to it
                 entries[key] = replace(entries[key], answer=answer)
         for key in entries.keys() & {*num_met, *lost}:
@@ -183,7 +189,10 @@ class MistakeBook:
             )
         self.num_cases += len(entries)
         self._note_size(question_id)
-        return BookChange(num_added=num_added, num_removed=num_removed + self._keep_max_size())
+        return BookChange(
+            num_added=num_added,
+            num_removed=num_removed + self._keep_max_size(),
+        )
 
     def save(self, path: Path) -> None:
         """Write the book as JSON, atomically: after a crash the file is the old one or the new one.

@@ -32,7 +32,11 @@ def top_variance(reward_CS: RewardsCS, *, update_n: int) -> tuple[int, ...]:
     groups = _complete_groups(reward_CS)
     # The variance ranks as the standard deviation does. `statistics` computes it exactly, so that candidates with the
     # same rewards in another order tie, which a sum of rounded floats would not grant. Sorting leaves ties in order.
-    by_spread = sorted(groups, key=lambda candidate: statistics.pvariance(groups[candidate]), reverse=True)
+    by_spread = sorted(
+        groups,
+        key=lambda candidate: statistics.pvariance(groups[candidate]),
+        reverse=True,
+    )
     return tuple(by_spread[:update_n])
 
 
