@@ -130,7 +130,11 @@ class JudgeService(ThreadingHTTPServer):
 
     def run_code(self, body: Any) -> Any:
         """Answer a program in SandboxFusion's form with what it prints."""
-        return run_json(self.runner.run(read_program(body, self.runner.limits), role=Role.CANDIDATE))
+        program = read_program(body, self.runner.limits)
+        try:
+            return run_json(self.runner.run(program, role=Role.CANDIDATE))
+        except SandboxConfigError as error:  # of the machine: nothing is wrong with what was sent
+            raise SandboxUnavailableError(str(error)) from error
 
 
 class _Handler(BaseHTTPRequestHandler):

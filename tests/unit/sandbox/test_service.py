@@ -11,10 +11,11 @@ import subprocess
 import sys
 import threading
 import time
+from unittest.mock import Mock
 
 import pytest
 
-from sandbox import JudgeProcesses, Limits, LocalRunner
+from sandbox import JudgeProcesses, Limits, LocalRunner, SandboxConfigError
 from sandbox.__main__ import main
 from sandbox.service import server
 from sandbox.service.server import JudgeService, ServiceSettings
@@ -275,14 +276,19 @@ def test_work_for_a_client_that_has_hung_up_ends(parts, resets):
         assert service.counts == {"200": 1}
 
 
+def test_a_machine_that_confines_no_longer_is_an_outage(parts, monkeypatch):
+    monkeypatch.setattr(parts[0], "run", Mock(side_effect=SandboxConfigError))
+    with serving(*parts) as service:
+        assert ask(service, "/run_code", {"code": SUM})[0] == 503
+
+
 def test_an_outage_is_no_verdict():
     with LocalRunner() as runner, JudgeProcesses(1) as judges:
         runner.close()
         judges.close()
         with serving(runner, judges) as service:
-            assert [
-                ask(service, path, body)[0] for path, body in (("/judge", DOUBLE), ("/run_code", {"code": SUM}))
-            ] == [503, 503]
+            assert ask(service, "/judge", DOUBLE)[0] == 503
+            assert ask(service, "/run_code", {"code": SUM})[0] == 503
 
 
 def test_the_command_serves_until_it_is_interrupted():
