@@ -51,9 +51,9 @@ def control_programs(request: JudgeRequest, prompt: str = "") -> dict[str, str]:
     examples = (f"assert {call} == {value}" for call, value in _EXAMPLE.findall(prompt))
     for call, value in _comparisons(examples):
         # A signature looks like an example too, and its names would cost all others their answers.
-        with contextlib.suppress(AttributeError, TypeError, *PARSE_ERRORS):
-            arguments = ast.literal_eval(ast.Tuple(call.args))  # type: ignore[attr-defined]
-            table[repr(arguments)] = ast.literal_eval(value)
+        with contextlib.suppress(TypeError, *PARSE_ERRORS):
+            if isinstance(call, ast.Call):
+                table[repr(ast.literal_eval(ast.Tuple(call.args)))] = ast.literal_eval(value)
     if table:
         bodies["examples"] = f"{table}.get(repr({_ALL}))"
     return {name: _returning(request.reference, value) for name, value in bodies.items()}
@@ -68,10 +68,11 @@ def passes_all(verdict: CandidateVerdict) -> bool:
 def _comparisons(texts: Iterable[str]) -> Iterator[tuple[ast.expr, str]]:
     """The result that each assert compares, and the source of the value; others are passed over."""
     for text in texts:
-        with contextlib.suppress(ValueFormatError, AttributeError, IndexError, *PARSE_ERRORS):
-            statement = parse_untrusted(text.strip()).body[0]
-            result, value, _ = compared(statement.test)  # type: ignore[attr-defined]
-            yield result, ast.unparse(value)
+        with contextlib.suppress(ValueFormatError, *PARSE_ERRORS):
+            match parse_untrusted(text.strip()).body:
+                case [ast.Assert(condition), *_]:
+                    result, value, _ = compared(condition)
+                    yield result, ast.unparse(value)
 
 
 def _returning(reference: str, value: str) -> str:
