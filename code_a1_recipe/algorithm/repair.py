@@ -1,11 +1,14 @@
 """Repair turns: a program that failed a case is written again, with that case before the Code LLM.
 
 The case comes from the program's suites and its replays, never from the hidden tests. The second program meets the same
-suites and replays. The case's expected output is the reference's, as in every reward of a training.
+suites and replays, and is rewarded on the cases that were not shown. The case's expected output is the reference's, as
+in every reward of a training.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult
 
@@ -75,6 +78,7 @@ async def repair_turns(
         reward: gives the programs of one turn their rewards.
     """
     found: list[Repair] = []
+    shown = defaultdict[int, set[str]](set)
     latest = dict(enumerate(candidates))
     for turn in range(1, num_turns + 1):
         failures = {}
@@ -83,12 +87,14 @@ async def repair_turns(
             # Without a reward nothing is known of a program: an outage hit it, or the Test LLM had no room for it.
             if failure and program.reward and program.source:
                 failures[c] = failure
+                shown[c].add(failure["call"])
         asked = [write(c, turn, latest[c], failure) for c, failure in failures.items()]
         written = await asyncio.gather(*asked)
         results = {c: one for c, one in zip(failures, written, strict=True) if one is not None}
         if not results:
             break
-        rewarded = dict(zip(results, reward([*results.values()]), strict=True))
+        rewards = [one.reward for one in reward([_on_others(one, shown[c]) for c, one in results.items()])]
+        rewarded = {c: replace(one, reward=own) for (c, one), own in zip(results.items(), rewards, strict=True)}
         for c, result in rewarded.items():
             repair = Repair(
                 candidate=c,
@@ -100,6 +106,19 @@ async def repair_turns(
         # Who had no room in the prompt stays with its last program, and is not asked again.
         latest = rewarded
     return tuple(found)
+
+
+def _on_others(program: CandidateResult, shown: Collection[str]) -> CandidateResult:
+    """The program as if it had not met the cases that were shown, whose values a copy of them would give."""
+
+    def others(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
+        return tuple(case for case in cases if _cut(case.call) not in shown)
+
+    verdict, pooled = program.verdict, program.pooled
+    if verdict is not None:
+        suites = tuple(replace(suite, cases=others(suite.cases)) for suite in verdict.suites)
+        verdict = replace(verdict, suites=suites, history=others(verdict.history))
+    return replace(program, verdict=verdict, pooled=pooled and replace(pooled, cases=others(pooled.cases)))
 
 
 def broken_rate(repair: Repair) -> float | None:

@@ -45,16 +45,21 @@ def beginning_of_answer(messages: Sequence[Message]) -> str:
 
 def prompt_token_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
     """Token ids of a chat prompt that ends where the assistant's answer begins, or where its given beginning ends."""
+    return prompts_token_ids(tokenizer, [messages])[0]
+
+
+def prompts_token_ids(tokenizer: Any, prompts: Sequence[Sequence[Message]]) -> list[list[int]]:
+    """Token ids of several prompts of one template, for which a fast tokenizer uses all cores."""
     # Where the answer has begun, an end of message after the beginning would tell the model that it is complete.
-    is_begun = bool(beginning_of_answer(messages))
+    is_begun = bool(prompts and beginning_of_answer(prompts[0]))
     encoded = tokenizer.apply_chat_template(
-        list(messages),
+        [list(messages) for messages in prompts],
         add_generation_prompt=not is_begun,
         continue_final_message=is_begun,
         tokenize=True,
         return_dict=True,
     )
-    return [int(token) for token in encoded["input_ids"]]
+    return [[int(token) for token in row] for row in encoded["input_ids"]]
 
 
 def sampling_seed(seed: int, *parts: object) -> int:

@@ -13,7 +13,6 @@ from pydantic import AfterValidator, Field, PlainValidator
 from sandbox import OPTIONAL_FEATURES, Limits
 
 from .book_rules import BookRules
-from .curriculum import CurriculumSettings
 from .hindsight import HindsightSettings
 from .prompts import PromptSettings
 from .rewards import RewardSettings
@@ -139,7 +138,6 @@ class RecipeSettings(Block):
     selection: SelectionSettings
     hindsight: HindsightSettings = HindsightSettings()
     schedule: UpdateSchedule
-    curriculum: CurriculumSettings = CurriculumSettings()
     sandbox: SandboxSettings
     validation: ValidationSettings
     checkpoint: CheckpointSettings

@@ -6,7 +6,7 @@ from typing import Any
 from ..algorithm.episode import given_tests
 from ..algorithm.prompts import render
 from ..algorithm.question import Question
-from ..algorithm.sampling import prompt_token_ids
+from ..algorithm.sampling import prompt_token_ids, prompts_token_ids
 from ..config.run_config import RunConfig
 from ..errors import SettingsError
 from ..runs.folder import RunFolder
@@ -96,10 +96,12 @@ def with_questions_that_fit(config: RunConfig, tokenizer: Any) -> RunConfig:
 def _too_long(config: RunConfig, questions: Sequence[Question], tokenizer: Any) -> dict[str, int]:
     """Tokens of the Code LLM's prompt for each question that exceeds its limit, by id."""
     limit = config.policies.code.rollout.prompt_length
-    lengths = {}
-    for question in questions:
-        prompt = render(config.prompts.code_template, **question.prompt_fields)
-        lengths[question.id] = len(prompt_token_ids(tokenizer, prompt))
+    lengths: dict[str, int] = {}
+    for first in range(0, len(questions), 1000):
+        some = questions[first : first + 1000]
+        prompts = [render(config.prompts.code_template, **question.prompt_fields) for question in some]
+        tokens = prompts_token_ids(tokenizer, prompts)
+        lengths |= {question.id: len(ids) for question, ids in zip(some, tokens, strict=True)}
     return {identity: length for identity, length in lengths.items() if length > limit}
 
 

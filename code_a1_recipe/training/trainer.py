@@ -16,7 +16,6 @@ from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.debug import marked_timer
 
-from ..algorithm.curriculum import Curriculum
 from ..algorithm.mistake_book import BookChange, MistakeBook
 from ..algorithm.question import Question
 from ..algorithm.tasks import tasks_of
@@ -132,7 +131,6 @@ class CodeA1Trainer(PPOTrainerSync):
             self._stop_rollout_profiling()
         self._sleep_servers()
         self._update_mistake_book(reports, metrics)
-        self._update_curriculum(reports, metrics)
         groups = self._collect_grpo_groups(reports, len(questions))  # of suites those that TOPVAR selected
         self._alternate_updates(groups, metrics, timing_raw)
         self._finish_step(metrics)
@@ -151,10 +149,7 @@ class CodeA1Trainer(PPOTrainerSync):
         if batch is None:
             self.train_dataloader_it = iter(self.train_dataloader)
             batch = next(self.train_dataloader_it)
-        if self.settings.curriculum.name == "none":  # otherwise the batch is only counted, so that epochs go on
-            return list(batch["question"])
-        drawn = self.curriculum.draw(self.global_steps, len(batch["question"]))
-        return [self.train_dataset.questions[q] for q in drawn]
+        return list(batch["question"])
 
     def _run_episodes(self, questions: Sequence[Question], metrics: dict[str, Any]) -> list[EpisodeReport]:
         reports = self._reports(questions, validate=False)
@@ -198,13 +193,6 @@ class CodeA1Trainer(PPOTrainerSync):
                 change += self.book.update(report.question_id, report.book_update)
         metrics.update(measures.book_metrics(self.book, change))
 
-    def _update_curriculum(self, reports: Sequence[EpisodeReport], metrics: dict[str, Any]) -> None:
-        """Curriculum: what the questions taught, for the draws of later steps."""
-        if self.settings.curriculum.name != "none":
-            for report in reports:
-                self.curriculum.update(report.question_id, report.code_rewards)
-            metrics.update(self.curriculum.metrics())
-
     def _collect_grpo_groups(self, reports: Sequence[EpisodeReport], num_questions: int) -> dict[str, StoredRows]:
         """Keys of the rows that each policy may train on, which episode workers selected (TOPVAR) and stored."""
         kept, left_out = give_way(reports, wanted=num_questions)
@@ -236,7 +224,6 @@ class CodeA1Trainer(PPOTrainerSync):
             step=self.global_steps,
             data=self.train_dataloader.state_dict(),
             row=self._row(metrics),
-            curriculum=self.curriculum.state(),
             random_states=random_states.capture(),
         )
 
@@ -329,13 +316,11 @@ class CodeA1Trainer(PPOTrainerSync):
         return folder
 
     def _load_checkpoint(self) -> None:
-        self.curriculum = Curriculum(self.settings.curriculum, self.train_dataset.questions, seed=self.settings.seed)
         identity = run_identity(self.settings, self.train_dataset.questions)
         self.checkpoints = CheckpointKeeper(self.settings, self.run_folder, identity=identity)
         resumed = self.checkpoints.resume(policies=self.policies, dataloader=self.train_dataloader)
         if resumed is not None:
             self.finished, self.book = resumed
-            self.curriculum.restore(self.finished.curriculum)
         self.global_steps = self.finished.step
         self.config.trainer.val_before_train = self.checkpoints.continue_records(
             self.finished, self.book, last_step=self.total_training_steps

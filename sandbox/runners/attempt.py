@@ -219,7 +219,8 @@ class Attempt:
             most_cpu = self._cpu_limit(index, is_first=is_first and self.is_first)
             idle_limit = limits.wall_seconds(self._cpu_limit(index, is_first=False))
             if is_first and self.pays_imports:
-                most_cpu += import_cpu_seconds(self.program)
+                seconds = import_cpu_seconds(self.program)
+                most_cpu, idle_limit = most_cpu + seconds, idle_limit + seconds  # imports wait for the disk, too
         else:
             most_cpu, idle_limit = limits.load_cpu_seconds, limits.load_idle_seconds
         cpu, idle = watch.read()

@@ -114,7 +114,7 @@ class ProgramResult:
 
 
 def import_cpu_seconds(program: Program) -> float:
-    """CPU seconds beside its limit for a program's first call, where calls import what is not preloaded.
+    """CPU seconds, and idle ones, beside its limits for the first call of a program whose calls import anything new.
 
     Of its first process, and once more after a time-out. Not of each process: a program that ends its process after
     every answer would get them for all of its calls.

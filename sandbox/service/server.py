@@ -19,8 +19,10 @@ import logging
 import select
 import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -38,7 +40,7 @@ logger = logging.getLogger(__name__)
 MAX_CONNECTIONS = 512
 MAX_CONNECTIONS_OF_ADDRESS = 128
 _SOCKET_SECONDS = 60.0
-"""A client that sends or takes nothing for so long is hung up on."""
+"""A client that takes nothing for so long is hung up on; one whose whole request takes longer is read no further."""
 _PIECE_BYTES = 1 << 16
 _MAX_BODIES_UNDER_WAY = 16
 """All requests that are being read or judged have at most as many bytes as so many of the longest."""
@@ -77,6 +79,8 @@ class JudgeService(ThreadingHTTPServer):
         self.bytes_under_way = 0
         self.address_of: dict[Any, str] = {}
         """Maps each open connection to its client's address."""
+        self.reading_since: dict[Any, float] = {}
+        """When, on the monotonic clock, each connection began to wait for the request that is being read."""
         try:
             super().__init__((settings.host, settings.port), _Handler)
         except (OSError, OverflowError) as error:
@@ -97,7 +101,15 @@ class JudgeService(ThreadingHTTPServer):
         """Close a connection, whether or not it was served."""
         with self.counting:
             self.address_of.pop(request, None)
+            self.reading_since.pop(request, None)
         super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Twice a second: end the reading of requests that come a byte now and then."""
+        for connection, since in list(self.reading_since.items()):
+            if since < time.monotonic() - _SOCKET_SECONDS:
+                with suppress(OSError):  # closed meanwhile
+                    connection.shutdown(socket.SHUT_RD)
 
     def takes(self, num_bytes: int) -> bool:
         """Whether so many bytes more may be under way; then they count, until a negative number gives them back."""
@@ -145,6 +157,10 @@ class _Handler(BaseHTTPRequestHandler):
     _num_unread = 0
     """Bytes of the body that are still to come."""
 
+    def handle_one_request(self) -> None:
+        self.server.reading_since[self.connection] = time.monotonic()
+        super().handle_one_request()
+
     def do_GET(self) -> None:
         service, self.close_connection = self.server, True
         health = {"status": "ok", "tier": service.runner.tier, "places": service.settings.max_places}
@@ -178,8 +194,9 @@ class _Handler(BaseHTTPRequestHandler):
                     self._refuse(504, "requests under way have too many bytes; try again")
                     return
                 body += piece
+            service.reading_since.pop(self.connection, None)
             if self._num_unread:
-                self._send(400, {"detail": "the body ended early"})
+                self._send(400, {"detail": f"the body ended early, or took more than {_SOCKET_SECONDS:g} s"})
             # Refused at once and not queued: a client that waits longer than its time-out would ask twice.
             elif not service.places.acquire(blocking=False):
                 self._send(504, {"detail": f"all {service.settings.max_places} places are taken; try again"})

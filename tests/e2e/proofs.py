@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -78,7 +77,7 @@ def order_problems(folder: Path, *, steps: int, steps_an_epoch: int) -> list[str
 
 
 def state_differences(one: Path, other: Path) -> list[str]:
-    """Where two checkpoints differ, bit by bit: weights, optimizers, random states, data order, book, curriculum."""
+    """Where two checkpoints differ, bit by bit: weights, optimizers, random states, data order, book."""
     found = []
     for path in sorted(one.rglob("*.pt")):
         name = path.relative_to(one)
@@ -87,8 +86,7 @@ def state_differences(one: Path, other: Path) -> list[str]:
     for name in ("mistake_book.json",):
         if (one / name).read_bytes() != (other / name).read_bytes():
             found.append(name)
-    scores = [json.loads((folder / "state.json").read_text())["curriculum"] for folder in (one, other)]
-    return found + (["curriculum"] if scores[0] != scores[1] else [])
+    return found
 
 
 def _differences(one: Any, other: Any, place: str = "") -> Iterator[str]:

@@ -3,7 +3,7 @@
 Layout of ``checkpoints/global_step_<n>``: ``code/`` and ``test/`` (verl's actor checkpoints: weights, optimizer,
 learning-rate schedule and random states of every rank), ``mistake_book.json``, ``data.pt`` (position and order of the
 questions), ``random_states.pt`` (the trainer's own), ``state.json`` (step, what the run was made of, its whole
-configuration, versions, counters, scores of the curriculum). ``checkpoints/latest_checkpointed_iteration.txt`` names
+configuration, versions, counters). ``checkpoints/latest_checkpointed_iteration.txt`` names
 the newest step and is written last; ``checkpoints/best.json`` names the best one by validation, where asked for.
 """
 

@@ -33,8 +33,6 @@ class TrainState:
     """Position and order of the questions after it (``StatefulDataLoader.state_dict``); None before step 1."""
     row: Mapping[str, Any] = field(default_factory=dict)
     """Its metrics as far as they were known; the end of a step may be cut off after its checkpoint."""
-    curriculum: Mapping[str, float] = field(default_factory=dict)
-    """``Curriculum.state`` after it; empty where no question was scored."""
     random_states: dict[str, Any] | None = None
     """The trainer's own after it, see ``random_states.capture``; None before step 1."""
 
@@ -76,7 +74,6 @@ class CheckpointKeeper:
                 state = {
                     "step": finished.step,
                     "versions": versions_text(),
-                    "curriculum": dict(finished.curriculum),
                     "config": self._made_with(),
                     checkpointing.IDENTITY: dict(self.identity),
                     checkpointing.ORIGIN: self._origin,
@@ -174,11 +171,9 @@ def _load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader:
         CheckpointError: a file is missing or damaged.
     """
     checkpoint.check_whole()
-    state = checkpoint.state()
     damaged = (ValueError, RuntimeError, EOFError, LookupError, TypeError, AttributeError, pickle.UnpicklingError)
     try:
         row = json.loads((checkpoint.folder / checkpointing.ROW_NAME).read_text(encoding="utf-8"))
-        scores = dict(state.get("curriculum", {}))  # runs before there was one have none
         data = torch.load(checkpoint.folder / checkpointing.DATA_NAME, weights_only=False)
         states = torch.load(checkpoint.folder / checkpointing.RANDOM_NAME, weights_only=False)
         random_states.restore(states)
@@ -197,4 +192,4 @@ def _load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader:
     if dataloader is not None:  # else its order and position are another file's
         dataloader.load_state_dict(data)
     logger.info("resumed from %s at step=%d", checkpoint.folder, checkpoint.step)
-    return TrainState(step=checkpoint.step, data=data, row=row, curriculum=scores, random_states=states)
+    return TrainState(step=checkpoint.step, data=data, row=row, random_states=states)

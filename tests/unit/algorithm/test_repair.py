@@ -102,6 +102,23 @@ def test_only_failing_programs_with_a_reward_are_written_again_and_again_while_t
     assert [(one.candidate, one.turn, one.result.reward.total) for one in repairs] == [(1, 1, 0.5), (1, 2, 1.0)]
 
 
+def test_the_cases_that_were_shown_earn_a_repaired_program_nothing_in_its_turn_and_later_ones():
+    cases = {turn: verdict(*outcomes) for turn, outcomes in enumerate([(WRONG, WRONG), (PASSED, WRONG), (PASSED,) * 2])}
+    results = {(0, turn): replace(program("again", cases[turn]), pooled=cases[turn].suites[0]) for turn in (1, 2)}
+    rewarded = []
+
+    def reward(found):
+        rewarded.append([[case.call for case in (*one.verdict.suites[0].cases, *one.pooled.cases)] for one in found])
+        return [replace(one, reward=Breakdown(parts={"new": 0.5}, terms={})) for one in found]
+
+    async def write(c, turn, before, failure):
+        return results[c, turn]
+
+    repairs = asyncio.run(repair_turns([program("a", cases[0], 0.0)], num_turns=2, write=write, reward=reward))
+    assert rewarded == [[["f(1)", "f(1)"]], [[]]]  # shown: f(0), then f(1)
+    assert [len(one.result.verdict.suites[0].cases) for one in repairs] == [2, 2]  # the verdict keeps all
+
+
 def test_no_turns_ask_nothing():
     assert run_turns([program("wrong", verdict(WRONG), 0.0)], {}, num_turns=0) == ((), [])
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from code_a1_recipe.algorithm.sampling import SamplingParameters, prompt_token_ids
+from code_a1_recipe.algorithm.sampling import SamplingParameters, prompt_token_ids, prompts_token_ids
 
 ROLLOUT = SimpleNamespace(
     temperature=1.0,
@@ -47,14 +47,16 @@ class ChatTokenizer:
     """Renders a chat as words, as a Hugging Face tokenizer would, and numbers them by their length."""
 
     def apply_chat_template(
-        self, messages, *, add_generation_prompt, continue_final_message, tokenize=False, return_dict=False
+        self, chats, *, add_generation_prompt, continue_final_message, tokenize=False, return_dict=False
     ):
-        words = [word for message in messages for word in (f"<{message['role']}>", message["content"], "</>")]
-        words += ["<assistant>"] if add_generation_prompt else []
-        words = words[:-1] if continue_final_message else words
+        rows = []
+        for messages in chats:
+            words = [word for message in messages for word in (f"<{message['role']}>", message["content"], "</>")]
+            words += ["<assistant>"] if add_generation_prompt else []
+            rows.append(words[:-1] if continue_final_message else words)
         if not tokenize:
-            return " ".join(words)
-        numbers = [float(len(word)) for word in words]
+            return [" ".join(words) for words in rows]
+        numbers = [[float(len(word)) for word in words] for words in rows]
         return {"input_ids": numbers} if return_dict else numbers
 
 
@@ -72,3 +74,5 @@ def test_a_prompt_ends_where_the_response_begins(messages, words):
     tokens = prompt_token_ids(ChatTokenizer(), tuple(messages))
     assert tokens == [len(word) for word in words]
     assert {type(token) for token in tokens} == {int}
+    assert prompts_token_ids(ChatTokenizer(), [messages, messages]) == [tokens, tokens]
+    assert prompts_token_ids(ChatTokenizer(), []) == []

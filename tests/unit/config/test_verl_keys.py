@@ -56,7 +56,7 @@ def test_no_arm_does(arm):
 @pytest.mark.parametrize(
     ("override", "hint"),
     [
-        ("algorithm.filter_groups.enable=true", "see curriculum"),
+        ("algorithm.filter_groups.enable=true", "see episode.max_refills"),
         ("trainer.v1.sampler.sync_refill_failed_groups=true", "a step waits for all its episodes"),
         ("data.gen_batch_size=4", "set data.train_batch_size"),
         ("distillation.enabled=true", "two policies train on rewards alone"),

@@ -247,6 +247,33 @@ def test_bytes_under_way_are_bounded(parts):
         assert ask(service, "/judge", DOUBLE)[0] == 200
 
 
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [(b"POST /judge HTTP/1.1\r\nContent-Length: 1000\r\n\r\n", b" 400 "), (b"POST /judge HTTP/1.1\r\nX-Word: ", b"")],
+)
+def test_a_request_that_comes_byte_by_byte_is_read_for_a_bounded_time(parts, monkeypatch, sent, answer):
+    monkeypatch.setattr(server, "_SOCKET_SECONDS", 1.0)
+    with serving(*parts) as service, socket.create_connection(("127.0.0.1", service.server_port)) as client:
+        client.sendall(sent)
+        client.settimeout(0.1)
+        found = None
+        for _ in range(300):  # a byte each 0.1 s, and longer than the limit
+            with contextlib.suppress(OSError):
+                client.sendall(b" ")
+            try:
+                found = client.recv(1000)
+                break
+            except TimeoutError:
+                continue
+            except ConnectionResetError:
+                found = b""
+                break
+        assert found is not None
+        assert answer in found
+        until(lambda: service.bytes_under_way == 0 and not service.reading_since)
+        assert ask(service, "/judge", DOUBLE)[0] == 200
+
+
 def test_one_address_takes_a_part_of_the_connections(parts, monkeypatch):
     monkeypatch.setattr(server, "MAX_CONNECTIONS_OF_ADDRESS", 3)
     with serving(*parts) as service:

@@ -32,8 +32,10 @@ class Letters:
 
     eos_token_id = ord(")")
 
-    def apply_chat_template(self, messages, **options):
-        return {"input_ids": [ord(letter) for message in messages for letter in message["content"]]}
+    def apply_chat_template(self, chats, **options):
+        return {
+            "input_ids": [[ord(letter) for message in messages for letter in message["content"]] for messages in chats]
+        }
 
     def decode(self, token_ids, *, skip_special_tokens):
         return "".join(map(chr, token_ids))

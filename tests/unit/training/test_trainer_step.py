@@ -8,7 +8,6 @@ import pytest
 from ray.exceptions import ActorDiedError
 from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 
-from code_a1_recipe.algorithm.curriculum import Curriculum
 from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.config.compose import read_config
@@ -103,7 +102,6 @@ def make_trainer(tmp_path, monkeypatch):
         trainer.train_dataloader_it = iter([{"question": QUESTIONS}])
         trainer.train_dataloader = SimpleNamespace(state_dict=lambda: "order")
         trainer.train_dataset = SimpleNamespace(questions=QUESTIONS)
-        trainer.curriculum = Curriculum(config.curriculum, QUESTIONS, seed=config.seed)
         trainer.global_steps, trainer.steps_per_epoch = step, 2
         trainer.curr_step_profile = False
         trainer.timing_raw = {}
@@ -306,37 +304,12 @@ def test_the_questions_begin_again_when_an_epoch_is_over(make_trainer):
     assert trainer._next_questions() == QUESTIONS
 
 
-def test_without_a_curriculum_the_questions_are_the_loaders_and_nothing_is_scored(make_trainer):
+def test_a_run_goes_on_after_the_step_of_its_checkpoint(make_trainer, monkeypatch):
     trainer, _ = make_trainer()
-    metrics = {}
-    trainer.step(metrics, {})
-    assert [task.question for task in trainer.episodes.tasks] == QUESTIONS
-    assert trainer.finished.curriculum == {}
-    assert [name for name in metrics if name.startswith("curriculum/")] == []
-
-
-def test_a_curriculum_draws_the_questions_and_learns_from_their_rewards(make_trainer):
-    trainer, _ = make_trainer("curriculum.name=variance")
-    trainer.train_dataloader_it = iter([{"question": QUESTIONS[:1]}] * 2)
-    metrics = {}
-    (expected,) = trainer.curriculum.draw(3, 1)
-    trainer.step(metrics, {})
-    assert [task.question for task in trainer.episodes.tasks] == [QUESTIONS[expected]]
-    assert trainer.finished.curriculum == {f"q{expected}": 1.0 - expected}
-    assert metrics["curriculum/unvisited_frac"] == 0.5
-    assert metrics["curriculum/mean_score"] == (2 - expected) / 2
-    saved = trainer.finished
-    trainer.curriculum.update("q0", (0.5, 0.5))
-    assert saved.curriculum == {f"q{expected}": 1.0 - expected}  # a copy: what comes later is not in it
-
-
-@pytest.mark.parametrize("scores", [{"q0": 0.25}, {}])
-def test_a_curriculum_goes_on_with_the_scores_of_the_checkpoint(make_trainer, monkeypatch, scores):
-    trainer, _ = make_trainer("curriculum.name=variance")
-    resumed = TrainState(step=2, data="order", curriculum=scores), MistakeBook()
+    resumed = TrainState(step=2, data="order"), MistakeBook()
     keeper = SimpleNamespace(resume=lambda **_: resumed, continue_records=lambda *_, **__: False)
     monkeypatch.setattr(trainer_module, "CheckpointKeeper", lambda *_, **__: keeper)
     monkeypatch.setattr(trainer_module, "run_identity", lambda *_: {})
     trainer.total_training_steps = 4
     trainer._load_checkpoint()
-    assert (trainer.global_steps, trainer.curriculum.state()) == (2, scores)
+    assert (trainer.global_steps, trainer.finished) == (2, resumed[0])

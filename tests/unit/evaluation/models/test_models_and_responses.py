@@ -361,9 +361,9 @@ def test_templates_are_prompts_too(tmp_path):
 
 
 class RecordingTokenizer:
-    def apply_chat_template(self, messages, **options):
+    def apply_chat_template(self, chats, **options):
         self.options = options
-        return {"input_ids": [len(messages)]}
+        return {"input_ids": [[len(messages)] for messages in chats]}
 
 
 def test_a_begun_answer_is_continued_and_nothing_else_is():

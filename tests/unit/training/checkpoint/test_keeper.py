@@ -13,14 +13,12 @@ from code_a1_recipe.training.checkpoint import random_states
 from code_a1_recipe.training.checkpoint.folder import STATE_NAME
 from code_a1_recipe.training.checkpoint.keeper import CheckpointKeeper, TrainState
 
-SCORES = {"q1": 0.1 + 0.2, "q0": 1 / 3}
-
 
 class Keepers:
     """Each is the keeper of a new start of one run."""
 
     def __init__(self, folder):
-        self.config = read_config("cpu", [f"run_dir={folder}", "curriculum.name=variance"])
+        self.config = read_config("cpu", [f"run_dir={folder}"])
         self.run_folder, self.loaded = RunFolder(folder), []
         self.dataloader = SimpleNamespace(load_state_dict=self.loaded.append)
         self.identity = {}
@@ -29,7 +27,7 @@ class Keepers:
         return CheckpointKeeper(self.config, self.run_folder, identity=self.identity)
 
     def save(self):
-        finished = TrainState(step=2, data="order", curriculum=SCORES, random_states=random_states.capture())
+        finished = TrainState(step=2, data="order", random_states=random_states.capture())
         return self.make().save(finished, policies={}, book=MistakeBook())
 
     def resume(self):
@@ -47,26 +45,11 @@ def keepers(tmp_path):
     return Keepers(tmp_path)
 
 
-def test_a_finished_step_comes_back_with_the_scores_of_its_curriculum(keepers):
+def test_a_finished_step_comes_back(keepers):
     keepers.save()
     finished, book = keepers.resume()
     assert (finished.step, finished.data) == (2, "order")
-    assert finished.curriculum == SCORES  # to the last digit
     assert (book, keepers.loaded) == (MistakeBook(), ["order"])
-
-
-def test_a_checkpoint_from_before_there_was_a_curriculum_has_no_scores(keepers):
-    folder = keepers.save()
-    keepers.change_state(folder, lambda state: state.pop("curriculum"))
-    finished, _ = keepers.resume()
-    assert finished.curriculum == {}
-
-
-def test_scores_that_are_none_are_a_damaged_checkpoint(keepers):
-    folder = keepers.save()
-    keepers.change_state(folder, lambda state: state.update(curriculum=3))
-    with pytest.raises(CheckpointError, match="is damaged"):
-        keepers.resume()
 
 
 def test_other_questions_are_resumed_on_where_that_is_allowed(keepers):
