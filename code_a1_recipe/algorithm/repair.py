@@ -93,8 +93,8 @@ async def repair_turns(
         results = {c: one for c, one in zip(failures, written, strict=True) if one is not None}
         if not results:
             break
-        rewards = [one.reward for one in reward([_on_others(one, shown[c]) for c, one in results.items()])]
-        rewarded = {c: replace(one, reward=own) for (c, one), own in zip(results.items(), rewards, strict=True)}
+        others = reward([_on_others(one, shown[c]) for c, one in results.items()])
+        rewarded = {c: replace(results[c], reward=one.reward) for c, one in zip(results, others, strict=True)}
         for c, result in rewarded.items():
             repair = Repair(
                 candidate=c,

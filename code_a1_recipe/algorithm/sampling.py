@@ -51,7 +51,7 @@ def prompt_token_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
 def prompts_token_ids(tokenizer: Any, prompts: Sequence[Sequence[Message]]) -> list[list[int]]:
     """Token ids of several prompts of one template, for which a fast tokenizer uses all cores."""
     # Where the answer has begun, an end of message after the beginning would tell the model that it is complete.
-    is_begun = bool(prompts and beginning_of_answer(prompts[0]))
+    is_begun = bool(beginning_of_answer(prompts[0]))
     encoded = tokenizer.apply_chat_template(
         [list(messages) for messages in prompts],
         add_generation_prompt=not is_begun,

@@ -132,12 +132,13 @@ def read_inputs(sources: Sequence[Source], *, limit: int | None = None) -> Stage
             try:
                 native = _native(source.reader, row)
                 question = _question(native, source, source_of_id)
+                others = tuple(_question(one, source, source_of_id) for one in native.alternatives)
             except RowError as error:
                 yield _unusable(source, number, row, error)
                 continue
             source_of_id[question.id] = source
             unwritable = ("unwritable",) * native.num_dropped_tests
-            yield Entry(file=source.name, row=number, question=question, removed_tests=unwritable)
+            yield Entry(file=source.name, row=number, question=question, others=others, removed_tests=unwritable)
 
 
 def read_eval_sets(sources: Sequence[Source]) -> tuple[list[Question], Counter[str]]:

@@ -71,6 +71,8 @@ class Entry:
     row: int
     """From 0, in its file."""
     question: Question
+    others: tuple[Question, ...] = ()
+    """The question with another reference, or another reading of its answers."""
     removed_tests: tuple[str, ...] = ()
     """Why each test that it no longer has was taken out."""
     rates: dict[str, Any] = field(default_factory=dict)

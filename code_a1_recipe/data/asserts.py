@@ -118,21 +118,35 @@ def asserts_of_pairs(
     Args:
         callee: ``f`` or ``Solution().f``.
         inputs: one list of arguments a call.
-        outputs: one answer a call; where each is a list of one value, that value.
+        outputs: one answer a call.
 
     Returns:
         The asserts, and how many calls there were beside them.
 
     Example:
-        >>> asserts_of_pairs("f", [[1, "a"], [2, "b"]], [[True], [False]])
+        >>> asserts_of_pairs("f", [[1, "a"], [2, "b"]], [True, False])
         (["assert f(1, 'a') == True", "assert f(2, 'b') == False"], 0)
     """
-    if all(isinstance(answer, list) and len(answer) == 1 for answer in outputs):
-        outputs = [answer[0] for answer in outputs]
     pairs = [(given, answer) for given, answer in zip(inputs, outputs, strict=False) if isinstance(given, list)]
     texts = [f"assert {callee}({', '.join(map(repr, given))}) == {answer!r}" for given, answer in pairs]
     tests = asserts_in(parsed_texts(texts), {callee.partition("(")[0]})["tests"]
     return tests, max(len(inputs), len(outputs)) - len(tests)
+
+
+def readings(answers: list[Any]) -> Iterator[list[Any]]:
+    """The ways to read answers that JSON holds, as the scorers of TACO and APPS do; the likeliest first.
+
+    JSON has no tuples and no keys but texts, and both sets may put an answer into a list of its own.
+    """
+    are_lists = all(isinstance(answer, list) for answer in answers)
+    if are_lists and all(len(answer) == 1 for answer in answers):
+        yield [answer[0] for answer in answers]
+    yield answers
+    if are_lists:
+        yield [tuple(answer) for answer in answers]
+        yield [[tuple(one) if isinstance(one, list) else one for one in answer] for answer in answers]
+    with contextlib.suppress(AttributeError, ValueError):
+        yield [{int(key): value for key, value in answer.items()} for answer in answers]
 
 
 def signature_of(source: str, name: str) -> str:

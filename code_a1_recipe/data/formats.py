@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 
 from reward_fns import extract_candidate
-from sandbox import INPUT_ENTRY, NODE_NAMES, Kind
+from sandbox import DEFAULT_CHECKER, INPUT_ENTRY, NODE_NAMES, Kind
 
 from ..algorithm.question import Question, definitions
 from ..errors import RowError
@@ -24,6 +24,7 @@ from .asserts import (
     called_names,
     callee_in,
     parsed_texts,
+    readings,
     signature_of,
 )
 from .native_row import NativeRow, Row, json_of, list_of, parsed, text_of
@@ -41,6 +42,10 @@ TACO_PRELUDE = (
     "from typing import *\n"
 )
 """What the sites that TACO and APPS collected from import before a solution."""
+
+
+_MOST_READINGS = 12
+"""Of a row that are asked; each costs a run of all its tests."""
 
 
 @dataclass(frozen=True)
@@ -215,38 +220,40 @@ def from_taco(row: Row) -> NativeRow:
 
     Where ``input_output`` names no function, programs read standard input.
 
-    The reference is the first solution that is Python 3 and defines the function; the sets hold Python 2 too. An
-    answer may be wrapped in a list of one; it is unwrapped where all answers of a row are such lists. TACO has no ids:
-    a digest of the question serves.
+    The reference is the first solution that is Python 3 and defines the function; the sets hold Python 2 too. Other
+    solutions and other ``readings`` of the answers are alternatives. Printed decimals have a tolerance, as in the
+    scorers of both sets. TACO has no ids: a digest of the question serves.
     """
     cases = json_of(row, "input_output")
     if not isinstance(cases, Mapping):
         raise RowError("input_output", f"must be a mapping, got {type(cases).__name__}")
     name, inputs, outputs = cases.get("fn_name"), cases.get("inputs") or [], cases.get("outputs") or []
     solutions = [text.replace("\r\n", "\n") for text in json_of(row, "solutions") if isinstance(text, str)]
-    callees = [
-        (text, callee) for text in solutions if (callee := callee_in(text, str(name)) if name else is_python(text))
-    ]
-    if not callees:
-        wanted = f"defines {name!r}" if name else "reads standard input"
-        raise RowError("solutions", f"none of {len(solutions)} is Python 3 and {wanted}")
-    reference, callee = callees[0]
-    tests, num_dropped = asserts_of_pairs(str(callee), inputs, outputs) if name else input_asserts(inputs, outputs)
     question, starter = text_of(row, "question"), str(row.get("starter_code") or "").rstrip()
     given = f"Complete this code:\n```python\n{starter}\n```" if starter else f"Name the function `{name}`."
     source = "taco" if row.get("problem_id") is None else "apps"
     digest = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return NativeRow(
+    native = NativeRow(
         id=f"{source.upper()}/{digest if source == 'taco' else row['problem_id']}",
         prompt=f"{question.rstrip()}\n\n{given}" if name else question,
-        reference=reference,
-        entry_points=(str(callee).partition("(")[0],) if name else (),
         prelude=TACO_PRELUDE,
-        tests=tests,
         data_source=source,
-        num_dropped_tests=num_dropped,
         kind=Kind.FUNCTIONS if name else Kind.STDIN,
+        checker="floats" if not name and "." in str(outputs) else DEFAULT_CHECKER,
     )
+    found = []
+    for text in solutions:
+        if not name and is_python(text):
+            tested = [input_asserts(inputs, outputs)]
+        elif name and (callee := callee_in(text, str(name))):
+            tested = [asserts_of_pairs(callee, inputs, answers) for answers in readings(outputs)]
+        else:
+            continue
+        found += [replace(native, reference=text, tests=tests, num_dropped_tests=num) for tests, num in tested]
+    if not found:
+        wanted = f"defines {name!r}" if name else "reads standard input"
+        raise RowError("solutions", f"none of {len(solutions)} is Python 3 and {wanted}")
+    return replace(found[0], alternatives=tuple(found[1:_MOST_READINGS]))
 
 
 ADAPTERS = {

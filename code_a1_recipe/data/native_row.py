@@ -35,6 +35,8 @@ class NativeRow:
     checker: Any = DEFAULT_CHECKER
     num_dropped_tests: int = 0
     """Tests of the row that cannot be written as ``assert f(literals) == literal``."""
+    alternatives: tuple["NativeRow", ...] = ()
+    """The row with another of its solutions, or another reading of its answers: the judge says which one holds."""
 
 
 def json_of(row: Row, column: str) -> Any:

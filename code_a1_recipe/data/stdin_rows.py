@@ -60,8 +60,8 @@ def with_inputs(row: Row, native: NativeRow) -> NativeRow:
 def from_codecontests(row: Row) -> NativeRow:
     """CodeContests: ``name, description, solutions, incorrect_solutions`` and three columns of tests.
 
-    The reference is the first solution in Python 3. Public tests are golden, all others hidden; up to four incorrect
-    solutions in Python 3 are buggy programs.
+    The reference is the first solution in Python 3; up to four others are alternatives. Public tests are golden, all
+    others hidden; up to four incorrect solutions in Python 3 are buggy programs.
     """
     references = _python_3(row, "solutions")
     if not references:
@@ -72,7 +72,7 @@ def from_codecontests(row: Row) -> NativeRow:
         found, dropped = _tests(row, column)
         tests += found
         num_dropped += dropped
-    return NativeRow(
+    native = NativeRow(
         id=row.get("name"),
         prompt=text_of(row, "description"),
         reference=references[0],
@@ -83,6 +83,7 @@ def from_codecontests(row: Row) -> NativeRow:
         num_dropped_tests=num_dropped,
         kind=Kind.STDIN,
     )
+    return replace(native, alternatives=tuple(replace(native, reference=text) for text in references[1:5]))
 
 
 def _tests(row: Row, column: str) -> Asserts:

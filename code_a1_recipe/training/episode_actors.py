@@ -59,8 +59,8 @@ class EpisodeReport:
     grpo_rows: Mapping[str, StoredRows]
     """Stored GRPO groups by policy name: the candidates, and the suites of those that TOPVAR selected."""
     book_update: BookUpdate
-    code_rewards: tuple[float, ...]
-    """The Code LLM's, of those candidates that have one: an outage is no reward."""
+    has_spread: bool
+    """The question's programs earned different rewards, without which none has an advantage."""
     accumulator: MetricAccumulator
     busy: Mapping[str, tuple[Span, ...]]
     """When something was generated ("generate") and judged ("judge") for this question; sorted and disjoint."""
@@ -68,11 +68,6 @@ class EpisodeReport:
     """Lines for the rollout log."""
     outage: str
     """Why the sandbox could not judge a program of it; empty where it judged all."""
-
-    @property
-    def has_spread(self) -> bool:
-        """The question's programs earned different rewards, without which none has an advantage."""
-        return len(set(self.code_rewards)) > 1
 
     def without_records(self) -> "EpisodeReport":
         """The same report without text, small enough to keep for a whole step."""
@@ -205,7 +200,7 @@ def _report(
         question_id=episode.task.question.id,
         grpo_rows=grpo_rows,
         book_update=collect_book_update(verdicts, lessons=episode.lessons),
-        code_rewards=tuple(one.reward.total for one in episode.candidates if one.reward is not None),
+        has_spread=len({one.reward.total for one in episode.candidates if one.reward is not None}) > 1,
         accumulator=accumulate_episode(episode),
         busy=busy_spans(episode),
         records=encode_records(episode_records(episode, selected=selected)),

@@ -75,4 +75,3 @@ def test_a_prompt_ends_where_the_response_begins(messages, words):
     assert tokens == [len(word) for word in words]
     assert {type(token) for token in tokens} == {int}
     assert prompts_token_ids(ChatTokenizer(), [messages, messages]) == [tokens, tokens]
-    assert prompts_token_ids(ChatTokenizer(), []) == []

@@ -1,5 +1,6 @@
 """``code-a1 data prepare`` from the command line down, with the real judge."""
 
+import json
 import shutil
 
 import datasets
@@ -8,7 +9,7 @@ import pytest
 from huggingface_hub import DatasetCard
 
 from code_a1_recipe.cli.app import main
-from code_a1_recipe.data.reader import COLUMNS
+from code_a1_recipe.data.reader import COLUMNS, load_questions
 from code_a1_recipe.jobs.jsonl_store import JsonlStore
 
 from .conftest import card_in, kept_in, row
@@ -54,6 +55,26 @@ def test_rows_stay_or_go_with_a_reason(run, write, dropped, tmp_path):
     card = card_in(tmp_path)
     assert "| reference_fails | 1 |" in card
     assert "Tests: 2, golden ones: 0, removed: unreadable 1." in card
+
+
+def test_the_first_reading_that_holds_is_kept_and_of_none_the_first_is_told(run, write, dropped, judge, tmp_path):
+    def taco(question, *solutions):
+        tests = {"fn_name": "f", "inputs": [[1], [2]], "outputs": [[1, 2], [2, 3]]}
+        texts = {"solutions": json.dumps(solutions), "input_output": json.dumps(tests)}
+        return {"question": question, "starter_code": "", **texts}
+
+    wrong, right = "def f(x): return x", "def f(x): return x, x + 1"
+    rows = write(taco("Return a number and the next one.", wrong, right), taco("Something else entirely.", wrong))
+    status, _, _ = run(rows)
+    assert status == 0
+    (question,) = load_questions(tmp_path / "out.parquet")
+    assert (question.reference, question.tests) == (right, ("assert f(1) == (1, 2)", "assert f(2) == (2, 3)"))
+    assert [line["detail"] for line in dropped().values()] == [
+        "2 of 2 tests do not hold, the first: f(1) is 1, expected [1, 2]"
+    ]
+    judge.down_for = "return x, x + 1"
+    status, out, _ = run(rows, output="again.parquet")
+    assert (status != 0, "reference_fails 2" in out) == (True, False)
 
 
 def test_the_output_has_the_native_columns_and_nothing_else(run, write, tmp_path):

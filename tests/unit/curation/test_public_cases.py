@@ -16,11 +16,6 @@ OPEN = {
     "kodcode_in_place": "a call whose argument is looked at afterwards is not read; `kind: in_place` can be named",
     "lcb_typing": "LiveCodeBench has no references; rows with one need an adapter of their own",
     "long_test": "limits.assert_chars bounds what one test costs",
-    "taco_float_stdout": "whether decimals need a tolerance is not known; the checker `floats` can be named",
-    "taco_int_keys": "a reading of answers is not asked of the solution",
-    "taco_list_of_one": "the same",
-    "taco_second_solution": "solutions after the first are not asked",
-    "taco_tuple_result": "a reading of answers is not asked of the solution",
 }
 """What is not read yet, and why."""
 

@@ -79,6 +79,9 @@ def test_code_contests():
     assert (question.id, question.prompt, question.reference) == ("1_A. Sum", "Add the numbers.", SUM)
     assert (question.golden_tests, question.tests) == (TESTS[:1], (TESTS[1], "assert run('4 4') == '8'"))
     assert question.buggy_programs == ("print(1)", "print(2)")
+    others = [f"print({number})" for number in range(6)]
+    several = CODE_CONTESTS | {"solutions": {"language": [3] * 7, "solution": [SUM, *others]}}
+    assert [one.reference for one in reader.native(several).alternatives] == others[:4]
 
 
 @pytest.mark.parametrize(

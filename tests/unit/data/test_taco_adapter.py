@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from code_a1_recipe.data.asserts import asserts_of_pairs
+from code_a1_recipe.data.asserts import asserts_of_pairs, readings
 from code_a1_recipe.data.formats import from_taco
 from code_a1_recipe.data.reader import check_row, row_reader
 from code_a1_recipe.errors import RowError
@@ -76,9 +76,38 @@ def test_a_row_that_cannot_be_judged_names_the_column(changes, column, rule):
     assert (caught.value.column, rule in caught.value.rule) == (column, True)
 
 
-def test_answers_are_unwrapped_only_where_each_is_a_list_of_one():
-    assert asserts_of_pairs("f", [[1], [2]], [[3], [[4]]]) == (["assert f(1) == 3", "assert f(2) == [4]"], 0)
-    assert asserts_of_pairs("f", [[1], [2]], [[3], []]) == (["assert f(1) == [3]", "assert f(2) == []"], 0)
+@pytest.mark.parametrize(
+    ("answers", "read"),
+    [
+        ([1, "a"], [[1, "a"]]),
+        ([[3], [[4]]], [[3, [4]], [[3], [[4]]], [(3,), ([4],)], [[3], [(4,)]]]),
+        ([[3], []], [[[3], []], [(3,), ()], [[3], []]]),
+        ([{"1": 2}, {}], [[{"1": 2}, {}], [{1: 2}, {}]]),
+        ([{"1": 2}, {"a": 2}], [[{"1": 2}, {"a": 2}]]),
+    ],
+)
+def test_answers_are_unwrapped_where_each_is_a_list_of_one_then_as_they_stand_then_as_json_lost_them(answers, read):
+    assert list(readings(answers)) == read
+
+
+def test_other_solutions_and_readings_are_alternatives_and_few():
+    row = taco_row([DOUBLE, "print x", "class Solution:\n    def double(self, x): return 0"])
+    row["input_output"] = json.dumps({"fn_name": "double", "inputs": [[1]], "outputs": [[2]]})
+    native = from_taco(row)
+    asked = [native, *native.alternatives]
+    assert [one.tests for one in asked[:4]] == [
+        [f"assert double(1) == {answer}"] for answer in ("2", "[2]", "(2,)", "[2]")
+    ]
+    assert [one.tests[0] for one in asked[4:]] == [
+        f"assert Solution().double(1) == {answer}" for answer in ("2", "[2]", "(2,)", "[2]")
+    ]
+    assert len(from_taco(row | {"solutions": json.dumps([DOUBLE] * 9)}).alternatives) == 11
+
+
+def test_printed_decimals_have_a_tolerance():
+    cases = {"inputs": ["1\n"], "outputs": ["0.5\n"]}
+    assert check_row(from_taco(taco_row(["print(input())"], cases))).checker == "floats"
+    assert check_row(from_taco(taco_row(["print(input())"], cases | {"outputs": ["1\n"]}))).checker == "tokens"
 
 
 def test_calls_that_cannot_be_written_are_counted():

@@ -75,7 +75,7 @@ def report(task, *, rows):
             for policy in ("code", "test")
         },
         book_update=BookUpdate(failed=(failed, failed)),
-        code_rewards=(0.5, 0.5) if name == "q1" else (0.0, 1.0),
+        has_spread=name != "q1",
         accumulator={"code/reward": (0.5, 1)},
         busy={"generate": (), "judge": ()},
         records=b"",
