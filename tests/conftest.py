@@ -54,11 +54,12 @@ OWN_PACKAGES = ("code_a1_recipe", "reward_fns", "sandbox")
 
 
 @pytest.fixture(autouse=True)
-def own_loggers() -> None:
+def own_loggers(caplog: pytest.LogCaptureFixture) -> None:
     """Let our loggers warn, whatever another test of the process has imported.
 
-    Importing vLLM or verl raises the root logger's level and disables loggers that are there already.
+    Importing vLLM or verl raises the levels of the root logger and of its handlers, and disables loggers that are there.
     """
+    caplog.handler.setLevel(logging.NOTSET)
     for package in OWN_PACKAGES:
         logging.getLogger(package).setLevel(logging.WARNING)
     for name, logger in logging.root.manager.loggerDict.items():
