@@ -57,7 +57,7 @@ OWN_PACKAGES = ("code_a1_recipe", "reward_fns", "sandbox")
 def own_loggers(caplog: pytest.LogCaptureFixture) -> None:
     """Let our loggers warn, whatever another test of the process has imported.
 
-    Importing vLLM or verl raises the levels of the root logger and of its handlers, and disables loggers that are there.
+    Importing vLLM or verl raises the levels of the root logger and of its handlers, and disables older loggers.
     """
     caplog.handler.setLevel(logging.NOTSET)
     for package in OWN_PACKAGES:

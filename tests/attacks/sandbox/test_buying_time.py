@@ -129,3 +129,33 @@ def test_new_pages_buy_four_times_the_time_and_no_more():
         result = runner.run(Program(source=source, calls=calls, limits=Limits()), role=Role.CANDIDATE)
     assert {one.status.value for one in result.results} == {"timed_out"}
     assert result.cpu_seconds < 4 * (4 * 0.5) + 1
+
+
+def test_an_input_is_not_known_before_it_is_asked():
+    """Or a program would work on a dear input in the time of cheap ones. Frames, files and objects are looked through."""
+    source = """
+import gc, math, os, sys
+nine = len("dear cost")
+if input() == "dear" + str(nine):
+    math.was_asked = True  # what comes later may well remember it
+frame, seen = sys._getframe(), []
+while frame:
+    seen.append(repr(frame.f_locals))
+    frame = frame.f_back
+seen += [repr(one) for one in gc.get_objects() if type(one) in (list, tuple, dict)]
+os.lseek(0, 0, 0)
+seen.append(os.read(0, 1 << 16).decode())
+known = any("dear" + str(nine) in text for text in seen)
+print("known" if known and not hasattr(math, "was_asked") else "unknown")
+"""
+    inputs = ("cheap1", "cheap2", "dear9", "cheap3")
+    request = JudgeRequest(
+        question_id="ahead",
+        reference="print('unknown' if input() else '')",
+        candidate=source,
+        suites=(tuple(f"assert run({text!r}) == 'unknown'" for text in inputs),),
+        kind="stdin",
+    )
+    with LocalRunner() as runner:
+        cases = Judge(runner).judge(request).suites[0].cases
+    assert [(case.outcome.value, case.detail) for case in cases] == [("passed", "")] * 4
