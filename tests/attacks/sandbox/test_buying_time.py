@@ -132,7 +132,7 @@ def test_new_pages_buy_four_times_the_time_and_no_more():
 
 
 def test_an_input_is_not_known_before_it_is_asked():
-    """Or a program would work on a dear input in the time of cheap ones. Frames, files and objects are looked through."""
+    """Or a program would work on a dear input in the time of cheap ones: looks at frames, files, objects."""
     source = """
 import gc, math, os, sys
 nine = len("dear cost")
