@@ -68,7 +68,7 @@ def test_partly_right_candidates_get_exactly_their_part(lines):
     assert exact == {"C24": 1, "C33": 3, "M03": 8, "M04": 3, "R07": 8, "R15": 8, "T29": 3, "T30": 3}
 
 
-# A29 pretends to need time for an input that it has seen beforehand. It sees no input but its own, so it pretends nothing
+# A29 pretends to need time for an input that it has seen beforehand. It sees none but its own, so it pretends nothing
 # and is right; `test_an_input_is_not_known_before_it_is_asked` makes it need the time.
 NO_LONGER_PRETENDS = {"A29"}
 # Not refused, but stable: the reference is asked as a candidate is, so a program that is equal to it passes.
