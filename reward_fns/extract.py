@@ -37,7 +37,8 @@ _UNITTEST = {
     "assertIsNone": "assert ({}) is None",
 }
 _MAX_PARSED_CHARS = 2_000_000
-"""Of all tries to find a run of lines, which bounds their time."""
+"""Of all tries to find a run of lines, each with 500 more, which bounds their time. A response and its
+blocks share them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,8 @@ def extract_candidate(text: str, *, reads_input: bool = False, names: Collection
     blocks = blocks_of(answer)
     asked = {name.partition(".")[0] for name in names}
     programs = [block for block in blocks if block.may_be_python]
-    pieces = [_piece(block.text, asked, reads_input) for block in programs]
+    most = _MAX_PARSED_CHARS // (1 + len(programs))
+    pieces = [_piece(block.text, asked, reads_input, most) for block in programs]
     # From the end: drafts come first, and a block that corrects another one behind it.
     for place in range(len(pieces) - 1, -1, -1):
         if pieces[place].fits(asked, reads_input):
@@ -82,7 +84,7 @@ def extract_candidate(text: str, *, reads_input: bool = False, names: Collection
     if asked and asked <= {name for piece in readable for name in piece.defined}:
         return "\n\n".join(piece.source for piece in readable)
     # Small models write no fences, or prose around their code.
-    run = _longest_run(answer, asked, reads_input)
+    run = _longest_run(answer, asked, reads_input, most)
     if run is not None:
         return run.source
     if pieces:
@@ -119,10 +121,13 @@ class _Piece:
         return any(isinstance(node, wanted) for node in (ast.walk(self.module) if reads_input else self.module.body))
 
 
-def _piece(text: str, asked: set[str], reads_input: bool) -> _Piece:
+def _piece(text: str, asked: set[str], reads_input: bool, most_parsed: int) -> _Piece:
     module = _parse(text)
-    run = _longest_run(text, asked, reads_input) if module is None else None
-    return run or _Piece(source=text, module=module)
+    if module is None:
+        run = _longest_run(text, asked, reads_input, most_parsed)
+        if run:
+            return run
+    return _Piece(source=text, module=module)
 
 
 def _with_what_it_reads(pieces: Sequence[_Piece]) -> str:
@@ -138,7 +143,7 @@ def _with_what_it_reads(pieces: Sequence[_Piece]) -> str:
     return "\n\n".join(reversed(kept))
 
 
-def _longest_run(text: str, asked: set[str], reads_input: bool) -> _Piece | None:
+def _longest_run(text: str, asked: set[str], reads_input: bool, most_parsed: int) -> _Piece | None:
     """The longest run of whole lines that parses and defines what is asked for, the last of equally long ones.
 
     A run begins where a statement may, and ends before the statement that the parser refuses: no half of a function
@@ -151,9 +156,9 @@ def _longest_run(text: str, asked: set[str], reads_input: bool) -> _Piece | None
         if start < reached or not _BEGINS_CODE.match(line):
             continue
         end = len(lines)
-        while end > start and num_parsed < _MAX_PARSED_CHARS:
+        while end > start and num_parsed < most_parsed:
             source = "\n".join(lines[start:end])
-            num_parsed += len(source)
+            num_parsed += len(source) + 500
             try:
                 piece = _Piece(source=source, module=parse_untrusted(source))
             except SyntaxError as error:

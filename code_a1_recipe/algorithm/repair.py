@@ -96,13 +96,14 @@ async def repair_turns(
         others = reward([_on_others(one, shown[c]) for c, one in results.items()])
         rewarded = {c: replace(results[c], reward=one.reward) for c, one in zip(results, others, strict=True)}
         for c, result in rewarded.items():
-            repair = Repair(
-                candidate=c,
-                turn=turn,
-                before=latest[c],
-                result=result,
+            found.append(
+                Repair(
+                    candidate=c,
+                    turn=turn,
+                    before=latest[c],
+                    result=result,
+                )
             )
-            found.append(repair)
         # Who had no room in the prompt stays with its last program, and is not asked again.
         latest = rewarded
     return tuple(found)

@@ -53,7 +53,7 @@ def prompts_token_ids(tokenizer: Any, prompts: Sequence[Sequence[Message]]) -> l
     # Where the answer has begun, an end of message after the beginning would tell the model that it is complete.
     is_begun = bool(beginning_of_answer(prompts[0]))
     encoded = tokenizer.apply_chat_template(
-        [list(messages) for messages in prompts],
+        prompts,
         add_generation_prompt=not is_begun,
         continue_final_message=is_begun,
         tokenize=True,

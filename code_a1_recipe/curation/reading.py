@@ -137,8 +137,13 @@ def read_inputs(sources: Sequence[Source], *, limit: int | None = None) -> Stage
                 yield _unusable(source, number, row, error)
                 continue
             source_of_id[question.id] = source
-            unwritable = ("unwritable",) * native.num_dropped_tests
-            yield Entry(file=source.name, row=number, question=question, others=others, removed_tests=unwritable)
+            yield Entry(
+                file=source.name,
+                row=number,
+                question=question,
+                others=others,
+                removed_tests=("unwritable",) * native.num_dropped_tests,
+            )
 
 
 def read_eval_sets(sources: Sequence[Source]) -> tuple[list[Question], Counter[str]]:

@@ -251,8 +251,8 @@ def from_taco(row: Row) -> NativeRow:
             continue
         found += [replace(native, reference=text, tests=tests, num_dropped_tests=num) for tests, num in tested]
     if not found:
-        wanted = f"defines {name!r}" if name else "reads standard input"
-        raise RowError("solutions", f"none of {len(solutions)} is Python 3 and {wanted}")
+        wanted = f"and defines {name!r}" if name else "and reads standard input"
+        raise RowError("solutions", f"none of {len(solutions)} is Python 3 {wanted}")
     return replace(found[0], alternatives=tuple(found[1:_MOST_READINGS]))
 
 

@@ -130,9 +130,8 @@ class EpisodeWorker:
             timeout_seconds=self._settings.episode.generation_timeout_seconds,
         )
 
-    async def ready(self, connections: bytes) -> bool:
+    async def ready(self, connections: bytes) -> None:
         self._connect(connections)
-        return True
 
     async def train(self, task: EpisodeTask, connections: bytes) -> EpisodeReport:
         """Run an episode, select the suites that train (TOPVAR), store the groups of both policies."""

@@ -96,13 +96,13 @@ def with_questions_that_fit(config: RunConfig, tokenizer: Any) -> RunConfig:
 def _too_long(config: RunConfig, questions: Sequence[Question], tokenizer: Any) -> dict[str, int]:
     """Tokens of the Code LLM's prompt for each question that exceeds its limit, by id."""
     limit = config.policies.code.rollout.prompt_length
-    lengths: dict[str, int] = {}
+    found: dict[str, int] = {}
     for first in range(0, len(questions), 1000):
         some = questions[first : first + 1000]
         prompts = [render(config.prompts.code_template, **question.prompt_fields) for question in some]
         tokens = prompts_token_ids(tokenizer, prompts)
-        lengths |= {question.id: len(ids) for question, ids in zip(some, tokens, strict=True)}
-    return {identity: length for identity, length in lengths.items() if length > limit}
+        found |= {question.id: len(ids) for question, ids in zip(some, tokens, strict=True) if len(ids) > limit}
+    return found
 
 
 def check_prompt_lengths(config: RunConfig, key: str, questions: Sequence[Question], tokenizer: Any) -> None:

@@ -31,7 +31,11 @@ def test_the_tag_may_be_capitalised_and_lines_may_end_with_carriage_returns():
     assert extract_candidate("```Python\r\nx = 1\r\n```\r\n") == "x = 1\r"
 
 
-@pytest.mark.parametrize("text", [" ", "`", "x ", "~~~\n```\n", "a```py\n", "<think>", "x = (\n"])
+@pytest.mark.parametrize(
+    "text",
+    [" ", "`", "x ", "~~~\n```\n", "a```py\n", "<think>", "x = (\n", "@d\n", "```python\n" + "@d\n" * 500 + "```\n"],
+    ids=lambda text: text[:12],
+)
 def test_repeated_marks_are_read_in_bounded_time(text):
     """Seconds at most, where an expression that tries each place would take hours."""
     for begin in ("", "```python\n"):
