@@ -68,12 +68,12 @@ Oracle = OracleValue | NoOracle
 
 _FURTHER_PASSES = 2
 """Passes after the first, each with ``limits.total_seconds``, while time was too short for some calls."""
-_CHANCE = re.compile(r"\b(?:random|secrets|urandom|uuid\w*)\b")
+_CHANCE = re.compile(r"\b(?:random|secrets|urandom|uuid\w*|id(?=\())\b")
 _CLOCK = re.compile(
     r"\b(?:time\.\w+|time|time_ns|now|utcnow|today|ctime|asctime|localtime|gmtime|strftime|perf_counter\w*)\s*\("
 )
 _ORDER = re.compile(
-    r"\b(?:set|frozenset)\b|\b(?:hash|id|getpid|listdir|scandir|i?glob|iterdir|as_completed|\w*Thread\w*)\s*\(|"
+    r"\b(?:set|frozenset)\b|\b(?:hash|getpid|listdir|scandir|i?glob|iterdir|as_completed|\w*Thread\w*)\s*\(|"
     r"\{\*|\{[^:{}]*(?:,|\bfor\b)"
 )
 """The last part finds sets in braces."""
