@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sandbox import Judge, JudgeRequest, LocalRunner
+from sandbox import DEFAULT_CHECKER, Judge, JudgeRequest, Kind, LocalRunner
 
 Entry = Mapping[str, Any]
 Counts = tuple[int | None, int | None]
@@ -72,10 +72,16 @@ def _exceeds(counts: Counts, others: Counts) -> bool:
 
 def _counts(runner: LocalRunner, entry: Entry) -> Counts:
     request = JudgeRequest(
-        question_id=entry["id"], reference=entry["gt"], candidate=entry["code"], suites=(tuple(entry["tests"]),)
+        question_id=entry["id"],
+        reference=entry["gt"],
+        candidate=entry["code"],
+        suites=tuple(map(tuple, entry["suites"] if "suites" in entry else [entry["tests"]])),
+        kind=entry.get("kind", Kind.FUNCTIONS),
+        checker=entry.get("checker", DEFAULT_CHECKER),
     )
-    suite = Judge(runner).judge(request).suites[0]
-    return suite.num_valid - suite.num_failed, suite.num_valid
+    suites = Judge(runner).judge(request).suites
+    num_valid = sum(suite.num_valid for suite in suites)
+    return num_valid - sum(suite.num_failed for suite in suites), num_valid
 
 
 @contextmanager
