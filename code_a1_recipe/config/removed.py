@@ -17,8 +17,7 @@ _DATES = (
 )
 
 REMOVED_KEYS: dict[str, str] = {
-    "curriculum": "a step takes verl's order of questions; episode.max_refills replaces those whose programs all earn "
-    "the same",
+    "curriculum": "questions come in verl's order; episode.max_refills replaces those whose programs earn the same",
     "episode.barrier": "programs, suites and verdicts always stream; leave it out",
     "episode.repair_reward": "a program that was written again earns its own reward; for another rule write a reward "
     "function and name it by rewards.code.path",

@@ -45,7 +45,7 @@ TACO_PRELUDE = (
 
 
 _MOST_READINGS = 12
-"""Of a row that are asked; each costs a run of all its tests."""
+"""Of a row, but for the other readings of its last solution; each may cost a run of all tests."""
 
 
 @dataclass(frozen=True)
@@ -241,19 +241,17 @@ def from_taco(row: Row) -> NativeRow:
         kind=Kind.FUNCTIONS if name else Kind.STDIN,
         checker="floats" if not name and "." in str(outputs) else DEFAULT_CHECKER,
     )
-    found = []
-    for text in solutions:
-        if not name and is_python(text):
-            tested = [input_asserts(inputs, outputs)]
-        elif name and (callee := callee_in(text, str(name))):
-            tested = [asserts_of_pairs(callee, inputs, answers) for answers in readings(outputs)]
-        else:
-            continue
-        found += [replace(native, reference=text, tests=tests, num_dropped_tests=num) for tests, num in tested]
+    found: list[NativeRow] = []
+    tested = [input_asserts(inputs, outputs)]
+    for text in solutions:  # there may be hundreds
+        callee = callee_in(text, str(name)) if name else is_python(text)
+        if callee and len(found) < _MOST_READINGS:
+            if name:
+                tested = [asserts_of_pairs(str(callee), inputs, answers) for answers in readings(outputs)]
+            found += [replace(native, reference=text, tests=tests, num_dropped_tests=num) for tests, num in tested]
     if not found:
-        wanted = f"and defines {name!r}" if name else "and reads standard input"
-        raise RowError("solutions", f"none of {len(solutions)} is Python 3 {wanted}")
-    return replace(found[0], alternatives=tuple(found[1:_MOST_READINGS]))
+        raise RowError("solutions", f"none of {len(solutions)} is Python 3 and fits fn_name={name!r} of input_output")
+    return replace(found[0], alternatives=tuple(found[1:]))
 
 
 ADAPTERS = {
