@@ -176,7 +176,7 @@ def test_s76_the_current_time_and_addresses_are_no_answers(reasons):
         assert reasons(reference, reference, *TWO) == ["reference_nondeterministic"] * 2
 
 
-def test_s76_the_last_digits_of_an_address_agree_by_chance_and_are_no_answers(outcomes):
+def test_the_last_digits_of_an_address_agree_by_chance_and_are_no_answers(outcomes):
     node = "class Node: pass\nNODES = [Node() for _ in range(5)]\n"
     for body in ("id(object()) % 64", "id(NODES[n % 5]) // 16 % 8"):
         reference = f"{node}def f(n):\n    return {body}\n"
