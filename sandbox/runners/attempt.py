@@ -18,7 +18,7 @@ from io import FileIO
 from tempfile import TemporaryFile
 
 from ..cases.case import Call
-from .base import TOTAL_SPENT, CallResult, CallStatus, Program, cpu_limit, import_cpu_seconds
+from .base import TOTAL_SPENT, CallResult, CallStatus, Program, cpu_limit, import_seconds
 from .child import CPU_TIME, HEADER, pack_call
 from .clocks import Stopwatch, is_stopped, process_cpu_seconds
 from .forker import Forker, ProcessExit
@@ -124,7 +124,7 @@ class Attempt:
         """Start the process, run it, reap it. What ``forker`` raises goes through; ``results`` has what came before."""
         limits = self.program.limits
         # RLIMIT_CPU is a net below the clock of this side, for a judge that is gone. It must never be what judges.
-        seconds = limits.load_cpu_seconds + import_cpu_seconds(self.program)
+        seconds = limits.load_cpu_seconds + import_seconds(self.program)
         if self.indices:
             seconds += len(self.indices) * self._cpu_limit(self.indices[0], is_first=True)  # the same for each of them
         self.cpu_ceiling = int(min(seconds, self.seconds_left)) + _SPARE_CPU_SECONDS
@@ -219,7 +219,7 @@ class Attempt:
             most_cpu = self._cpu_limit(index, is_first=is_first and self.is_first)
             idle_limit = limits.wall_seconds(self._cpu_limit(index, is_first=False))
             if is_first and self.pays_imports:
-                seconds = import_cpu_seconds(self.program)
+                seconds = import_seconds(self.program)
                 most_cpu, idle_limit = most_cpu + seconds, idle_limit + seconds  # imports wait for the disk, too
         else:
             most_cpu, idle_limit = limits.load_cpu_seconds, limits.load_idle_seconds

@@ -113,7 +113,7 @@ class ProgramResult:
     wall_seconds: float = 0.0
 
 
-def import_cpu_seconds(program: Program) -> float:
+def import_seconds(program: Program) -> float:
     """CPU seconds, and idle ones, beside its limits for the first call of a program whose calls import anything new.
 
     Of its first process, and once more after a time-out. Not of each process: a program that ends its process after
