@@ -4,7 +4,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from code_a1_recipe.algorithm.sampling import SamplingParameters, prompt_token_ids, prompts_token_ids
+from code_a1_recipe.algorithm.prompts import PROMPT_PAIRS, render
+from code_a1_recipe.algorithm.sampling import (
+    SamplingParameters,
+    beginning_of_answer,
+    prompt_token_ids,
+    prompts_token_ids,
+)
 
 ROLLOUT = SimpleNamespace(
     temperature=1.0,
@@ -75,3 +81,10 @@ def test_a_prompt_ends_where_the_response_begins(messages, words):
     assert tokens == [len(word) for word in words]
     assert {type(token) for token in tokens} == {int}
     assert prompts_token_ids(ChatTokenizer(), [messages, messages]) == [tokens, tokens]
+
+
+@pytest.mark.parametrize("pair", PROMPT_PAIRS)
+def test_prompts_of_a_pair_begin_the_answer_alike_so_that_they_can_be_counted_together(pair):
+    fields = {"prompt": "p", "entry_points": "`f`"}
+    begun = {bool(beginning_of_answer(render(f"{pair}_code", reads_input=one, **fields))) for one in (False, True)}
+    assert len(begun) == 1

@@ -4,8 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from code_a1_recipe.algorithm.episode_types import CandidateResult, Episode, EpisodeTask, Response
 from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.training.episode_actors import _report
 from code_a1_recipe.training.refill import give_way, refill
+from reward_fns import Breakdown
 
 QUESTIONS = [Question(id=f"q{number}", prompt="p", reference="def f(x): return x") for number in range(20)]
 
@@ -35,3 +38,17 @@ def test_another_seed_step_or_round_draws_others():
 def test_those_without_spread_give_way(text, kept, left_out):
     learned, others = give_way(reports(text), wanted=2)
     assert ([one.index for one in learned], [one.index for one in others]) == (kept, left_out)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "has_spread"), [((0.5, 0.5), False), ((0.5, 1.0), True), ((None, 1.0), False), ((), False)]
+)
+def test_a_question_has_spread_where_two_programs_earned_different_rewards(rewards, has_spread):
+    def candidate(reward):
+        breakdown = None if reward is None else Breakdown(parts={"new": reward}, terms={})
+        return CandidateResult(response=Response.scripted(""), source=None, reward=breakdown)
+
+    question = Question(id="q", prompt="p", reference="def f(x): return x")
+    task = EpisodeTask(question=question, step=1, seed=0, num_candidates=len(rewards), num_suites=0)
+    episode = Episode(task=task, candidates=tuple(map(candidate, rewards)))
+    assert _report(episode, grpo_rows={}, selected=()).has_spread is has_spread
