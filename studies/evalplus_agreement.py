@@ -282,7 +282,9 @@ def evalplus_agreement(
         Path | None, typer.Option(help="a model's, in EvalPlus's format; in place of --samples")
     ] = None,
     seed: Annotated[int, typer.Option(help="decides the choice of programs")] = 0,
-    output: Annotated[Path, typer.Option(help="folder; the same command goes on from there")] = Path("outputs/agreement"),
+    output: Annotated[Path, typer.Option(help="folder; the same command goes on from there")] = Path(
+        "outputs/agreement"
+    ),
     workers: Annotated[int, typer.Option(min=1)] = os.cpu_count() or 1,
 ) -> None:
     """Compare our judge with EvalPlus's, and list every program that they disagree about."""
