@@ -6,12 +6,13 @@ Nothing here runs or repairs code. What is taken is a piece of the response, as 
 import ast
 import contextlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import islice
 
 from .answer_blocks import answer_of, blocks_of
-from .sandbox_seam import PARSE_ERRORS, defined_names, missing_names, parse_untrusted
+from .sandbox_seam import PARSE_ERRORS, Asserted, asserted, compared, defined_names, missing_names, parse_untrusted
 
 MAX_RESPONSE_CHARS = 200_000
 """Longest response that is read, in characters. Far above any response budget; it bounds parsing time."""
@@ -28,14 +29,6 @@ _BEGINS_CODE = re.compile(r"(?:async\s+def|def|class|import|from)\b|@|[A-Za-z_][
 """A line at which a program may begin."""
 _BEGINS_LINE = re.compile(r"[^\s)\]}]")
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
-_UNITTEST = {
-    "assertEqual": "assert ({}) == ({})",
-    "assertAlmostEqual": "assert ({}) == ({})",
-    "assertTrue": "assert ({})",
-    "assertFalse": "assert not ({})",
-    "assertIs": "assert ({}) is ({})",
-    "assertIsNone": "assert ({}) is None",
-}
 _MAX_PARSED_CHARS = 2_000_000
 """Of all tries to find a run of lines, each with 500 more, which bounds their time. A response and its
 blocks share them."""
@@ -192,10 +185,10 @@ def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | Extr
     """Find the asserts in a Test LLM's response.
 
     All blocks that are fenced as Python or without a tag are read, or the whole text when there is none.
-    When a block parses, its ``assert`` statements are taken, at top level and in test functions and methods, where
-    ``self.assertEqual`` and its like are some too; otherwise every line that starts with ``assert`` begins one, and it
-    goes on to the first line that completes it. An assert that never completes is still returned, so that it counts
-    against validity. Other lines are passed over.
+    When a block parses, its ``assert`` statements are taken, at top level, in test functions and methods, and in loops
+    over values that are written there; ``self.assertEqual`` and its like are some too. Otherwise every line that
+    starts with ``assert`` begins one, and it goes on to the first line that completes it. An assert that never
+    completes is still returned, so that it counts against validity. Other lines are passed over.
 
     Args:
         text: the decoded response.
@@ -242,29 +235,18 @@ def _parse(source: str) -> ast.Module | None:
 
 
 def _written_asserts(module: ast.Module, source: str, max_asserts: int) -> list[str]:
-    """The asserts at top level, and in test functions and methods as pytest and unittest collect them."""
     # Split once: ast.get_source_segment splits the whole source again for every node.
     lines = _LINE.findall(source.encode())
-    asserts = [_as_assert(node, lines) for node in _statements_of_tests(module)]
-    return [text for text in asserts if text][:max_asserts]
+    return [_assert_text(one, lines) for one in islice(asserted(module, only_tests=True), max_asserts)]
 
 
-def _statements_of_tests(node: ast.Module | ast.stmt) -> Iterator[ast.stmt]:
-    for statement in getattr(node, "body", ()):
-        yield statement
-        if getattr(statement, "name", "").lower().startswith("test"):
-            yield from _statements_of_tests(statement)
-
-
-def _as_assert(node: ast.stmt, lines: list[bytes]) -> str:
-    """The text of an assert, or of a unittest method as one; "" for another statement."""
-    match node:
-        case ast.Assert():
-            return _segment(lines, node)
-        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name), args=args)) if name in _UNITTEST:
-            with contextlib.suppress(IndexError):  # fewer arguments than it takes, or by keyword
-                return _UNITTEST[name].format(*(_segment(lines, argument) for argument in args))
-    return ""
+def _assert_text(one: Asserted, lines: list[bytes]) -> str:
+    """As it is written where that is an assert without names, else in the plainest form that says the same."""
+    if not (one.is_as_written and isinstance(one.statement, ast.Assert)):
+        with contextlib.suppress(*PARSE_ERRORS):  # no equality: the judge says so
+            left, right, _ = compared(one.test)
+            return f"assert {ast.unparse(left)} == {ast.unparse(right)}"
+    return _segment(lines, one.statement)
 
 
 def _segment(lines: list[bytes], node: ast.stmt | ast.expr) -> str:

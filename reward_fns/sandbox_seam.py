@@ -8,6 +8,7 @@ Every other module of ``reward_fns`` imports the sandbox's names from this one.
 try:
     from sandbox import (
         PARSE_ERRORS as PARSE_ERRORS,
+        Asserted as Asserted,
         CandidateVerdict as CandidateVerdict,
         CaseResult as CaseResult,
         Judge as Judge,
@@ -16,6 +17,8 @@ try:
         Limits as Limits,
         LocalRunner as LocalRunner,
         SuiteVerdict as SuiteVerdict,
+        asserted as asserted,
+        compared as compared,
         defined_names as defined_names,
         missing_names as missing_names,
         parse_untrusted as parse_untrusted,

@@ -2,13 +2,12 @@
 
 import ast
 import contextlib
-import copy
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox import LiteralReader, ValueFormatError, compared, spell
+from sandbox import LiteralReader, ValueFormatError, asserted, compared, put_in, spell
 
 from ..algorithm.question import definitions, parsed
 from ..errors import RowError
@@ -33,44 +32,13 @@ def asserts_in(module: ast.Module, names: Collection[str]) -> dict[str, Any]:
     """
     found: list[str] = []
     num_tests = 0
-    for written, test in _conditions(module, {}):
+    for _, test, is_as_written in asserted(module, only_tests=False):
         num_tests += not isinstance(test, ast.Constant)
         with contextlib.suppress(ValueFormatError, RecursionError):  # such a test is counted alone
             left, right, is_exact = compared(test)
-            remark = "" if is_exact and test is written else LOOSE
+            remark = "" if is_exact and is_as_written else LOOSE
             found.append(f"assert {_call_text(left, names)} == {_literal_text(right)}{remark}")
     return {"tests": found, "num_dropped_tests": num_tests - len(found)}
-
-
-def _conditions(node: ast.AST, known: dict[str, ast.expr]) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """What is asserted below ``node``: as written, and with what was last assigned to a name in its place."""
-    for statement in ast.iter_child_nodes(node):
-        match statement:
-            case ast.expr():
-                pass
-            case ast.Assign(targets=[ast.Name(name)], value=value):
-                known[name] = value
-            case ast.Assert(test=test):
-                yield test, _put_in(test, known)
-            case ast.Expr(ast.Call(ast.Attribute(attr=name)) as test) if name.startswith("assert"):
-                yield test, _put_in(test, known)
-            case _:
-                yield from _conditions(statement, dict(known))
-
-
-class _Names(ast.NodeTransformer):
-    def __init__(self, known: dict[str, ast.expr]) -> None:
-        self._known = known
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self._known.get(node.id, node)
-
-
-def _put_in(node: Any, known: dict[str, ast.expr]) -> Any:
-    for _ in range(2):  # a result's name, and those of its call's arguments; more could grow without bound
-        if any(isinstance(part, ast.Name) and part.id in known for part in ast.walk(node)):
-            node = _Names(known).visit(copy.deepcopy(node))
-    return node
 
 
 def parsed_texts(texts: Iterable[str]) -> ast.Module:
@@ -99,7 +67,7 @@ def _literal_text(node: ast.expr) -> str:
 
 def literal_value(node: ast.expr) -> Any:
     """The value of a literal, or of ``inf``; ValueFormatError of anything else."""
-    return LiteralReader(arithmetic=True).read(_put_in(node, {"inf": ast.Constant(float("inf"))}))
+    return LiteralReader(arithmetic=True).read(put_in(node, {"inf": ast.Constant(float("inf"))}))
 
 
 def called_names(text: str) -> list[str]:

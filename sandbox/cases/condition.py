@@ -7,6 +7,10 @@ from ..errors import ValueFormatError
 _RESULT = ast.Call | ast.Subscript | ast.Attribute | ast.Await
 _EQUAL = {
     "assertEqual": True,
+    "assertListEqual": True,
+    "assertTupleEqual": True,
+    "assertDictEqual": True,
+    "assertSetEqual": True,
     "assertIs": False,
     "assertAlmostEqual": False,
     "isclose": False,
@@ -55,6 +59,8 @@ def _sides(test: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
             return left, ast.Constant(False), False
         case ast.Call(function, [left, right, *_]) if (name := _last_name(function)) in _EQUAL:
             return left, right, _EQUAL[name]
+        case ast.Call(function, [left, *_]) if _last_name(function) == "assertIsNone":
+            return left, ast.Constant(None), False
         case ast.Call(function, [left, *_]) if (name := _last_name(function)) in _HOLDS:
             return _sides(left if _HOLDS[name] else ast.UnaryOp(ast.Not(), left))
     return test, ast.Constant(True), False

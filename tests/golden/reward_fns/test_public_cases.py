@@ -13,7 +13,6 @@ CASES = json.loads(FILE.read_text(encoding="utf-8"))["cases"]
 OPEN = {
     "float_output": "the checker `floats` can be named; `tokens` compares texts",
     "function_for_solution_class": "a test that calls Solution().add needs a class Solution",
-    "suite_loop": "a loop over literals is not unrolled",
 }
 """What is not read yet, and why."""
 
