@@ -85,7 +85,9 @@ def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
 
     for line in text.split("\n"):
         plain = line.rstrip("\r")
-        opens = _OPENS.fullmatch(plain) or (_OPENS_LATE.fullmatch(plain) if opened is None else None)
+        opens = None
+        if "```" in plain or "~~~" in plain:  # most lines need no expression
+            opens = _OPENS.fullmatch(plain) or (_OPENS_LATE.fullmatch(plain) if opened is None else None)
         if opens and opens["mark"][0] == "`" and "`" in opens["info"]:  # a span of code, not a fence
             opens = None
         if opened is None:
@@ -127,6 +129,8 @@ def _dedented(line: str, indent: int) -> str:
 
 def _open_quotes(line: str, quotes: str) -> str:
     """The triple quotes of a string that is open behind a line, with those that were open before it; "" for none."""
+    if not quotes and "'''" not in line and '"""' not in line:
+        return ""
     place = 0
     while place < len(line):
         if quotes:

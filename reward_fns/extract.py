@@ -21,7 +21,7 @@ MAX_ASSERT_LINES = 40
 """Most lines one assert may span in a block that does not parse; it keeps the search for its end linear."""
 
 MAX_ASSERT_CHARS = 16_384
-"""Longest assert that is put together from lines of such a block; the judge's default refuses longer ones."""
+"""Longest assert that is put together from lines of such a block."""
 
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 """A line as Python's parser counts them, its end included; ``splitlines`` also splits at form feeds."""

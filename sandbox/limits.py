@@ -64,7 +64,7 @@ class Limits:
     """Files, folders and links in that folder."""
     source_bytes: int = 1 * MIB
     """Longest program text, UTF-8."""
-    assert_chars: int = 16_384
+    assert_chars: int = 65_536
     """Longest assert; above it the text is rejected unread."""
 
     def __post_init__(self) -> None:

@@ -34,7 +34,7 @@ from .case import Case, Kind, Rejection, RejectionReason, Suite
 from .condition import compared
 from .reference_interface import Interface, parse_untrusted
 
-DEFAULT_ASSERT_CHARS = 16_384
+DEFAULT_ASSERT_CHARS = 65_536
 _PARSE_ERRORS = (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError)
 
 

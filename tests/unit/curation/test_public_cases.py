@@ -15,7 +15,6 @@ OPEN = {
     "evalplus_package_file": "the file of EvalPlus's package lists no results: nothing would be compared",
     "kodcode_in_place": "a call whose argument is looked at afterwards is not read; `kind: in_place` can be named",
     "lcb_typing": "LiveCodeBench has no references; rows with one need an adapter of their own",
-    "long_test": "limits.assert_chars bounds what one test costs",
 }
 """What is not read yet, and why."""
 

@@ -189,7 +189,7 @@ def test_this_form_says_that_a_result_is_a_value(text, expected):
         ("assert f(" + "(" * 5000 + ") == 1", RejectionReason.UNPARSABLE),
         ("assert f(" + "-" * 9000 + "1) == 1", RejectionReason.UNPARSABLE),
         ("assert f(1)" + ".a" * 5000 + " == 1", RejectionReason.UNPARSABLE),
-        ("assert f('" + "a" * 20_000 + "') == 1", RejectionReason.UNPARSABLE),
+        ("assert f('" + "a" * 70_000 + "') == 1", RejectionReason.UNPARSABLE),
     ],
 )
 def test_this_form_is_refused(text, reason):
