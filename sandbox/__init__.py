@@ -58,7 +58,7 @@ from .errors import (
     SandboxUnavailableError as SandboxUnavailableError,
     ValueFormatError as ValueFormatError,
 )
-from .judge.judge import Judge as Judge, comparison as comparison
+from .judge.judge import Judge as Judge
 from .judge.oracle import (
     OracleValue as OracleValue,
     ReferencePass as ReferencePass,
@@ -68,7 +68,7 @@ from .judge.process_pool import (
     JudgeProcesses as JudgeProcesses,
     WorkerSettings as WorkerSettings,
 )
-from .judge.request import JudgeRequest as JudgeRequest
+from .judge.request import JudgeRequest as JudgeRequest, comparison as comparison
 from .judge.run_cache import syntax_key as syntax_key
 from .judge.verdict import (
     CandidateVerdict as CandidateVerdict,

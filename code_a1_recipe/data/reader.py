@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from reward_fns.lookup import lookup
-from sandbox import DEFAULT_CHECKER, INPUT_ENTRY, Kind, SandboxConfigError, output_checker
+from sandbox import INPUT_ENTRY, Kind, SandboxConfigError, comparison
 
 from ..algorithm.question import Question, definitions
 from ..errors import InputError, RowError
@@ -182,11 +182,9 @@ def _kind_of(columns: Mapping[str, Any]) -> tuple[str, str]:
     if kind not in list(Kind):
         raise RowError("kind", f"must be one of {', '.join(Kind)}, got {kind!r}")
     try:
-        output_checker(checker)
+        comparison(kind, checker)
     except SandboxConfigError as error:
         raise RowError("checker", str(error)) from error
-    if kind != Kind.STDIN and checker != DEFAULT_CHECKER:
-        raise RowError("checker", f"is for kind stdin, got {checker!r} with kind {kind!r}")
     return kind, checker
 
 

@@ -17,11 +17,11 @@ from ..cases.parser import gather_suite
 from ..errors import ValueFormatError
 from ..limits import Limits
 from ..runners.base import CallResult, CallStatus, Program, ProgramResult, Role, Runner
-from ..values.comparison import matches, to_literal
-from ..values.outputs import Same, output_checker
+from ..values.comparison import to_literal
+from ..values.outputs import Same
 from .oracle import NoOracle, OracleBatch, OracleValue, ReferencePass, in_turns
 from .repetition import with_read_parts
-from .request import JudgeRequest
+from .request import JudgeRequest, comparison
 from .run_cache import RunCache
 from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
 
@@ -32,15 +32,6 @@ _MAX_GATES = 256
 """Questions whose asserts are remembered as read."""
 _SHOWN_VALUE_BYTES = 400
 """Wrong values up to this size are shown in the remark of a case."""
-
-
-def comparison(kind: str, checker: str) -> Same:
-    """Choose the comparison of a question: its checker for what programs print, ``matches`` for all else.
-
-    Raises:
-        SandboxConfigError: there is no such checker.
-    """
-    return output_checker(checker) if kind == Kind.STDIN else matches
 
 
 class Judge:

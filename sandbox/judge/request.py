@@ -2,12 +2,29 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
 from ..cases.case import Kind
 from ..errors import SandboxConfigError
-from ..values.outputs import DEFAULT_CHECKER, output_checker
+from ..values.comparison import matches
+from ..values.outputs import ANY_ORDER, DEFAULT_CHECKER, Same, output_checker
+
+
+def comparison(kind: str, checker: str) -> Same:
+    """Choose the comparison of a question: its checker for what programs print, ``matches`` for values.
+
+    Raises:
+        SandboxConfigError: there is no such checker for questions of this kind.
+    """
+    if kind == Kind.STDIN:
+        return output_checker(checker)
+    if checker not in (DEFAULT_CHECKER, ANY_ORDER):
+        raise SandboxConfigError(
+            f"unknown checker {checker!r} for kind {kind}: values are compared as they are, or by {ANY_ORDER!r}"
+        )
+    return partial(matches, in_any_order=checker == ANY_ORDER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +47,7 @@ class JudgeRequest:
     kind: str = Kind.FUNCTIONS
     """A value of ``Kind``: the use that tests make of a program."""
     checker: str = DEFAULT_CHECKER
-    """How printed outputs are compared, see ``CHECKERS``; for ``Kind.STDIN`` only."""
+    """How printed outputs are compared, one of ``CHECKERS``; values by ``ANY_ORDER`` or, by default, as they are."""
     until_timeout: bool = False
     """Only whether all cases pass is wanted: a program that times out in one is asked no more. Its other cases count as
     timed out, with the detail ``NOT_ASKED``."""
@@ -50,9 +67,7 @@ class JudgeRequest:
             _require_texts("tests", suite)
         if self.kind not in list(Kind):
             raise ValueError(f"'kind' must be one of {', '.join(Kind)}, got {self.kind!r}")
-        output_checker(self.checker)
-        if self.kind != Kind.STDIN and self.checker != DEFAULT_CHECKER:
-            raise ValueError(f"'checker' is for kind stdin, got {self.checker!r} with {str(self.kind)!r}")
+        comparison(self.kind, self.checker)
 
     @classmethod
     def from_mapping(cls, raw: object) -> "JudgeRequest":

@@ -26,7 +26,7 @@ _MIN_COMPARED_BITS = 1 << 15
 _NUMBERS = (bool, int, float, complex, RawRatio, Decimal)
 
 
-def matches(reference: bytes, value: bytes) -> bool:
+def matches(reference: bytes, value: bytes, *, in_any_order: bool = False) -> bool:
     """True when ``value`` encodes the value that ``reference`` encodes.
 
     Numbers compare across types (``True == 1 == 1.0``), NaN equals NaN, a tuple is no list. Where the
@@ -38,6 +38,11 @@ def matches(reference: bytes, value: bytes) -> bool:
     ``reference``: an equal value needs at most eight times its bytes (``1`` and ``1.0`` differ by a factor
     of three), and those by which an integer or a ratio is longer than a float; nothing
     of the value is hashed, reduced or converted before its size is known.
+
+    Args:
+        reference: encoded by the codec of this package.
+        value: the other one.
+        in_any_order: the items of a list, or of a tuple, may stand in any order; those of its items may not.
     """
     # Equal bytes are equal values: the common case costs no decoding.
     if reference == value:
@@ -46,7 +51,10 @@ def matches(reference: bytes, value: bytes) -> bool:
     if len(value) > _DECODED_SIZE_FACTOR * len(reference) + _DECODED_SIZE_SLACK + _NUMBER_SLACK * num_short:
         return False
     try:
-        return _close(decode_raw(reference), decode_raw(value))
+        one, other = decode_raw(reference), decode_raw(value)
+        if in_any_order and isinstance(one, (list, tuple)) and type(one) is type(other):
+            return _close_sets(RawSet(list(one)), RawSet([*other]))  # as sets, but equal items count
+        return _close(one, other)
     except (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError):
         return False  # ValueFormatError and UnencodableError among them
 

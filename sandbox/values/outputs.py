@@ -10,11 +10,14 @@ from .decoding import decode_raw
 Same = Callable[[bytes, bytes], bool]
 """Compares two encoded values: the reference's, then another one."""
 
-CHECKERS = ("exact", "tokens", "floats", "accepted")
+ANY_ORDER = "any_order"
+"""Checker of questions whose programs return values: the items of a returned list or tuple may stand in any order."""
+CHECKERS = ("exact", "tokens", "caseless", "floats", "accepted")
 """How printed texts are compared; ``floats:1e-9`` gives a tolerance of its own.
 
 - exact: line by line, without the spaces at their ends and the empty lines at the end of all;
 - tokens: word by word, whatever whitespace is between them;
+- caseless: as tokens, and `YES` is `yes`;
 - floats: as tokens, and two words that are numbers are the same where they differ by at most the tolerance, absolute or
   relative to the reference's (1e-6);
 - accepted: the reference prints every accepted output, separated by lines that hold ``SEPARATOR`` alone; one of them is
@@ -44,6 +47,7 @@ def output_checker(name: str) -> Same:
     rules: dict[str, Callable[[str, str], bool]] = {
         "exact": lambda reference, printed: _lines(reference) == _lines(printed),
         "tokens": lambda reference, printed: reference.split() == printed.split(),
+        "caseless": lambda reference, printed: reference.casefold().split() == printed.casefold().split(),
         "floats": partial(_near, tolerance=number),
         "accepted": _is_accepted,
     }

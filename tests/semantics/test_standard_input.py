@@ -144,6 +144,24 @@ def test_s103_an_expected_output_is_right_by_the_checker_too(ask):
     cases = ask(reference, reference, *asserts, kind="stdin", checker="accepted").suites[0].cases
     assert [case.expected_correct for case in cases] == [True, False]
     assert [case.outcome.value for case in cases] == ["passed"] * 2  # the same text, all of it
+    cases = (
+        ask("print('YES')", "print('yes')", 'assert run("") == "Yes"', kind="stdin", checker="caseless").suites[0].cases
+    )
+    assert cases[0].expected_correct
+    assert cases[0].outcome.value == "passed"
+
+
+def test_s112_the_items_of_a_list_may_be_right_in_any_order(ask):
+    reference = "def f(n): return [[1, 2], [3], [3]][:n]"
+    asserts = ("assert f(3) == [[3], [1, 2], [3]]", "assert f(2) == [[3], [2, 1]]")
+    candidate = "def f(n): return [[3], [3], [1, 2]] if n == 3 else ([3], [1, 2])"
+    cases = ask(reference, candidate, *asserts, checker="any_order").suites[0].cases
+    assert [case.expected_correct for case in cases] == [True, False]
+    assert [case.outcome.value for case in cases] == ["passed", "wrong_value"]  # a tuple is no list
+    few = ask(reference, "def f(n): return [[3], [1, 2], [1, 2]]", asserts[0], checker="any_order").suites[0].cases
+    assert [case.outcome.value for case in few] == ["wrong_value"]
+    with pytest.raises(ValueError, match="unknown checker 'floats' for kind functions"):
+        ask(reference, candidate, *asserts, checker="floats")
 
 
 def test_s104_any_exit_is_an_end_and_an_exception_fails_whatever_was_printed(printed):

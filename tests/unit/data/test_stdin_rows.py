@@ -51,7 +51,7 @@ def test_the_reference_of_such_a_row_need_not_define_anything():
         ({"checker": "float"}, "checker", "unknown checker 'float'"),
         ({"checker": "floats:-1"}, "checker", "unknown checker 'floats:-1'"),
         ({"checker": "tokens:1"}, "checker", "unknown checker 'tokens:1'"),
-        ({"checker": "floats", "kind": "in_place"}, "checker", "is for kind stdin, got 'floats' with kind 'in_place'"),
+        ({"checker": "floats", "kind": "in_place"}, "checker", "unknown checker 'floats' for kind in_place"),
         ({"entry_points": ["solve"]}, "entry_points", "must be names that the reference defines"),
     ],
 )
