@@ -13,7 +13,7 @@ from ..jobs import options as shared
 from ..jobs.outputs import check_folder
 from .models.options import ModelOptions
 
-OWN_FILES = ("responses.jsonl", "verdicts.jsonl", "choices.jsonl", "models", "mutants")
+OWN_FILES = ("responses.jsonl", "verdicts.jsonl", "choices.jsonl", "models")
 """Every folder that these commands write has one of these files."""
 
 

@@ -26,7 +26,6 @@ from .models.source import ModelChoice, choose_model, sample_stored
 from .options import SuiteEvalOptions
 from .results import LOST, PartsByQuestion, Results
 
-MUTANTS = "mutants"
 OWN_TESTS = "the questions' own tests"
 
 
@@ -137,8 +136,7 @@ def measured_row(suite: WrittenSuite, options: SuiteEvalOptions, *, judge_all: J
     mutants, coverage, killable = [], None, None
     try:
         if options.max_mutants:
-            cache = options.output / MUTANTS
-            mutants = mutants_of(question.reference, cache_dir=cache, max_mutants=options.max_mutants)
+            mutants = mutants_of(question.reference, max_mutants=options.max_mutants)
             killable = killable_by(question, [one.source for one in mutants], question.tests, judge_all)
         calls = calls_in(question, asserts)
         with contextlib.suppress(ValueError):  # a reference that does not load covers nothing

@@ -16,22 +16,17 @@ import importlib
 import logging
 import random
 import re
-import sys
 import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from sandbox import syntax_key
 
 from ..errors import PARSE_ERRORS, InputError
-from ..files import fingerprint, write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +51,6 @@ OPERATORS = {
 As in its default configuration, which applies no operator that has arguments, two are not used: VariableInserter needs
 the names of two variables, VariableReplacer that of one, and both go by chance."""
 
-_FORMAT = 4
 _PROVIDER = "core/"
 _MUTANT = "<mutant>"
 _NEW_LINE = re.compile(r"\r\n|\r|\n")
@@ -78,9 +72,7 @@ class Mutant:
     """The line of the change, from 1."""
 
 
-def mutants_of(
-    source: str, *, cache_dir: Path | None = None, max_mutants: int | None = None, seed: int = 0
-) -> list[Mutant]:
+def mutants_of(source: str, *, max_mutants: int | None = None, seed: int = 0) -> list[Mutant]:
     """All distinct mutants of the function bodies of a program, inner functions and methods included, by line.
 
     Docstrings, annotations, and signatures and decorators of outer functions stay as they are, and so does code outside
@@ -88,14 +80,13 @@ def mutants_of(
 
     Args:
         source: a Python program, such as a reference. It is parsed and compiled, never run.
-        cache_dir: where results are kept between processes, one JSON file a source; made where missing.
         max_mutants: at most so many, at least 1, spread evenly over the lines; the same ones for the same seed.
         seed: of that choice.
 
     Raises:
         ValueError: the source is no Python program.
     """
-    mutants = _make_all(source) if cache_dir is None else _cached(source, cache_dir)
+    mutants = _make_all(source)
     total = len(mutants)
     if max_mutants is None or total <= max_mutants:
         return mutants
@@ -153,8 +144,7 @@ def _made(source: str) -> list[Mutant]:
         known |= keys
         name = operator.removeprefix(_PROVIDER)
         mutants.append(Mutant(source=text, operator=name, line=position[0]))
-    mutants.sort(key=lambda mutant: mutant.line)
-    return mutants
+    return sorted(mutants, key=lambda mutant: mutant.line)
 
 
 def _places(source: str) -> Iterator[tuple[str, int, _Position]]:
@@ -234,19 +224,3 @@ def _bodies(source: str) -> Callable[[_Position], bool]:
         return any(start <= position < end for start, end in spans)
 
     return lambda position: (not inside or within(inside, position)) and not within(outside, position)
-
-
-def _cached(source: str, folder: Path) -> list[Mutant]:
-    """The mutants from the folder, where they are put when they are made."""
-    compiler = sys.implementation.cache_tag  # it finds equal mutants
-    key = fingerprint(str(_FORMAT), cosmic_ray_version(), compiler, *sorted(OPERATORS), source)
-    path = folder / f"{key}.json"
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=list[Mutant])
-    except FileNotFoundError:
-        pass
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        logger.warning("%s cannot be used, the mutants are made anew: %s", path, error)
-    found = _make_all(source)
-    write_whole(path, msgspec.json.encode(found))
-    return found

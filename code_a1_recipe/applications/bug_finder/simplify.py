@@ -25,9 +25,8 @@ _LETTERS = "ab0A "
 
 def simplified_call(call: LiteralCall, choose: Choose) -> LiteralCall:
     """Simplify the arguments; sequences of one length can lose an item at the same place."""
-    values = [argument.value for argument in call.arguments]
-    lost = _lost_together(values, choose)
-    changed = [simplified(value, choose, lost.get(place, ())) for place, value in enumerate(values)]
+    lost = _lost_together(call.values, choose)
+    changed = [simplified(value, choose, lost.get(place, ())) for place, value in enumerate(call.values)]
     return call.with_values(dict(enumerate(changed)))
 
 
