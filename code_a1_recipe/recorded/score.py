@@ -88,7 +88,6 @@ def score(
                     total=sum(map(len, episodes)),
                     what="score",
                     unit="program",
-                    num_attempts=2,
                 )
         store.sort()
         rows = list(store.rows())

@@ -285,13 +285,7 @@ def test_inputs_without_rows_are_refused(kind, tmp_path, capsys):
 MANY = ({"question": "double", "response": [RIGHT, LUCKY, "no"]}, *[TEST_ROW] * 3)
 
 
-def test_an_outage_is_tried_again_and_leaves_no_trace(run_score, judge, tmp_path):
-    judge.num_outages = 2
-    assert run_score(*MANY) == 0
-    assert {row["outage"] for row in rows_of(tmp_path / "scored.jsonl")} == {""}
-
-
-def test_an_outage_that_lasts_is_a_row_without_a_reward_until_the_command_is_repeated(
+def test_an_outage_is_a_row_without_a_reward_until_the_command_is_repeated(
     run_score, judge, tmp_path, capsys, monkeypatch
 ):
     judge.num_outages = 1000
