@@ -325,8 +325,9 @@ def test_a_finished_output_is_not_judged_again_and_holds_one_setting(run_score, 
 def test_scoring_loads_no_torch_ray_or_verl(run_score, questions, tmp_path):
     assert run_score(*MANY) == 0
     script = (
-        "import sys; from code_a1_recipe.recorded.score import score; from pathlib import Path;"
-        "score(Path(sys.argv[1]), output=Path(sys.argv[2]), questions=[Path(sys.argv[3])], changes={});"
+        "import sys; from code_a1_recipe.recorded.score import ScoreOptions, score; from pathlib import Path;"
+        "source, output, questions = map(Path, sys.argv[1:]);"
+        "score(ScoreOptions(source=source, output=output, questions=(questions,)));"
         "print([name for name in ('torch', 'ray', 'verl', 'vllm', 'transformers') if name in sys.modules])"
     )
     files = [str(tmp_path / "rollouts.jsonl"), str(tmp_path / "again.jsonl"), str(questions)]
