@@ -12,7 +12,6 @@ from sandbox import LocalRunner, SandboxUnavailableError
 
 from ..algorithm.prompts import render, template_for
 from ..algorithm.question import Question
-from ..data.reader import question_table
 from ..errors import InputError
 from ..files import fingerprint
 from ..jobs.confinement import Confinement, JudgeAll, judge_confined
@@ -54,14 +53,13 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
         OutageError, SandboxUnavailableError: the model or the sandbox is down; what is done is kept.
     """
     options = replace(options, prompt=options.prompt or usual_prompt(run_of(options.model), "test"))
-    questions = list(question_table(options.files, adapter=options.adapter, columns=options.columns).values())
+    questions = options.questions()
     for question in questions:
         if question.reads_input:
             raise InputError(
                 f"question {question.id!r} reads standard input; eval test measures tests of functions. Leave the "
                 "questions of kind stdin out"
             )
-    questions = questions[: options.limit]
     model = None
     if options.own_tests:
         written = [WrittenSuite(question=one, asserts=one.tests[: options.tests]) for one in questions]
