@@ -126,8 +126,7 @@ def _made(source: str) -> list[Mutant]:
     except PARSE_ERRORS as error:
         raise ValueError(f"mutants are made of Python programs, but this one does not compile: {error}") from error
     mutants = []
-    for operator, occurrence, line in _places(source):
-        text = _mutated(source, operator, occurrence)
+    for operator, line, text in _changes(source):
         try:
             keys = {syntax_key(text), bytecode_key(text)}
         except PARSE_ERRORS:
@@ -140,8 +139,8 @@ def _made(source: str) -> list[Mutant]:
     return sorted(mutants, key=lambda mutant: mutant.line)
 
 
-def _places(source: str) -> Iterator[tuple[str, int, int]]:
-    """(operator, occurrence, line) of every change that cosmic-ray knows of in bodies, operator by operator."""
+def _changes(source: str) -> Iterator[tuple[str, int, str]]:
+    """(operator, line, changed source) of every change that cosmic-ray knows of in bodies, operator by operator."""
     trees, plugins = _library("ast"), _library("plugins")
     nodes = list(trees.ast_nodes(trees.get_ast(source)))
     # A program without functions is taken whole, as one that reads standard input may be.
@@ -154,7 +153,7 @@ def _places(source: str) -> Iterator[tuple[str, int, int]]:
         for occurrence, (node, (line, _)) in enumerate(starts):
             is_inside, is_annotation = _surroundings(node)
             if (is_inside or is_whole) and not is_annotation:
-                yield name, occurrence, line
+                yield name, line, _mutated(source, operator, occurrence)
 
 
 def _surroundings(node: Any) -> tuple[bool, bool]:
@@ -168,13 +167,12 @@ def _surroundings(node: Any) -> tuple[bool, bool]:
     return is_inside, is_annotation
 
 
-def _mutated(source: str, operator: str, occurrence: int) -> str:
+def _mutated(source: str, operator: Any, occurrence: int) -> str:
     """The changed source; "" where the operator failed."""
-    mutating, plugins = _library("mutating"), _library("plugins")
     try:
-        return str(mutating.mutate_code(source, plugins.get_operator(operator)(), occurrence) or "")
+        return str(_library("mutating").mutate_code(source, operator, occurrence) or "")
     except (AttributeError, IndexError, ArithmeticError) as error:  # syntax that the operator's author had not seen
-        logger.debug("operator=%s occurrence=%d: %r", operator, occurrence, error)
+        logger.debug("operator=%r occurrence=%d: %r", operator, occurrence, error)
         return ""
 
 
