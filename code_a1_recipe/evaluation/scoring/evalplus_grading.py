@@ -9,7 +9,7 @@ from sandbox import Runner, SandboxUnavailableError
 from ...algorithm.question import entry_points_text
 from ..benchmarks.evalplus import EvalPlusProblem, prepare, read_problems
 from ..benchmarks.own_evaluators import EVALPLUS
-from ..benchmarks.tasks import CodeTask, CodeVerdict, Grades
+from ..benchmarks.tasks import CodeTask, Grades
 from .evalplus_judge import judge_program
 
 _SOURCES = {"humaneval": "HumanEval+", "mbpp": "MBPP+"}
@@ -32,13 +32,9 @@ class EvalPlusGrading:
         for program in programs:
             try:
                 problem = problem if problem.is_prepared else prepare(problem, self.runner)
-                verdict = judge_program(problem, program, runner=self.runner)
+                grades.append(judge_program(problem, program, runner=self.runner))
             except SandboxUnavailableError as error:
                 grades.append(error)
-                continue
-            call = "" if verdict.failed_call is None else f": {problem.calls[verdict.failed_call][:200]}"
-            reason = f"{verdict.outcome.value}{call} {verdict.detail[:100]}".strip()
-            grades.append(CodeVerdict(passed=verdict.passed, reason="" if verdict.passed else reason))
         return grades
 
 
