@@ -17,19 +17,29 @@ class Table:
 
     def markdown(self) -> str:
         """Columns padded, so that it also reads well in a terminal."""
-        rows = [list(map(_in_markdown, cells)) for cells in (self.columns, *self.rows)]
-        # The line below the head has at least three dashes.
-        widths = [max(3, *map(len, column)) for column in zip(*rows, strict=True)]
+        rows = []
+        for cells in (self.columns, *self.rows):
+            rows.append([_in_markdown(cell) for cell in cells])
+        widths = []
+        for column in zip(*rows, strict=True):
+            widths.append(max(3, *map(len, column)))  # the line below the head has at least three dashes
         rows.insert(1, ["-" * width for width in widths])
         title = f"**{self.title}**\n\n" if self.title else ""
-        lines = [f"| {' | '.join(map(str.ljust, row, widths))} |\n" for row in rows]
-        note = f"\n{self.note}\n" if self.note else ""
-        return "".join([title, *lines, note])
+        lines = [title]
+        for row in rows:
+            padded = map(str.ljust, row, widths)
+            lines.append(f"| {' | '.join(padded)} |\n")
+        if self.note:
+            lines.append(f"\n{self.note}\n")
+        return "".join(lines)
 
 
 def counts_text(counts: Counter[str]) -> str:
     """``wrong_value 3, raised 1``: the most frequent first."""
-    return ", ".join(f"{name} {count}" for name, count in counts.most_common())
+    words = []
+    for name, count in counts.most_common():
+        words.append(f"{name} {count}")
+    return ", ".join(words)
 
 
 def counted(number: int, thing: str) -> str:
