@@ -306,7 +306,7 @@ def evalplus_agreement(
     write_whole(output / "differences.jsonl", "".join(json.dumps(row) + "\n" for row in differing))
     typer.echo(agreement_table(rows).markdown())
     for row in differing:
-        ours = f"{row['ours']['outcome']} {row['ours']['detail'][:100]}"
+        ours = row["ours"]["reason"] or PASS
         theirs = f"{row['theirs']}, with {PATIENT_SECONDS:g} s an input {row['theirs_with_patience']}"
         typer.echo(f"- {row['id']}, {row['kind']} {row['detail']}: ours {ours}; EvalPlus {theirs}")
     if num_outages := sum(bool(row["outage"]) for row in rows):

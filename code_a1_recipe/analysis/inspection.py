@@ -10,9 +10,10 @@ from typer import Argument, Option
 from ..data.reader import QuestionFile, read_questions
 from ..errors import InputError
 from ..jobs import options as shared
-from ..jobs.terminal import indented, paint, printable, table
+from ..jobs.terminal import indented, paint, printable
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
+from ..stats.tables import table_with_head
 from .question_view import (
     OUTCOMES,
     book_lines,
@@ -130,19 +131,18 @@ def _of_file(options: InspectOptions) -> list[str]:
 def _file_summary(loaded: QuestionFile, options: InspectOptions) -> list[str]:
     questions = loaded.questions
     num_tests = [len(question.tests) for question in questions]
-    rows = []
-    for question in questions[: options.limit]:
+    rows = [["question", "tests", "golden", "buggy programs", "lines of the reference"]]
+    shown = questions[: options.limit]
+    for question in shown:
         lists = (question.tests, question.golden_tests, question.buggy_programs, question.reference.splitlines())
-        rows.append([printable(question.id), *map(len, lists)])
-    head, *body = table(["question", "tests", "golden", "buggy programs", "lines of the reference"], rows)
+        rows.append([printable(question.id), *(str(len(one)) for one in lists)])
     return [
         f"{options.source}: {len(questions)} questions, read as {loaded.adapter!r}",
         f"  tests: {min(num_tests)} to {max(num_tests)}; {num_tests.count(0)} questions without; "
         f"{loaded.num_dropped_tests} tests could not be written as an assert",
         "",
-        paint("heading", head),
-        *body,
-        f"{len(rows)} of {len(questions)} shown; --limit N shows more, --question ID shows one",
+        table_with_head(rows).markdown(),
+        f"{len(shown)} of {len(questions)} shown; --limit N shows more, --question ID shows one",
     ]
 
 

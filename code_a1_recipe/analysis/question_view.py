@@ -26,7 +26,7 @@ _HIDDEN_SHOWN = 3
 """Hidden tests that are shown of those that a program fails."""
 _TEST_CHARS = 500
 """Of a question's test; longer ones are cut."""
-_OUTCOME_COLOUR = {"detected": "bad", "undetected": "bad", "untested": "bad", "unusable": "bad", "solved": "good"}
+_DOUBTFUL = ("outage", "unknown")
 
 
 def questions_by_id(run: RunRecords) -> dict[str, Question]:
@@ -97,7 +97,7 @@ def pick_episodes(records: Iterable[RolloutRecord], *, outcome: str, limit: int)
 def program_lines(record: RolloutRecord) -> list[str]:
     """One program with its reward, its suites, and what each assert expected and came to."""
     name = outcome_of(record)
-    outcome = paint(_OUTCOME_COLOUR.get(name, "doubtful"), name)
+    outcome = paint("doubtful" if name in _DOUBTFUL else "good" if name == "solved" else "bad", name)
     program = record.source if record.source is not None else f"(no program: {record.extraction_failure})"
     terms = ", ".join(f"{term} {value:g}" for term, value in record.reward.terms.items()) if record.reward else ""
     lines = [

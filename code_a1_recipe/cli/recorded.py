@@ -7,8 +7,10 @@ from typer import Argument, Option
 
 from ..jobs.options import NUM_CORES, ResumedFile, Workers
 from ..jobs.outputs import Report
+from ..recorded.options import ScoreOptions
 from ..recorded.rollout_rows import COLUMNS
-from .status import finish, resumable
+from .declared import with_options
+from .status import finish, resumable, resume
 from .tables import print_table
 
 Run = Annotated[Path, Argument(help="run folder")]
@@ -26,30 +28,11 @@ A run has its own settings and questions, so the plain command gives its rewards
 """
 
 
-def score(
-    source: Annotated[Path, Argument(help="run folder, or rollouts")],
-    output: ResumedFile,
-    questions: Annotated[list[Path] | None, Option(metavar="FILE", help="questions of your rows")] = None,
-    alpha: Annotated[float | None, Option(help="weight of validity in the Test LLM's reward")] = None,
-    adversarial: Annotated[str | None, Option(help="reading of the adversarial term: release, figure...")] = None,
-    cases: Annotated[int | None, Option(min=1, help="K, the cases that a suite was asked for")] = None,
-    allow_missing: Annotated[list[str] | None, Option(help="a protection that this kernel lacks")] = None,
-    workers: Workers = NUM_CORES,
-) -> None:
+@with_options
+def score(options: ScoreOptions) -> None:
     from ..recorded.score import score as score_rollouts
 
-    changes = {"alpha": alpha, "adversarial": adversarial}
-    with resumable(output):
-        report = score_rollouts(
-            source,
-            output=output,
-            questions=questions or (),
-            changes={name: value for name, value in changes.items() if value is not None},
-            num_cases=cases,
-            allow_missing=allow_missing or (),
-            workers=workers,
-        )
-    finish(report)
+    resume(options.output, score_rollouts, options)
 
 
 score.__doc__ = SCORE_HELP.format(columns="\n".join(f"- {name}: {meaning}" for name, meaning in COLUMNS.items()))

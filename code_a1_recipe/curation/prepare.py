@@ -19,7 +19,7 @@ from ..files import json_lines, write_whole
 from ..jobs.confinement import judge_confined
 from ..jobs.jsonl_store import JsonlStore, files_of
 from ..jobs.outputs import Report, check_outputs, note_work
-from ..jobs.progress import watched
+from ..jobs.progress import Progress
 from ..runs.folder import versions
 from ..stats.tables import counts_text
 from .dataset_card import dataset_card, write_parquet
@@ -135,7 +135,7 @@ class Preparation:
 
     def _sift(self, what: str, stage: Stage) -> None:
         """Take up the rows that a stage lets stay, and note the others."""
-        rows = list(watched(stage, total=len(self.kept) or None, what=what, unit="row"))
+        rows = list(Progress(what, stage, total=len(self.kept) or None, unit="row"))
         self.kept = [row for row in rows if isinstance(row, Entry)]
         self.dropped += [row for row in rows if isinstance(row, Dropped)]
 

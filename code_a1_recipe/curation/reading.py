@@ -12,7 +12,7 @@ from ..data.native_row import Columns, NativeRow, Row
 from ..data.reader import RowReader, check_row, columns_of, iter_rows, row_reader
 from ..errors import InputError, RowError
 from ..files import file_digest, fingerprint
-from ..jobs.progress import watched
+from ..jobs.progress import Progress
 from .rows import Dropped, Entry, Reason, Stage
 
 FILE_ENDINGS = (".parquet", ".jsonl", ".json", ".jsonl.gz", ".json.gz")
@@ -163,7 +163,7 @@ def read_eval_sets(sources: Sequence[Source]) -> tuple[list[Question], Counter[s
     for source in sources:
         label = source.stem if num_with[source.stem] == 1 else source.name
         num_before = len(questions)
-        for number, row in enumerate(watched(source.rows(), total=None, what="read evaluation set", unit="row")):
+        for number, row in enumerate(Progress("read evaluation set", source.rows(), total=None, unit="row")):
             question = _eval_question(source.reader, row, label, number)
             if question is None:
                 unreadable[source.name] += 1

@@ -16,7 +16,7 @@ from ..jobs.confinement import Confinement, judge_confined
 from ..jobs.jsonl_store import JsonlStore, files_of
 from ..jobs.outputs import Report, check_outputs, note_work
 from ..stats.tables import counts_text
-from ..test_quality.mutants import cosmic_ray_version
+from ..test_quality.mutants import check_cosmic_ray
 from .dataset_card import dataset_card, write_parquet
 from .demonstrations import SHOWN, SuiteDemonstration, demonstrations_row, held_out, select
 from .options import SftOptions
@@ -39,7 +39,7 @@ def make_demonstrations(options: SftOptions) -> Report:
     )
     questions = list(question_table(options.files, adapter=options.adapter, columns=options.columns).values())
     if options.mutants:
-        cosmic_ray_version()  # refuses where mutants cannot be made
+        check_cosmic_ray()
     settings = {name: getattr(options, name) for name in ("cases", "mutants", "seed", "tier")}
     settings["questions"] = fingerprint(json.dumps([asdict(question) for question in questions]))
     made = []

@@ -7,13 +7,15 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from ..algorithm.question import Question
+from ..data.reader import question_table
 from ..errors import InputError
 from ..files import file_fingerprint
 from ..jobs import options as shared
 from ..jobs.outputs import check_folder
 from .models.options import ModelOptions
 
-OWN_FILES = ("responses.jsonl", "verdicts.jsonl", "choices.jsonl", "models", "mutants")
+OWN_FILES = ("responses.jsonl", "verdicts.jsonl", "choices.jsonl", "models")
 """Every folder that these commands write has one of these files."""
 
 
@@ -51,6 +53,11 @@ class SamplingEvalOptions:
             raise InputError(
                 f"{option} takes what the files have themselves; leave the model out, and --samples and --sample-only"
             )
+
+    def questions(self) -> list[Question]:
+        """The first ``limit`` questions of all files. Raises InputError where a file cannot be read."""
+        table = question_table(self.files, adapter=self.adapter, columns=self.columns)
+        return list(table.values())[: self.limit]
 
     def read_with(self) -> dict[str, Any]:
         """The files of the problems and how they are read; part of the settings of every verdict.

@@ -12,7 +12,6 @@ from sandbox import LocalRunner, SandboxUnavailableError
 
 from ..algorithm.prompts import render, template_for
 from ..algorithm.question import Question
-from ..data.reader import question_table
 from ..errors import InputError
 from ..files import fingerprint
 from ..jobs.confinement import Confinement, JudgeAll, judge_confined
@@ -26,7 +25,6 @@ from .models.source import ModelChoice, choose_model, sample_stored
 from .options import SuiteEvalOptions
 from .results import LOST, PartsByQuestion, Results
 
-MUTANTS = "mutants"
 OWN_TESTS = "the questions' own tests"
 
 
@@ -55,14 +53,13 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
         OutageError, SandboxUnavailableError: the model or the sandbox is down; what is done is kept.
     """
     options = replace(options, prompt=options.prompt or usual_prompt(run_of(options.model), "test"))
-    questions = list(question_table(options.files, adapter=options.adapter, columns=options.columns).values())
+    questions = options.questions()
     for question in questions:
         if question.reads_input:
             raise InputError(
                 f"question {question.id!r} reads standard input; eval test measures tests of functions. Leave the "
                 "questions of kind stdin out"
             )
-    questions = questions[: options.limit]
     model = None
     if options.own_tests:
         written = [WrittenSuite(question=one, asserts=one.tests[: options.tests]) for one in questions]
@@ -137,8 +134,7 @@ def measured_row(suite: WrittenSuite, options: SuiteEvalOptions, *, judge_all: J
     mutants, coverage, killable = [], None, None
     try:
         if options.max_mutants:
-            cache = options.output / MUTANTS
-            mutants = mutants_of(question.reference, cache_dir=cache, max_mutants=options.max_mutants)
+            mutants = mutants_of(question.reference, max_mutants=options.max_mutants)
             killable = killable_by(question, [one.source for one in mutants], question.tests, judge_all)
         calls = calls_in(question, asserts)
         with contextlib.suppress(ValueError):  # a reference that does not load covers nothing

@@ -44,8 +44,6 @@ class JsonlStore(Closing):
         except OSError as error:
             raise OutputError(f"--output {path} cannot be written: {error}; choose another") from error
         self._offsets: dict[Key, int] = {}
-        self.num_repaired = 0
-        """1 when a last line that was cut off had to be removed."""
         try:
             self._take_up()
             write_whole(self.settings_path, json.dumps(self._settings, indent=2, sort_keys=True) + "\n")
@@ -127,7 +125,6 @@ class JsonlStore(Closing):
             for number, line in enumerate(handle):
                 if not line.endswith(b"\n"):
                     self._handle.truncate(offset)
-                    self.num_repaired = 1
                     break
                 row = self._parsed(line, number)
                 self._offsets[row[self._key]] = offset

@@ -53,7 +53,6 @@ def judge_into(
     total: int,
     what: str = "judge",
     unit: str = "question",
-    num_attempts: int = 1,
 ) -> None:
     """Append the rows that ``work`` makes of each item, in the order in which they get ready.
 
@@ -66,36 +65,18 @@ def judge_into(
         total: rows that the store holds at the end.
         what: the work, for the progress.
         unit: what a row is of.
-        num_attempts: times that an item with an outage is tried, at least 1.
 
     Raises:
         OutageError: ``MAX_OUTAGES_IN_A_ROW`` items in a row met an outage; what is done is in the store.
     """
-    if store.num_repaired or items:
-        with Progress(what, total=total, done=len(store), unit=unit) as progress:
-            if store.num_repaired:
-                progress.log("the last row had been cut off; it is judged again")
-            pending = list(items)
-            for attempt in range(1, num_attempts + 1):
-                pending = _judge_once(store, pending, work, progress, num_threads, keep_outages=attempt == num_attempts)
-                if pending:
-                    progress.log(f"{len(pending)} items met an outage of the sandbox and are tried again")
-
-
-def _judge_once(
-    store: JsonlStore,
-    items: Sequence[Item],
-    work: Callable[[Item], Sequence[Row]],
-    progress: Progress,
-    num_threads: int,
-    *,
-    keep_outages: bool,
-) -> list[Item]:
-    """Judge each item once; returns those to try again."""
-    again = []
+    if not items:
+        return
     num_outages = in_a_row = 0
-    with contextlib.closing(in_parallel(items, work, num_threads=num_threads)) as results:
-        for item, rows in results:
+    with (
+        Progress(what, total=total, done=len(store), unit=unit) as progress,
+        contextlib.closing(in_parallel(items, work, num_threads=num_threads)) as results,
+    ):
+        for _, rows in results:
             reason = next((row["outage"] for row in rows if row.get("outage")), "")
             in_a_row = in_a_row + 1 if reason else 0
             if in_a_row == MAX_OUTAGES_IN_A_ROW:
@@ -103,9 +84,5 @@ def _judge_once(
                     f"the sandbox is down: {in_a_row} items in a row were not judged, the last one because of "
                     f"{reason}; try `python -m sandbox check`"
                 )
-            if reason and not keep_outages:
-                again.append(item)
-                continue
             num_outages += bool(reason)
             progress.advance(sum(store.append(row) for row in rows), outages=num_outages)
-    return again

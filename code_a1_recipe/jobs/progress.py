@@ -2,18 +2,15 @@
 
 import sys
 from collections.abc import Iterable
-from typing import TypeVar
 
 from tqdm import tqdm
-
-Item = TypeVar("Item")
 
 SECONDS_IN_A_LOG = 30.0
 """Between two lines where stderr is no terminal."""
 
 
 class Progress(tqdm):  # type: ignore[misc]  # tqdm has no types
-    """Counts what is done and shows it; used in a ``with`` statement, by one thread.
+    """Counts what is done and shows it; used in a ``with`` statement, or in a loop over ``items``, by one thread.
 
     Args:
         what: the work, as one or two words ("judge").
@@ -42,12 +39,3 @@ class Progress(tqdm):  # type: ignore[misc]  # tqdm has no types
         if counts:
             self.set_postfix({name: count for name, count in counts.items() if count}, refresh=False)
         self.update(number)
-
-    def log(self, text: str) -> None:
-        """A line of its own, above the bar."""
-        self.write(text, file=sys.stderr)
-
-
-def watched(items: Iterable[Item], *, total: int | None, what: str, unit: str) -> Iterable[Item]:
-    """The items, counted as they are taken."""
-    return Progress(what, items, total=total, unit=unit)

@@ -1,7 +1,6 @@
 """Text for a terminal: colours where they help, nothing that moves the cursor."""
 
 import os
-from collections.abc import Iterable, Sequence
 
 import typer
 
@@ -36,17 +35,3 @@ def printable(text: str) -> str:
 def indented(text: str, by: int) -> list[str]:
     """Printable lines, each ``by`` spaces further in."""
     return [f"{' ' * by}{line}".rstrip() for line in printable(text).split("\n")]
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Lines of a table: the first column to the left, the others to the right."""
-    cells = [head, *([str(cell) for cell in row] for row in rows)]
-    first, *others = (max(map(len, column)) for column in zip(*cells, strict=True))
-    lines = []
-    for name, *values in cells:
-        texts = [
-            name.ljust(first),
-            *map(str.rjust, values, others),
-        ]
-        lines.append("  ".join(texts).rstrip())
-    return lines

@@ -1,4 +1,4 @@
-"""Typical mistakes: named ways in which a program for an operation goes slightly wrong."""
+"""Typical mistakes: ways in which a program for an operation goes slightly wrong."""
 
 import random
 from collections.abc import Iterator
@@ -26,8 +26,6 @@ _SUBTLE_WEIGHT = 2
 class Mistake:
     """A wrong operation beside the right one."""
 
-    name: str
-    """What went wrong, in words; not unique within a question."""
     operation: Operation
     weight: int = 1
     """Relative frequency among the mistakes of a question."""
@@ -37,8 +35,8 @@ def mistakes_of(operation: Operation) -> Iterator[Mistake]:
     """All typical mistakes of ``operation``, in a fixed order; some may answer everything rightly."""
     for path, part in parts_of(operation):
         slips = _condition_slips(part) if isinstance(part, Condition) else _action_slips(part)
-        for words, slipped, weight in slips:
-            yield Mistake(words, with_part(operation, path, slipped), weight)
+        for slipped, weight in slips:
+            yield Mistake(with_part(operation, path, slipped), weight)
     yield from _slips_of_structure(operation)
 
 
@@ -62,49 +60,49 @@ def misread(rng: random.Random, operation: Operation, *, chance: float) -> Opera
     return operation
 
 
-def _condition_slips(condition: Condition) -> Iterator[tuple[str, Condition, int]]:
+def _condition_slips(condition: Condition) -> Iterator[tuple[Condition, int]]:
     relation, bound = condition.relation, condition.bound
     if bound is None:
-        yield "even and odd confused", Condition("odd" if relation == "even" else "even"), 2
+        yield Condition("odd" if relation == "even" else "even"), 2  # even and odd confused
     elif relation in OTHER_SIDE_OF_THE_BOUND:
         slipped = replace(condition, relation=OTHER_SIDE_OF_THE_BOUND[relation])
-        yield "the bound on the wrong side", slipped, _BOUNDARY_WEIGHT
+        yield slipped, _BOUNDARY_WEIGHT  # the bound on the wrong side
     else:
-        yield "off by one in the comparison", replace(condition, bound=bound + 1), 1
-        yield "equality read as a bound", replace(condition, relation="<="), 1
+        yield replace(condition, bound=bound + 1), 1  # off by one in the comparison
+        yield replace(condition, relation="<="), 1  # equality read as a bound
 
 
-def _action_slips(action: Action) -> Iterator[tuple[str, Action, int]]:
+def _action_slips(action: Action) -> Iterator[tuple[Action, int]]:
     if action.kind in ("add", "subtract"):
         other = "subtract" if action.kind == "add" else "add"
-        yield "the wrong sign", replace(action, kind=other), 1
-        yield "off by one in the amount", replace(action, amount=action.amount + 1), 1
+        yield replace(action, kind=other), 1  # the wrong sign
+        yield replace(action, amount=action.amount + 1), 1  # off by one in the amount
     elif action.kind == "constant":
-        yield "off by one in the constant", replace(action, amount=action.amount + 1), 1
+        yield replace(action, amount=action.amount + 1), 1  # off by one in the constant
     else:
         other = "keep" if action.kind == "negate" else "negate"
-        yield "the sign of x", replace(action, kind=other), 1
+        yield replace(action, kind=other), 1  # the sign of x
 
 
 def _slips_of_structure(operation: Operation) -> Iterator[Mistake]:
     if isinstance(operation, Decision):
         if isinstance(operation.then, Decision):
-            yield Mistake("inner branches swapped", replace(operation, then=_swapped(operation.then)))
+            yield Mistake(replace(operation, then=_swapped(operation.then)))  # inner branches swapped
         elif isinstance(operation.otherwise, Decision):
             forgotten = replace(operation, otherwise=operation.otherwise.otherwise)
-            yield Mistake("the second decision forgotten", forgotten)
+            yield Mistake(forgotten)  # the second decision forgotten
         else:
-            yield Mistake("branches swapped", _swapped(operation))
+            yield Mistake(_swapped(operation))  # branches swapped
     elif operation.kind in ORDERS:
         for order in ORDERS:
             if order != operation.kind:
-                yield Mistake("the wrong order", replace(operation, kind=order), _SUBTLE_WEIGHT)
+                yield Mistake(replace(operation, kind=order), _SUBTLE_WEIGHT)  # the wrong order
     elif operation.kind != "len":
         other = "min" if operation.kind == "max" else "max"
-        yield Mistake("largest and smallest confused", replace(operation, kind=other))
-        yield Mistake("the empty selection forgotten", replace(operation, default=None), _SUBTLE_WEIGHT)
+        yield Mistake(replace(operation, kind=other))  # largest and smallest confused
+        yield Mistake(replace(operation, default=None), _SUBTLE_WEIGHT)  # the empty selection forgotten
         wrong = replace(operation, default=0 if operation.default else 1)
-        yield Mistake("the wrong default", wrong, _SUBTLE_WEIGHT)
+        yield Mistake(wrong, _SUBTLE_WEIGHT)  # the wrong default
 
 
 def _swapped(decision: Decision) -> Decision:

@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from reward_fns.extract import extract_candidate
-from sandbox import Judge, JudgeRequest, Kind, LocalRunner
+from sandbox import Judge, JudgeRequest, Kind, LocalRunner, passes_all
 
 from .messages import Messages, code_messages
 from .world import ENTRY_POINT, MicroQuestion
@@ -72,6 +72,4 @@ def _solves(judge: Judge, question: MicroQuestion, candidate: str) -> bool:
         entry_points=(ENTRY_POINT,),
         kind=question.kind,
     )
-    verdict = judge.judge(request)
-    suite = verdict.suites[0]
-    return verdict.loaded and suite.num_valid == len(question.hidden_tests) and suite.num_failed == 0
+    return passes_all(judge.judge(request))

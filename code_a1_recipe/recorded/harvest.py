@@ -18,7 +18,7 @@ from ..jobs.outputs import Report
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
 from ..test_quality.metrics import cases_by_place, is_broken
-from ..test_quality.mutants import cosmic_ray_version, mutants_of
+from ..test_quality.mutants import check_cosmic_ray, mutants_of
 
 MAX_TESTS = 32
 """Tests of a question that stay where none is judged again: as many as ``arm=static`` uses."""
@@ -106,7 +106,7 @@ def harvest(folder: Path, *, output: Path, minimise: bool = True, workers: int =
         "recorded": fingerprint(json.dumps(recorded)),
     }
     if minimise:
-        cosmic_ray_version()  # refuses where mutants cannot be made
+        check_cosmic_ray()
     with JsonlStore(output, settings=settings, key="id") as store:
         if minimise:
             judge_confined(

@@ -1,6 +1,6 @@
 """``code-a1 score``: rollouts through extraction, judge and rewards, to JSON lines. Loads no torch."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -22,49 +22,41 @@ from ..jobs.judge_loop import judge_into
 from ..jobs.outputs import Report
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import reward_record, verdict_record
+from .options import ScoreOptions
 from .rollout_rows import Item, read_episodes
 
 _PAPER = RewardSettings(alpha=0.5, adversarial="release", nonprintable_penalty=False)
 _CASES_PER_SUITE = 8
 
 
-def score(
-    source: Path,
-    *,
-    output: Path,
-    questions: Sequence[Path] = (),
-    changes: Mapping[str, Any],
-    num_cases: int | None = None,
-    allow_missing: Sequence[str] = (),
-    workers: int = 1,
-) -> Report:
+def score(options: ScoreOptions) -> Report:
     """Write the reward of every rollout into ``output``, in the order of the rows. A repeated call resumes.
-
-    Settings and questions of a run that ``source`` lies in are the defaults; ``changes`` are fields of
-    ``RewardSettings`` that differ, and ``num_cases`` is K.
 
     Raises:
         InputError, SandboxConfigError: something cannot be used; nothing was judged.
         OutageError, SandboxUnavailableError: the sandbox is down; what was judged is kept.
     """
+    source, questions, num_cases = options.source, options.questions, options.cases
     files = _rollout_files(source)
-    rewards, confinement, seed = _PAPER, Confinement(allow_missing=tuple(allow_missing)), 0
+    rewards, confinement, seed = _PAPER, Confinement(allow_missing=options.allow_missing), 0
     reading: dict[str, Any] = {}
     # From run/rollouts/train_000001.jsonl, or from run/rollouts, up to the run.
     if run := RunRecords.find(source, levels=1 if source.is_dir() else 2):
         settings = run.settings
         rewards, seed = settings.rewards, settings.seed
-        confinement = Confinement.of_run(settings.sandbox, allow_missing=allow_missing)
+        confinement = Confinement.of_run(settings.sandbox, allow_missing=options.allow_missing)
         num_cases = num_cases or settings.episode.cases_per_suite
         if not questions:
-            questions = run.question_files()
+            questions = tuple(run.question_files())
             reading = {"adapter": settings.data.adapter, "columns": settings.data.columns}
         if rewards.code_tests != "suites":
             raise SettingsError(
                 f"the run rewarded programs on rewards.code_tests={rewards.code_tests}, and score knows the suites of "
                 "a row alone; copy the rollouts out of the run folder and name --questions to score them on those"
             )
-    rewards = rewards.replaced(where="rewards", **changes)
+    changes = {"alpha": options.alpha, "adversarial": options.adversarial}
+    given = {name: value for name, value in changes.items() if value is not None}
+    rewards = rewards.replaced(where="rewards", **given)
     num_cases = num_cases or _CASES_PER_SUITE
     episodes = read_episodes(files, question_table(questions, **reading))
     rewards_of = _reward_functions(rewards, num_cases)
@@ -76,26 +68,25 @@ def score(
         "seed": seed,
         "files": [file_fingerprint(file) for file in read_files],
     }
-    with JsonlStore(output, settings=decisive, key="item") as store:
+    with JsonlStore(options.output, settings=decisive, key="item") as store:
         left = [items for items in episodes if any(item.row["item"] not in store for item in items)]
         if left:
-            with confinement.judges(workers, seed=seed) as judges:
+            with confinement.judges(options.workers, seed=seed) as judges:
                 judge_into(
                     store,
                     left,
                     lambda items: judged_rows(items, judges.judge_all, rewards_of(items)),
-                    num_threads=workers * DEFAULT_QUESTIONS_PER_WORKER,
+                    num_threads=options.workers * DEFAULT_QUESTIONS_PER_WORKER,
                     total=sum(map(len, episodes)),
                     what="score",
                     unit="program",
-                    num_attempts=2,
                 )
         store.sort()
         rows = list(store.rows())
     judged = [row for row in rows if not row["outage"]]
     num_lost = len(rows) - len(judged)
     failure = f"{num_lost} programs met an outage and have no reward; repeat the command" if num_lost else ""
-    return Report(text=f"{output}: {summary(judged)}", failure=failure)
+    return Report(text=f"{options.output}: {summary(judged)}", failure=failure)
 
 
 def _reward_functions(settings: RewardSettings, num_cases: int) -> Callable[[Sequence[Item]], QuestionRewards]:

@@ -9,29 +9,21 @@ equivalence"). Whether any other mutant is equivalent cannot be decided, so a pe
 Beside the rate over all mutants, give the one over the "killable" ones, which at least one test at hand kills.
 """
 
-import ast
 import contextlib
 import hashlib
 import importlib
 import logging
 import random
-import re
-import sys
 import types
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import version
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from sandbox import syntax_key
 
 from ..errors import PARSE_ERRORS, InputError
-from ..files import fingerprint, write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -56,15 +48,13 @@ OPERATORS = {
 As in its default configuration, which applies no operator that has arguments, two are not used: VariableInserter needs
 the names of two variables, VariableReplacer that of one, and both go by chance."""
 
-_FORMAT = 4
 _PROVIDER = "core/"
 _MUTANT = "<mutant>"
-_NEW_LINE = re.compile(r"\r\n|\r|\n")
+_FUNCTIONS = ("funcdef", "lambdef")
+_ANNOTATED = ("annassign", "tfpdef")
+"""Types of nodes of the tree: functions, and what has its annotation behind a colon."""
 # The compiler's remarks on style (`x is 1`) are not for our log, and must not become errors under -W error.
 warnings.filterwarnings("ignore", module=_MUTANT)
-
-_Position = tuple[int, int]
-"""Line from 1, column in characters from 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,9 +68,7 @@ class Mutant:
     """The line of the change, from 1."""
 
 
-def mutants_of(
-    source: str, *, cache_dir: Path | None = None, max_mutants: int | None = None, seed: int = 0
-) -> list[Mutant]:
+def mutants_of(source: str, *, max_mutants: int | None = None, seed: int = 0) -> list[Mutant]:
     """All distinct mutants of the function bodies of a program, inner functions and methods included, by line.
 
     Docstrings, annotations, and signatures and decorators of outer functions stay as they are, and so does code outside
@@ -88,14 +76,13 @@ def mutants_of(
 
     Args:
         source: a Python program, such as a reference. It is parsed and compiled, never run.
-        cache_dir: where results are kept between processes, one JSON file a source; made where missing.
         max_mutants: at most so many, at least 1, spread evenly over the lines; the same ones for the same seed.
         seed: of that choice.
 
     Raises:
         ValueError: the source is no Python program.
     """
-    mutants = _make_all(source) if cache_dir is None else _cached(source, cache_dir)
+    mutants = _make_all(source)
     total = len(mutants)
     if max_mutants is None or total <= max_mutants:
         return mutants
@@ -135,15 +122,11 @@ def _make_all(source: str) -> list[Mutant]:
 def _made(source: str) -> list[Mutant]:
     known: set[object]
     try:
-        is_in_body = _bodies(source)
         known = {syntax_key(source), bytecode_key(source)}
     except PARSE_ERRORS as error:
         raise ValueError(f"mutants are made of Python programs, but this one does not compile: {error}") from error
     mutants = []
-    for operator, occurrence, position in _places(source):
-        if not is_in_body(position):
-            continue
-        text = _mutated(source, operator, occurrence)
+    for operator, line, text in _changes(source):
         try:
             keys = {syntax_key(text), bytecode_key(text)}
         except PARSE_ERRORS:
@@ -152,30 +135,44 @@ def _made(source: str) -> list[Mutant]:
             continue
         known |= keys
         name = operator.removeprefix(_PROVIDER)
-        mutants.append(Mutant(source=text, operator=name, line=position[0]))
-    mutants.sort(key=lambda mutant: mutant.line)
-    return mutants
+        mutants.append(Mutant(source=text, operator=name, line=line))
+    return sorted(mutants, key=lambda mutant: mutant.line)
 
 
-def _places(source: str) -> Iterator[tuple[str, int, _Position]]:
-    """(operator, occurrence, start) of every change that cosmic-ray knows of, operator by operator."""
+def _changes(source: str) -> Iterator[tuple[str, int, str]]:
+    """(operator, line, changed source) of every change that cosmic-ray knows of in bodies, operator by operator."""
     trees, plugins = _library("ast"), _library("plugins")
     nodes = list(trees.ast_nodes(trees.get_ast(source)))
+    # A program without functions is taken whole, as one that reads standard input may be.
+    is_whole = not any(node.type in _FUNCTIONS for node in nodes)
     for name in plugins.operator_names():
         if family_of(name) not in OPERATORS:
             continue
         operator = plugins.get_operator(name)()
-        starts = (start for node in nodes for start, _ in operator.mutation_positions(node))
-        yield from ((name, occurrence, start) for occurrence, start in enumerate(starts))
+        starts = ((node, start) for node in nodes for start, _ in operator.mutation_positions(node))
+        for occurrence, (node, (line, _)) in enumerate(starts):
+            is_inside, is_annotation = _surroundings(node)
+            if (is_inside or is_whole) and not is_annotation:
+                yield name, line, _mutated(source, operator, occurrence)
 
 
-def _mutated(source: str, operator: str, occurrence: int) -> str:
+def _surroundings(node: Any) -> tuple[bool, bool]:
+    """Whether a node of the tree lies in the body of a function or a lambda, and whether in an annotation."""
+    is_inside = is_annotation = False
+    while (parent := node.parent) is not None:
+        is_inside |= parent.type in _FUNCTIONS and node is parent.children[-1]
+        before = getattr(node.get_previous_sibling(), "value", "")
+        is_annotation |= before == "->" or (before == ":" and parent.type in _ANNOTATED)
+        node = parent
+    return is_inside, is_annotation
+
+
+def _mutated(source: str, operator: Any, occurrence: int) -> str:
     """The changed source; "" where the operator failed."""
-    mutating, plugins = _library("mutating"), _library("plugins")
     try:
-        return str(mutating.mutate_code(source, plugins.get_operator(operator)(), occurrence) or "")
+        return str(_library("mutating").mutate_code(source, operator, occurrence) or "")
     except (AttributeError, IndexError, ArithmeticError) as error:  # syntax that the operator's author had not seen
-        logger.debug("operator=%s occurrence=%d: %r", operator, occurrence, error)
+        logger.debug("operator=%r occurrence=%d: %r", operator, occurrence, error)
         return ""
 
 
@@ -191,62 +188,6 @@ def _library(name: str) -> Any:
         raise InputError(f"mutants need the package cosmic-ray ({error}): pip install cosmic-ray") from error
 
 
-def cosmic_ray_version() -> str:
-    """The installed one; another version may make other mutants.
-
-    Raises:
-        InputError: it is not installed.
-    """
+def check_cosmic_ray() -> None:
+    """Raises InputError where it is not installed."""
     _library("plugins")
-    return version("cosmic-ray")
-
-
-def _bodies(source: str) -> Callable[[_Position], bool]:
-    """A test of places: mutants are made inside functions and lambdas, outside annotations.
-
-    A program without any is taken whole, as one that reads standard input may be.
-
-    Raises what ``ast.parse`` raises.
-    """
-    lines = [line.encode("utf-8", "surrogatepass") for line in _NEW_LINE.split(source)]
-
-    def span(first: ast.AST, last: ast.AST) -> tuple[_Position, _Position]:
-        """From the start of one node to the end of another; ``ast`` counts bytes, cosmic-ray characters."""
-        one, other = (first.lineno, first.col_offset), (last.end_lineno, last.end_col_offset)  # type: ignore[attr-defined]
-        return tuple((row, len(lines[row - 1][:at].decode("utf-8", "surrogatepass"))) for row, at in (one, other))  # type: ignore[return-value]
-
-    inside, outside = [], []
-    for node in ast.walk(ast.parse(source, filename=_MUTANT)):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            first = node.body[0]
-            start, end = span(first, node.body[-1])
-            decorators = getattr(first, "decorator_list", ())  # stand above the place that `ast` tells
-            inside.append(((decorators[0].lineno, 0) if decorators else start, end))
-            if ast.get_docstring(node, clean=False) is not None:
-                outside.append(span(first, first))
-        elif isinstance(node, ast.Lambda):
-            inside.append(span(node.body, node.body))
-        for name in ("annotation", "returns"):
-            if (annotation := getattr(node, name, None)) is not None:
-                outside.append(span(annotation, annotation))
-
-    def within(spans: Sequence[tuple[_Position, _Position]], position: _Position) -> bool:
-        return any(start <= position < end for start, end in spans)
-
-    return lambda position: (not inside or within(inside, position)) and not within(outside, position)
-
-
-def _cached(source: str, folder: Path) -> list[Mutant]:
-    """The mutants from the folder, where they are put when they are made."""
-    compiler = sys.implementation.cache_tag  # it finds equal mutants
-    key = fingerprint(str(_FORMAT), cosmic_ray_version(), compiler, *sorted(OPERATORS), source)
-    path = folder / f"{key}.json"
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=list[Mutant])
-    except FileNotFoundError:
-        pass
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        logger.warning("%s cannot be used, the mutants are made anew: %s", path, error)
-    found = _make_all(source)
-    write_whole(path, msgspec.json.encode(found))
-    return found

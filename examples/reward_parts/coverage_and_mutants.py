@@ -30,7 +30,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from code_a1_recipe.test_quality.coverage import measure_coverage
-from code_a1_recipe.test_quality.mutants import cosmic_ray_version, mutants_of
+from code_a1_recipe.test_quality.mutants import check_cosmic_ray, mutants_of
 from reward_fns import Breakdown, JudgedCandidate, QuestionVerdicts, find_test_reward
 from sandbox import (
     Case,
@@ -130,7 +130,7 @@ def check_arguments(
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0:
         raise ValueError(f"seconds must be a number above 0, got {seconds!r}; 60 is the default")
     if mutants:
-        cosmic_ray_version()
+        check_cosmic_ray()
     if unknown := sorted(set(sandbox or {}) - set(inspect.signature(LocalRunner).parameters)):
         raise ValueError(f"sandbox must hold arguments of sandbox.LocalRunner, got {unknown}; such as tier and limits")
     _limits(sandbox or {})

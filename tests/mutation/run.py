@@ -80,7 +80,6 @@ TESTS = {
 """Module -> the files that test it, the fastest first."""
 
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-CACHE = REPOSITORY / ".pytest_cache" / "mutants"
 MAX_SURVIVING = 0.05
 
 SAME = {"ReplaceComparisonOperator_Is_Eq", "ReplaceComparisonOperator_IsNot_NotEq"}
@@ -147,18 +146,17 @@ class Outcome:
 class Project:
     """A checkout whose modules are mutated, and the tests that ought to notice."""
 
-    def __init__(self, root: Path, tests: Mapping[str, Sequence[str]], *, jobs: int, cache: Path | None = None):
+    def __init__(self, root: Path, tests: Mapping[str, Sequence[str]], *, jobs: int):
         self.root = root
         self.tests = tests
         self._jobs = jobs
-        self._cache = cache
 
     def trials(self, module: str, *, max_mutants: int | None = None) -> list[Trial]:
         """Make the mutants of a module, in the order of their lines."""
         from code_a1_recipe.test_quality.mutants import mutants_of
 
         source = (self.root / module).read_text(encoding="utf-8")
-        mutants = mutants_of(source, cache_dir=self._cache, max_mutants=max_mutants)
+        mutants = mutants_of(source, max_mutants=max_mutants)
         functions = function_spans(source)
         return [
             Trial(
@@ -366,7 +364,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.path.insert(0, str(REPOSITORY))
     equivalents = read_equivalents(EQUIVALENT)
     prepare()
-    project = Project(REPOSITORY, TESTS, jobs=options.jobs, cache=CACHE)
+    project = Project(REPOSITORY, TESTS, jobs=options.jobs)
     rows, survivors, total = [], [], Counter[str]()
     for module in wanted(TESTS, options.modules):
         limit = max(MIN_SECONDS, TIMES_BASELINE * project.baseline(module))

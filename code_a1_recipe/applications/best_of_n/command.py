@@ -12,7 +12,6 @@ from sandbox import JudgeProcesses, LocalRunner, Runner, SandboxUnavailableError
 
 from ...algorithm.prompts import PROMPT_PAIRS, render, template_for
 from ...algorithm.question import Question
-from ...data.reader import question_table
 from ...errors import InputError
 from ...evaluation.benchmarks.tasks import AssertGrading
 from ...evaluation.models.options import ModelOptions, run_of, usual_prompt
@@ -60,8 +59,7 @@ def select(options: SelectOptions) -> Report:
     if prompt not in PROMPT_PAIRS:
         raise InputError(f"--prompt must be one of {', '.join(PROMPT_PAIRS)}, got {prompt!r}")
     options = replace(options, prompt=prompt, tests=options.tests or (run.episode.cases_per_suite if run else 8))
-    table = question_table(options.files, adapter=options.adapter, columns=options.columns)
-    questions = list(table.values())[: options.limit]
+    questions = options.questions()
     where: dict[str, Any] = {"work_folder": options.output, "stored_only": options.judge_only}
     code = choose_model(options.model, policy="code", **where)
     options = replace(options, test_model=_test_model(options))

@@ -13,46 +13,26 @@ _RUNS_ASYNC = ("asyncio.run", "__import__('asyncio').run")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Argument:
-    """One argument that may be changed."""
-
-    place: int
-    """Which of the call's argument lists it stands in: ``Stack([1]).push(2)`` has two."""
-    name: str
-    """Its keyword; empty for a positional one."""
-    value: Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LiteralCall:
-    """A call's syntax tree and its arguments, which stand in the tree only while the text is written."""
+    """A call's syntax tree and its arguments, which are written into the tree for the text."""
 
     tree: ast.expr
-    lists: list[ast.Call]
-    """The nodes of the tree that have argument lists, that of the entry point first."""
-    arguments: list[Argument]
-    """In the order of the argument lists, positional ones first in each."""
+    places: list[ast.Name]
+    """The nodes that stand in the tree for the arguments."""
+    values: list[Any]
+    """The arguments, list by list (``Stack([1]).push(2)`` has two lists), positional ones first in each."""
 
     @property
     def text(self) -> str:
         """Source of the call; types are kept (``1``, ``1.0`` and ``True`` are three texts)."""
-        for node in self.lists:
-            node.args, node.keywords = [], []
-        for argument in self.arguments:
-            node = self.lists[argument.place]
-            value = ast.Name(spell(argument.value))  # written as it is
-            if argument.name:
-                node.keywords.append(ast.keyword(argument.name, value))
-            else:
-                node.args.append(value)
+        for place, value in zip(self.places, self.values, strict=True):
+            place.id = spell(value)
         return ast.unparse(self.tree)
 
-    def with_values(self, values: Mapping[int, Any]) -> "LiteralCall":
+    def with_values(self, changed: Mapping[int, Any]) -> "LiteralCall":
         """The same call with other values of some arguments, by their index."""
-        arguments = list(self.arguments)
-        for index, value in values.items():
-            arguments[index] = replace(arguments[index], value=value)
-        return replace(self, arguments=arguments)
+        values = [changed.get(index, value) for index, value in enumerate(self.values)]
+        return replace(self, values=values)
 
 
 def take_apart(text: str, entry_points: Collection[str]) -> LiteralCall | None:
@@ -67,20 +47,27 @@ def take_apart(text: str, entry_points: Collection[str]) -> LiteralCall | None:
 
     Example:
         >>> call = take_apart("sorted(f([3, 1], n=2))", {"f"})
-        >>> call.arguments[0].value, call.with_values({1: 0}).text
+        >>> call.values[0], call.with_values({1: 0}).text
         ([3, 1], 'sorted(f([3, 1], n=0))')
     """
     read = LiteralReader(arithmetic=True).read
-    arguments = []
+    places: list[ast.Name] = []
+    values = []
+
+    def take(argument: ast.expr) -> ast.Name:
+        values.append(read(argument))
+        places.append(ast.Name(""))
+        return places[-1]
+
     try:
         tree = ast.parse(text, mode="eval").body
-        lists = _argument_lists(tree, entry_points)
-        for place, node in enumerate(lists):
-            given = [("", value) for value in node.args] + [(part.arg or "**", part.value) for part in node.keywords]
-            arguments += [Argument(place=place, name=name, value=read(value)) for name, value in given]
+        for node in _argument_lists(tree, entry_points):
+            node.args = list(map(take, node.args))
+            for keyword in node.keywords:
+                keyword.value = take(keyword.value)
     except PARSE_ERRORS:
         return None
-    return LiteralCall(tree=tree, lists=lists, arguments=arguments)
+    return LiteralCall(tree=tree, places=places, values=values)
 
 
 def _argument_lists(node: ast.expr, entry_points: Collection[str]) -> list[ast.Call]:

@@ -24,7 +24,7 @@ from sandbox import (
 )
 
 from ...errors import InputError
-from ...jobs.progress import watched
+from ...jobs.progress import Progress
 from .failures import TIME_OUT, Failure, failure_of, was_asked
 from .shrink import shrink
 from .variants import variants
@@ -129,7 +129,7 @@ class Attack:
                 kinds.setdefault(failure.kind, []).append(call)
         shortest = [call for of_kind in kinds.values() for call in of_kind[:_EARLIER_CALLS]]
         groups = []
-        for kind, of_kind in watched(kinds.items(), total=len(kinds), what="shrink", unit="call"):
+        for kind, of_kind in Progress("shrink", kinds.items(), total=len(kinds), unit="call"):
             bug = self._minimal(of_kind[0], shortest)
             groups.append(FailureGroup(kind=kind, num_calls=len(of_kind), bug=bug))
         return sorted(groups, key=lambda group: -group.num_calls)

@@ -25,9 +25,8 @@ _LETTERS = "ab0A "
 
 def simplified_call(call: LiteralCall, choose: Choose) -> LiteralCall:
     """Simplify the arguments; sequences of one length can lose an item at the same place."""
-    values = [argument.value for argument in call.arguments]
-    lost = _lost_together(values, choose)
-    changed = [simplified(value, choose, lost.get(place, ())) for place, value in enumerate(values)]
+    lost = _lost_together(call.values, choose)
+    changed = [simplified(value, choose, lost.get(place, ())) for place, value in enumerate(call.values)]
     return call.with_values(dict(enumerate(changed)))
 
 
@@ -81,19 +80,15 @@ def _lost_together(values: Sequence[Any], choose: Choose) -> dict[int, set[int]]
 
 
 def _items_left(items: Any, choose: Choose, lost: Collection[int], simplify: Callable[[int], Any]) -> list[Any]:
-    """Items that stay, each simplified: without a run around the middle, and without single ones."""
-    length = len(items)
-    middle = (length + 1) // 2
-    head = choose(middle)
-    tail = length - choose(length - middle)
-    run = -(-length // _MAX_ITEMS)
+    """Items that stay, each simplified."""
+    run = -(-len(items) // _MAX_ITEMS)
     left = []
     stays = 1
     for place, item in enumerate(items):
         if place % run == 0:
             stays = choose(1)
         simpler = simplify(place) if run == 1 else item
-        if stays and place not in lost and not head <= place < tail:
+        if stays and place not in lost:
             left.append(simpler)
     return left
 

@@ -45,7 +45,7 @@ def _in_turns(groups: Iterable[Iterable[Any]]) -> Iterator[Any]:
 
 
 def _changed_calls(call: LiteralCall) -> Iterator[LiteralCall]:
-    values = [argument.value for argument in call.arguments]
+    values = call.values
     for places in places_by_length(values).values():
         if len(places) > 1:
             all_parts = [_parts(values[place]) for place in places]

@@ -8,7 +8,7 @@ from pathlib import Path
 from ...data.native_row import Row, text_of
 from ...data.reader import iter_rows, read_each
 from ...errors import RowError
-from ...jobs.progress import watched
+from ...jobs.progress import Progress
 from .own_evaluators import OwnEvaluator, code_lists, solution_lines
 from .tasks import CodeTask
 
@@ -25,7 +25,7 @@ def livecodebench_tasks(path: Path) -> list[CodeTask]:
     Raises:
         InputError: the file cannot be read, or a row breaks a rule.
     """
-    rows = watched(iter_rows(path), total=None, what=f"read {path.name}", unit="problem")
+    rows = Progress(f"read {path.name}", iter_rows(path), total=None, unit="problem")
     return list(read_each(rows, _livecodebench_task, where=path, hint=_HINT))
 
 

@@ -1,8 +1,7 @@
 """HumanEval+ and MBPP+ as tasks for a Code LLM, graded by EvalPlus's rules."""
 
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox import Runner, SandboxUnavailableError
@@ -10,39 +9,33 @@ from sandbox import Runner, SandboxUnavailableError
 from ...algorithm.question import entry_points_text
 from ..benchmarks.evalplus import EvalPlusProblem, prepare, read_problems
 from ..benchmarks.own_evaluators import EVALPLUS
-from ..benchmarks.tasks import CodeTask, CodeVerdict, Grades
+from ..benchmarks.tasks import CodeTask, Grades
 from .evalplus_judge import judge_program
 
 _SOURCES = {"humaneval": "HumanEval+", "mbpp": "MBPP+"}
 
 
-@dataclass
+@dataclass(frozen=True)
 class EvalPlusGrading:
-    """One problem; its reference runs once, when the first program is graded."""
+    """One problem and where its programs run."""
 
     problem: EvalPlusProblem
     runner: Runner
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def grade(self, programs: Sequence[str]) -> Grades:
-        """Grade as ``tasks.Grading`` says. A program does not get the prompt's imports, as in EvalPlus."""
-        verdicts: Grades = []
+        """Grade as ``tasks.Grading`` says; the reference runs once, before the first program.
+
+        A program does not get the prompt's imports, as in EvalPlus.
+        """
+        problem = self.problem
+        grades: Grades = []
         for program in programs:
             try:
-                verdicts.append(self._judged(program))
+                problem = problem if problem.is_prepared else prepare(problem, self.runner)
+                grades.append(judge_program(problem, program, runner=self.runner))
             except SandboxUnavailableError as error:
-                verdicts.append(error)
-        return verdicts
-
-    def _judged(self, program: str) -> CodeVerdict:
-        with self._lock:
-            if not self.problem.is_prepared:
-                self.problem = prepare(self.problem, self.runner)
-        verdict = judge_program(self.problem, program, runner=self.runner)
-        if verdict.passed:
-            return CodeVerdict(passed=True)
-        call = "" if verdict.failed_call is None else f": {self.problem.calls[verdict.failed_call][:200]}"
-        return CodeVerdict(passed=False, reason=f"{verdict.outcome.value}{call} {verdict.detail[:100]}".strip())
+                grades.append(error)
+        return grades
 
 
 def evalplus_tasks(path: Path, runner: Runner) -> list[CodeTask]:

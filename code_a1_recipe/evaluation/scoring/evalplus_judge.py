@@ -7,7 +7,7 @@ evaluation/README.md. Once a tolerance was 1e-6, because a float was expected, *
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -28,6 +28,7 @@ from sandbox import (
 )
 
 from ..benchmarks.evalplus import EVALPLUS_LIMITS, Comparison, EvalPlusProblem
+from ..benchmarks.tasks import CodeVerdict
 
 FIRST_CALLS = 16
 """Asked before all the others: most buggy programs fail one of these."""
@@ -48,22 +49,7 @@ _ODD_VALUE_ERRORS = (ArithmeticError, TypeError, ValueError, RecursionError, Mem
 """Errors that comparing an untrusted value may raise; ``ValueFormatError`` and ``UnencodableError`` among them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvalPlusVerdict:
-    """The outcome of a program on a problem, with the first call that it fails."""
-
-    outcome: CaseOutcome
-    failed_call: int | None = None
-    """Index into the problem's calls; None when all passed, and when the program did not load."""
-    detail: str = ""
-    """Untrusted text for logs."""
-
-    @property
-    def passed(self) -> bool:
-        return self.outcome is CaseOutcome.PASSED
-
-
-def judge_program(problem: EvalPlusProblem, program: str, *, runner: Runner) -> EvalPlusVerdict:
+def judge_program(problem: EvalPlusProblem, program: str, *, runner: Runner) -> CodeVerdict:
     """Judge one whole program, imports included, under ``EVALPLUS_LIMITS``.
 
     Args:
@@ -133,7 +119,7 @@ def _most_bytes(expected: bytes) -> int:
     return _SIZE_FACTOR * len(expected) + _SIZE_SLACK
 
 
-def _judge_calls(problem: EvalPlusProblem, source: str, num_calls: int, runner: Runner) -> EvalPlusVerdict:
+def _judge_calls(problem: EvalPlusProblem, source: str, num_calls: int, runner: Runner) -> CodeVerdict:
     # A set is made in the program's process, which alone can run through a generator it returned.
     form = "{{*{}}}" if problem.comparison is Comparison.SET else "{}"
     # No longer answers than a right one can be: a thousand wrong ones must fit into our memory.
@@ -147,14 +133,15 @@ def _judge_calls(problem: EvalPlusProblem, source: str, num_calls: int, runner: 
     )
     result = runner.run(program, role=Role.CANDIDATE)
     if not result.loaded:
-        return EvalPlusVerdict(outcome=CaseOutcome.NOT_LOADED, detail=result.load_error)
+        return CodeVerdict(passed=False, reason=f"{CaseOutcome.NOT_LOADED.value} {result.load_error[:100]}")
     answers = zip(result.results, tolerances(problem), strict=False)
     for index, (answer, (before, after)) in enumerate(answers):
         if not accepts(problem, index, answer, atol_before=before, atol=after):
             has_value = answer.status is CallStatus.VALUE
-            outcome = CaseOutcome.WRONG_VALUE if has_value else CaseOutcome(answer.status.value)
-            return EvalPlusVerdict(outcome=outcome, failed_call=index, detail=answer.detail)
-    return EvalPlusVerdict(outcome=CaseOutcome.PASSED)
+            outcome = CaseOutcome.WRONG_VALUE.value if has_value else answer.status.value
+            reason = f"{outcome}: {problem.calls[index][:200]} {answer.detail[:100]}".strip()
+            return CodeVerdict(passed=False, reason=reason)
+    return CodeVerdict(passed=True)
 
 
 def _is_floats(data: bytes) -> bool:

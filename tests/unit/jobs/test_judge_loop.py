@@ -55,17 +55,6 @@ def test_rows_are_appended_as_they_get_ready(store):
     assert [one["name"] for one in store.rows()] == ["a", "aa", "b", "bb"]
 
 
-def test_items_with_an_outage_are_tried_again_and_the_last_answer_counts(store):
-    asked = []
-
-    def work(name):
-        asked.append(name)
-        return [row(name, outage="down" if asked.count(name) < 2 or name == "b" else None)]
-
-    judge_into(store, ["a", "b"], work, num_threads=1, total=2, num_attempts=2)
-    assert list(store.rows()) == [row("a"), row("b", outage="down")]
-
-
 def test_many_outages_in_a_row_end_the_work(store):
     with pytest.raises(OutageError, match=f"{MAX_OUTAGES_IN_A_ROW} items in a row were not judged, .* because of down"):
         judge_into(store, range(40), lambda name: [row(str(name), outage="down")], num_threads=2, total=40)

@@ -135,23 +135,18 @@ def test_hidden_tests_catch_every_mistake_of_a_question(split):
 
 def test_the_mistakes_of_a_guarded_maximum():
     operation = Selection(kind="max", condition=Condition(relation=">", bound=2), default=0)
-    assert {mistake.name: mistake.operation.python.splitlines()[1:] for mistake in mistakes_of(operation)} == {
-        "the bound on the wrong side": ["    w = [x for x in v if x >= 2]", "    return max(w) if w else 0"],
-        "largest and smallest confused": ["    w = [x for x in v if x > 2]", "    return min(w) if w else 0"],
-        "the empty selection forgotten": ["    w = [x for x in v if x > 2]", "    return max(w)"],
-        "the wrong default": ["    w = [x for x in v if x > 2]", "    return max(w) if w else 1"],
-    }
+    assert [mistake.operation.python.splitlines()[1:] for mistake in mistakes_of(operation)] == [
+        ["    w = [x for x in v if x >= 2]", "    return max(w) if w else 0"],
+        ["    w = [x for x in v if x > 2]", "    return min(w) if w else 0"],
+        ["    w = [x for x in v if x > 2]", "    return max(w)"],
+        ["    w = [x for x in v if x > 2]", "    return max(w) if w else 1"],
+    ]
 
 
 def test_boundary_mistakes_are_drawn_most_often():
     mistakes = tuple(mistakes_of(Decision(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE)))
-    assert {mistake.name: mistake.weight for mistake in mistakes} == {
-        "the bound on the wrong side": 6,
-        "the wrong sign": 1,
-        "off by one in the amount": 1,
-        "off by one in the constant": 1,
-        "branches swapped": 1,
-    }
+    assert [mistake.weight for mistake in mistakes] == [6, 1, 1, 1, 1]
+    assert mistakes[0].operation.condition.relation == "<"  # the bound on the wrong side
 
 
 def test_draw_mistake_follows_the_weights():

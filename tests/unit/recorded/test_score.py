@@ -285,13 +285,7 @@ def test_inputs_without_rows_are_refused(kind, tmp_path, capsys):
 MANY = ({"question": "double", "response": [RIGHT, LUCKY, "no"]}, *[TEST_ROW] * 3)
 
 
-def test_an_outage_is_tried_again_and_leaves_no_trace(run_score, judge, tmp_path):
-    judge.num_outages = 2
-    assert run_score(*MANY) == 0
-    assert {row["outage"] for row in rows_of(tmp_path / "scored.jsonl")} == {""}
-
-
-def test_an_outage_that_lasts_is_a_row_without_a_reward_until_the_command_is_repeated(
+def test_an_outage_is_a_row_without_a_reward_until_the_command_is_repeated(
     run_score, judge, tmp_path, capsys, monkeypatch
 ):
     judge.num_outages = 1000
@@ -331,8 +325,9 @@ def test_a_finished_output_is_not_judged_again_and_holds_one_setting(run_score, 
 def test_scoring_loads_no_torch_ray_or_verl(run_score, questions, tmp_path):
     assert run_score(*MANY) == 0
     script = (
-        "import sys; from code_a1_recipe.recorded.score import score; from pathlib import Path;"
-        "score(Path(sys.argv[1]), output=Path(sys.argv[2]), questions=[Path(sys.argv[3])], changes={});"
+        "import sys; from code_a1_recipe.recorded.score import ScoreOptions, score; from pathlib import Path;"
+        "source, output, questions = map(Path, sys.argv[1:]);"
+        "score(ScoreOptions(source=source, output=output, questions=(questions,)));"
         "print([name for name in ('torch', 'ray', 'verl', 'vllm', 'transformers') if name in sys.modules])"
     )
     files = [str(tmp_path / "rollouts.jsonl"), str(tmp_path / "again.jsonl"), str(questions)]

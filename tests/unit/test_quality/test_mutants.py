@@ -1,9 +1,7 @@
 import ast
-import json
 
 import pytest
 
-from code_a1_recipe.test_quality import mutants as mutants_module
 from code_a1_recipe.test_quality.mutants import OPERATORS, bytecode_key, family_of, mutants_of
 
 ADDS_ONE = "def f(a):\n    return a + 1\n"
@@ -127,23 +125,6 @@ def test_a_sample_is_the_same_for_the_same_seed_and_spread_over_the_lines():
     assert len(found) == 44
     assert all(low <= place < low + 6 for low, place in zip((0, 5, 11, 16, 22, 27, 33, 38), places, strict=True))
     assert mutants_of(LONG, max_mutants=len(found)) == found
-
-
-def test_results_are_kept_in_a_folder_and_found_again(tmp_path, monkeypatch):
-    first = mutants_of(LONG, cache_dir=tmp_path / "kept")
-    assert [path.suffix for path in (tmp_path / "kept").iterdir()] == [".json"]
-    monkeypatch.setattr(mutants_module, "_make_all", lambda source: pytest.fail("made again"))
-    assert mutants_of(LONG, cache_dir=tmp_path / "kept") == first
-    assert len(mutants_of(LONG, cache_dir=tmp_path / "kept", max_mutants=3)) == 3
-
-
-@pytest.mark.parametrize("damage", [b"", b"{", b"{}", b"[[1]]", b"\xff"])
-def test_a_damaged_file_is_made_anew(tmp_path, damage):
-    first = mutants_of(ADDS_ONE, cache_dir=tmp_path)
-    (path,) = tmp_path.iterdir()
-    path.write_bytes(damage)
-    assert mutants_of(ADDS_ONE, cache_dir=tmp_path) == first
-    assert len(json.loads(path.read_text())) == len(first)
 
 
 def test_what_is_no_program_is_refused():
