@@ -8,11 +8,11 @@ import contextlib
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 
 from .answer_blocks import answer_of, blocks_of
-from .sandbox_seam import PARSE_ERRORS, Asserted, asserted, compared, defined_names, missing_names, parse_untrusted
+from .sandbox_seam import PARSE_ERRORS, asserted, compared, defined_names, missing_names, parse_untrusted
 
 MAX_RESPONSE_CHARS = 200_000
 """Longest response that is read, in characters. Far above any response budget; it bounds parsing time."""
@@ -43,7 +43,12 @@ class ExtractionFailure:
     detail: str = ""
 
 
-def extract_candidate(text: str, *, reads_input: bool = False, names: Collection[str] = ()) -> str | ExtractionFailure:
+def extract_candidate(
+    text: str,
+    *,
+    reads_input: bool = False,
+    names: Collection[str] = (),
+) -> str | ExtractionFailure:
     """Find the program in a Code LLM's response; `README.md` has twelve examples of the rule.
 
     The last block that defines what is asked for, fenced as Python or without a tag; where it reads names that it does
@@ -114,7 +119,12 @@ class _Piece:
         return any(isinstance(node, wanted) for node in (ast.walk(self.module) if reads_input else self.module.body))
 
 
-def _piece(text: str, asked: set[str], reads_input: bool, most_parsed: int) -> _Piece:
+def _piece(
+    text: str,
+    asked: set[str],
+    reads_input: bool,
+    most_parsed: int,
+) -> _Piece:
     module = _parse(text)
     if module is None:
         run = _longest_run(text, asked, reads_input, most_parsed)
@@ -136,7 +146,12 @@ def _with_what_it_reads(pieces: Sequence[_Piece]) -> str:
     return "\n\n".join(reversed(kept))
 
 
-def _longest_run(text: str, asked: set[str], reads_input: bool, most_parsed: int) -> _Piece | None:
+def _longest_run(
+    text: str,
+    asked: set[str],
+    reads_input: bool,
+    most_parsed: int,
+) -> _Piece | None:
     """The longest run of whole lines that parses and defines what is asked for, the last of equally long ones.
 
     A run begins where a statement may, and ends before the statement that the parser refuses: no half of a function
@@ -210,11 +225,9 @@ def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | Extr
     asserts: list[str] = []
     # All of them: a model may write one assert a block, and end with a block that shows how to run them.
     for source in blocks or [answer]:
-        module = _parse(source)
-        read = _scan_asserts if module is None else partial(_written_asserts, module)
-        asserts += read(source, max_asserts - len(asserts))
+        asserts += _asserts_of(source, max_asserts - len(asserts))
     if not asserts:
-        return ExtractionFailure(reason="no_asserts", detail="no line of the block starts with 'assert'")
+        return ExtractionFailure(reason="no_asserts", detail="there is no assert at top level or in a test")
     return tuple(asserts)
 
 
@@ -234,19 +247,30 @@ def _parse(source: str) -> ast.Module | None:
         return None
 
 
+def _asserts_of(source: str, max_asserts: int) -> list[str]:
+    module = _parse(source)
+    if module is not None:
+        return _written_asserts(module, source, max_asserts)
+    # Often the last line alone is cut off.
+    start = source.rfind("\nassert") + 1
+    module = _parse(source[:start])
+    asserts = [] if module is None else _written_asserts(module, source[:start], max_asserts)
+    return asserts + _scan_asserts(source if module is None else source[start:], max_asserts - len(asserts))
+
+
 def _written_asserts(module: ast.Module, source: str, max_asserts: int) -> list[str]:
     # Split once: ast.get_source_segment splits the whole source again for every node.
     lines = _LINE.findall(source.encode())
-    return [_assert_text(one, lines) for one in islice(asserted(module, only_tests=True), max_asserts)]
+    return [_assert_text(*one, lines) for one in islice(asserted(module, only_tests=True), max_asserts)]
 
 
-def _assert_text(one: Asserted, lines: list[bytes]) -> str:
+def _assert_text(statement: ast.stmt, test: ast.expr, lines: list[bytes]) -> str:
     """As it is written where that is an assert without names, else in the plainest form that says the same."""
-    if not (one.is_as_written and isinstance(one.statement, ast.Assert)):
+    if not isinstance(statement, ast.Assert) or statement.test is not test:
         with contextlib.suppress(*PARSE_ERRORS):  # no equality: the judge says so
-            left, right, _ = compared(one.test)
+            left, right, _ = compared(test)
             return f"assert {ast.unparse(left)} == {ast.unparse(right)}"
-    return _segment(lines, one.statement)
+    return _segment(lines, statement)
 
 
 def _segment(lines: list[bytes], node: ast.stmt | ast.expr) -> str:

@@ -8,7 +8,6 @@ Every other module of ``reward_fns`` imports the sandbox's names from this one.
 try:
     from sandbox import (
         PARSE_ERRORS as PARSE_ERRORS,
-        Asserted as Asserted,
         CandidateVerdict as CandidateVerdict,
         CaseResult as CaseResult,
         Judge as Judge,

@@ -121,7 +121,7 @@ def test_reward(
     Raises:
         ValueError: ``num_cases``, ``alpha``, ``suite_index`` or ``adversarial`` is out of range or unknown.
     """
-    if num_cases < 1:
+    if not isinstance(num_cases, int) or num_cases < 1:
         raise ValueError(f"num_cases (K, the cases a suite is asked for) must be at least 1, got {num_cases!r}")
     if not 0.0 <= alpha <= 1.0:
         raise ValueError(f"alpha must be in [0, 1] (weight of validity against adversarial difficulty), got {alpha!r}")

@@ -31,7 +31,7 @@ programs that read standard input       ``Kind``, ``CHECKERS``, ``output_checker
 ======================================  ===========================================================================
 """
 
-from .cases.asserted import Asserted as Asserted, asserted as asserted, put_in as put_in
+from .cases.asserted import asserted as asserted, put_in as put_in
 from .cases.case import (
     Call as Call,
     Case as Case,

@@ -169,7 +169,9 @@ def _judge(options: argparse.Namespace, items: list[tuple[Any, JudgeRequest, str
             "passed": sum(not case.outcome.failed for case in cases),
             "outcomes": [case.outcome.value for case in cases],
         }
-        print(json.dumps(line), flush=True)
+        rejections = [dataclasses.asdict(one) for suite in verdict.suites for one in suite.rejections]
+        reasons = {"load_error": verdict.load_error, "rejections": rejections}
+        print(json.dumps(line | {key: reason for key, reason in reasons.items() if reason}), flush=True)
     return EXIT_OK
 
 
@@ -181,13 +183,18 @@ def _control(options: argparse.Namespace, items: list[tuple[Any, JudgeRequest, s
         for program in of_question.values()
     ]
     verdicts = _verdicts(options, requests)
-    num_passed = 0
+    num_passed = num_without = 0
     for (name, _, _), of_question in zip(items, programs, strict=True):
-        passed = [control for control in of_question if passes_all(next(verdicts))]
+        judged = {control: next(verdicts) for control in of_question}
+        passed = [control for control, verdict in judged.items() if passes_all(verdict)]
+        num_valid = max(len(suite.cases) for verdict in judged.values() for suite in verdict.suites)
         num_passed += bool(passed)
-        print(json.dumps({"id": name, "passed_by": passed}), flush=True)
+        num_without += not num_valid
+        print(json.dumps({"id": name, "valid": num_valid, "passed_by": passed}), flush=True)
     print(f"the tests of {num_passed} of {len(items)} questions pass what solves nothing", file=sys.stderr)
-    return EXIT_FAILED if num_passed else EXIT_OK
+    if num_without:
+        print(f"{num_without} questions have no valid test: `judge` says why", file=sys.stderr)
+    return EXIT_FAILED if num_passed or num_without else EXIT_OK
 
 
 def _verdicts(options: argparse.Namespace, requests: list[JudgeRequest]) -> Iterator[CandidateVerdict]:

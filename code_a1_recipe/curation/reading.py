@@ -17,7 +17,7 @@ from .rows import Dropped, Entry, Reason, Stage
 
 FILE_ENDINGS = (".parquet", ".jsonl", ".json", ".jsonl.gz", ".json.gz")
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-_RULE_END = re.compile(r"[,:;(]| got | of \d")
+_RULE_END = re.compile(r"[:;] | \(|, but |,? got | of \d")
 _DETAIL_CHARACTERS = 300
 
 
@@ -207,7 +207,7 @@ def _unusable(source: Source, number: int, row: Row, error: RowError) -> Dropped
     return Dropped(
         file=source.name,
         row=number,
-        id=str(next(filter(None, ids), ""))[:_DETAIL_CHARACTERS],
+        id=str(next((one for one in ids if one is not None), ""))[:_DETAIL_CHARACTERS],
         reason=f"{Reason.UNUSABLE_ROW.value}: {error.column}: {rule}",
         detail=f"column {error.column!r}: {error.rule}"[:_DETAIL_CHARACTERS],
     )

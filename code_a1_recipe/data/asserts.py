@@ -32,11 +32,11 @@ def asserts_in(module: ast.Module, names: Collection[str]) -> dict[str, Any]:
     """
     found: list[str] = []
     num_tests = 0
-    for _, test, is_as_written in asserted(module, only_tests=False):
+    for statement, test in asserted(module, only_tests=False):
         num_tests += not isinstance(test, ast.Constant)
         with contextlib.suppress(ValueFormatError, RecursionError):  # such a test is counted alone
             left, right, is_exact = compared(test)
-            remark = "" if is_exact and is_as_written else LOOSE
+            remark = "" if is_exact and test in vars(statement).values() else LOOSE
             found.append(f"assert {_call_text(left, names)} == {_literal_text(right)}{remark}")
     return {"tests": found, "num_dropped_tests": num_tests - len(found)}
 

@@ -8,9 +8,12 @@ is left out and counted in ``NativeRow.num_dropped_tests``; data/README.md says 
 """
 
 import ast
+import contextlib
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 
 from reward_fns import extract_candidate
 from sandbox import DEFAULT_CHECKER, INPUT_ENTRY, NODE_NAMES, Kind
@@ -68,14 +71,21 @@ def from_native(row: Row) -> NativeRow:
     given = {name: row[name] for name in names if row.get(name) is not None}
     if isinstance(messages := given.get("prompt"), list):  # as verl's files have it
         asked = (one.get("content", "") for one in messages if isinstance(one, Mapping) and one.get("role") == "user")
-        given["prompt"] = "\n\n".join(map(str, asked))
-    if str(given.get("reference")).startswith("```"):
+        parts = (one if isinstance(one, list) else [{"text": one}] for one in asked)
+        given["prompt"] = "\n\n".join(str(part.get("text", "")) for part in chain.from_iterable(parts))
+    if str(given.get("reference")).lstrip().startswith("```"):
         found = extract_candidate(given["reference"])
         if isinstance(found, str):
             given["reference"] = found
-    if isinstance(given.get("tests"), str):
+    tests = given.get("tests")
+    if isinstance(tests, str):
+        with contextlib.suppress(ValueError):
+            tests = given["tests"] = json.loads(tests)
+    # A text, or an item that is a function or a loop, may hold several tests.
+    if isinstance(tests, str) or not all(str(test).lstrip().startswith("assert") for test in tests or ()):
         tested = [*definitions(text_of(given, "reference")), *definitions(str(given.get("prelude"))), INPUT_ENTRY]
-        given |= asserts_in(parsed(row, "tests"), tested)
+        given["tests"] = tests if isinstance(tests, str) else "\n".join(list_of(given, "tests"))
+        given |= asserts_in(parsed(given, "tests"), tested)
     native = NativeRow(**given)
     return with_inputs(row, native) if row.get("inputs") is not None else native
 

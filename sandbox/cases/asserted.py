@@ -2,34 +2,29 @@
 
 import ast
 import copy
+import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+from .definitions import changed_names
 
 _MAX_WORK = 100_000
 """Statements, and nodes that are put in the place of names; a module cannot ask for more, however its loops nest."""
+_IS_TEST = re.compile(r"^[Tt]est|(?:^|_)tests?(?:_|$)|Tests?(?:Case)?$|^main$")
 _Node = TypeVar("_Node", bound=ast.expr)
+_Known = dict[str, ast.expr]
 
 
-class Asserted(NamedTuple):
-    """One condition that tests assert."""
-
-    statement: ast.stmt
-    """The ``assert``, or the call of a method such as ``self.assertEqual``."""
-    test: ast.expr
-    """Its condition, with the expressions that were last assigned to names in the place of these."""
-    is_as_written: bool
-    """No name was replaced."""
-
-
-def asserted(module: ast.Module, *, only_tests: bool) -> Iterator[Asserted]:
-    """Yield the conditions of a module in written order.
+def asserted(module: ast.Module, *, only_tests: bool) -> Iterator[tuple[ast.stmt, ast.expr]]:
+    """Yield each assert, or call of a method such as ``self.assertEqual``, with its condition, in written order.
 
     A loop over a list or tuple of expressions, and ``pytest.mark.parametrize`` with one, gives one condition for each
-    round. A name has the expression that was last assigned to it above, unless a method was called on it since.
+    round. In a condition a name stands for the expression that was assigned to it above, unless something in between
+    may have changed it; a condition without such names is the statement's own.
 
     Args:
         module: parsed tests.
-        only_tests: leave out functions and classes whose names do not begin with "test".
+        only_tests: leave out functions and classes that are no tests by their names.
     """
     yield from _Reader(only_tests).conditions(module, {})
 
@@ -39,76 +34,108 @@ class _Reader:
         self._only_tests = only_tests
         self._work_left = _MAX_WORK
 
-    def conditions(self, node: ast.AST, known: dict[str, ast.expr]) -> Iterator[Asserted]:
+    def conditions(self, node: ast.AST, known: _Known) -> Iterator[tuple[ast.stmt, ast.expr]]:
         for statement in ast.iter_child_nodes(node):
             self._work_left -= 1
             match statement:
                 case ast.expr():
-                    pass
-                case ast.Assign(targets=[ast.Name(name)], value=value):
-                    known[name] = self._put_in(value, known)
+                    continue
                 case ast.Assert(test=test):
-                    yield self._asserted(statement, test, known)
+                    yield statement, self._put_in(test, known)
                 case ast.Expr(ast.Call(ast.Attribute(attr=name)) as call) if name.startswith("assert"):
-                    yield self._asserted(statement, call, known)
-                case (
-                    ast.Expr(ast.Call(ast.Attribute())) | ast.AugAssign()
-                ):  # `values.append(1)` changes what the name stands for
-                    for name in _names(statement):
-                        known.pop(name, None)
+                    yield statement, self._put_in(call, known)
                 case ast.With(items=[item, *_]) if "aises" in ast.unparse(item):
                     pass  # `with pytest.raises(...)`: what stands below must not hold
                 case _:
                     yield from self._below(statement, known)
+            assigned: _Known = {}
+            match statement:
+                case ast.Assign([ast.Name(name)], value) if not isinstance(value, ast.Name):
+                    assigned[name] = self._put_in(value, known)
+            if known:
+                for name in _changed(statement):
+                    known.pop(name, None)
+            known |= assigned
 
-    def _below(self, statement: ast.AST, known: Mapping[str, ast.expr]) -> Iterator[Asserted]:
-        name = getattr(statement, "name", "test")
-        if self._only_tests and not str(name).lower().startswith("test"):
+    def _below(self, statement: ast.AST, known: _Known) -> Iterator[tuple[ast.stmt, ast.expr]]:
+        name = str(getattr(statement, "name", "test"))
+        if self._only_tests and not _IS_TEST.search(name):
             return
         names, rounds = self._rounds(statement, known)
-        outside = {name: value for name, value in known.items() if name not in names}
+        if isinstance(statement, ast.For | ast.While):  # an earlier round may have changed them
+            names |= _changed(statement)
+        for part in ast.walk(statement):
+            if isinstance(part, ast.arg):
+                names.add(part.arg)
+        outside = dict(known)
+        for name in names:
+            outside.pop(name, None)
         for number, values in enumerate(rounds):
             if number and self._work_left < 0:
                 return
             self._work_left -= len(outside)
-            yield from self.conditions(statement, outside | values)
+            yield from self.conditions(
+                statement,
+                outside | values,
+            )
 
-    def _rounds(self, statement: ast.AST, known: Mapping[str, ast.expr]) -> tuple[list[str], list[dict[str, ast.expr]]]:
+    def _rounds(self, statement: ast.AST, known: _Known) -> tuple[set[str], list[_Known]]:
         """Names that a statement binds for what stands below it, and their expressions in each round."""
         match statement:
             case ast.For(target=target, iter=values):
                 names = _names(target)
             case ast.FunctionDef(
-                decorator_list=[ast.Call(ast.Attribute(attr="parametrize"), [ast.Constant(str(text)), values, *_])]
+                decorator_list=[
+                    ast.Call(
+                        ast.Attribute(attr="parametrize"),
+                        [ast.Constant(str(text)), values, *_],
+                    )
+                ]
             ):
                 names = text.replace(",", " ").split()
             case _:
-                return [], [{}]
+                return set(), [{}]
         values = self._put_in(values, known)
-        if isinstance(values, ast.List | ast.Tuple) and self._work_left > len(values.elts):
-            self._work_left -= len(values.elts)
-            rounds = [[value] if len(names) == 1 else getattr(value, "elts", []) for value in values.elts]
-            if all(len(one) == len(names) for one in rounds):
-                return names, [dict(zip(names, one, strict=True)) for one in rounds]
-        return names, [{}]
+        items = getattr(values, "elts", [])
+        self._work_left -= len(items)
+        rounds = []
+        for item in items:
+            own = [item] if len(names) == 1 else getattr(item, "elts", [])
+            if len(own) != len(names):
+                return set(names), [{}]
+            rounds.append(dict(zip(names, own, strict=True)))
+        if not rounds or self._work_left < 0:
+            rounds = [{}]
+        return set(names), rounds
 
-    def _asserted(self, statement: ast.stmt, test: ast.expr, known: Mapping[str, ast.expr]) -> Asserted:
-        put_in = self._put_in(test, known)
-        return Asserted(statement, put_in, put_in is test)
-
-    def _put_in(self, node: ast.expr, known: Mapping[str, ast.expr]) -> ast.expr:
-        replaced = known and [known[name] for name in _names(node) if name in known]
-        if not replaced:
+    def _put_in(self, node: ast.expr, known: _Known) -> ast.expr:
+        if not known:
             return node
-        self._work_left -= sum(1 for part in (node, *replaced) for _ in ast.walk(part))
+        replaced = [known[name] for name in _names(node) if name in known]
+        for part in (node, *replaced):
+            self._work_left -= sum(1 for _ in ast.walk(part))
+        if not replaced or self._work_left < 0:
+            return node
         try:
-            return put_in(node, known) if self._work_left > 0 else node
+            return put_in(node, known)
         except RecursionError:  # as deep as the parser just takes
             return node
 
 
 def _names(node: ast.AST) -> list[str]:
     return [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
+
+
+def _changed(statement: ast.AST) -> set[str]:
+    """Names that a statement binds, or whose values it may change, also by giving them to a function."""
+    names = set(changed_names(statement, heeds_calls=True))
+    for part in ast.walk(statement):
+        match part:
+            case ast.Expr(ast.Call(ast.Name(called), arguments)) if called != "print":
+                names.update(*map(_names, arguments))
+            case ast.Assign(value=ast.Name(name)):  # two names of one value: either may change it
+                names.add(name)
+    return names
 
 
 class _Replacing(ast.NodeTransformer):

@@ -21,6 +21,7 @@ _STATE = re.compile(r"@|\b(?:class|exec|globals?|nonlocal|setattr|vars)\b|\w\.\w
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _BUILTINS = {*dir(builtins), "__file__"}
 _SETTINGS = (
+    "random.seed",
     "sys.setrecursionlimit",
     "sys.set_int_max_str_digits",
     "threading.stack_size",
@@ -73,11 +74,13 @@ def _without_examples(module: ast.Module, names: Collection[str]) -> Definitions
         return None
     kept: list[ast.stmt] = []
     rest: list[ast.stmt] = []
+    imports = [one for one in module.body if isinstance(one, ast.Import | ast.ImportFrom)]
+    imported = {name for one in imports for name in _bound(one)}
     for statement in module.body:
         is_kept = isinstance(statement, _DEFINITIONS) or _is_setting(statement)
         (kept if is_kept else rest).append(statement)
     # A statement that is needed may need others in turn: a table that a loop fills, and the bound of that loop.
-    while needed := [one for one in rest if _makes(one, names, kept)]:
+    while needed := [one for one in rest if _makes(one, names, kept, imported)]:
         kept += needed
         rest = [one for one in rest if one not in needed]
     if not rest:
@@ -89,11 +92,18 @@ def _without_examples(module: ast.Module, names: Collection[str]) -> Definitions
     return Definitions(ast.unparse(ast.Module(body, type_ignores=[])), is_quick)
 
 
-def _makes(statement: ast.stmt, names: Collection[str], kept: list[ast.stmt]) -> bool:
+def _makes(
+    statement: ast.stmt,
+    names: Collection[str],
+    kept: list[ast.stmt],
+    imported: set[str],
+) -> bool:
     """It makes, or changes, one of the names or something that a kept statement reads."""
     if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
         return False  # what a script does when it is called
-    changed = set(_changed(statement))
+    # The value of an assignment changes nothing that counts: `total = items.pop()` is an example's.
+    may_call = isinstance(statement, ast.Expr | ast.For | ast.While)
+    changed = set(changed_names(statement, heeds_calls=may_call, imported=imported))
     return not changed.isdisjoint(names) or any(changed & _read(one) for one in kept)
 
 
@@ -114,21 +124,28 @@ def _bound(node: ast.AST) -> Iterator[str]:
         yield from _bound(child)
 
 
-def _changed(statement: ast.stmt) -> Iterator[str]:
-    """Names that a statement binds or whose values it may change: an item, an attribute, a call of a method."""
+def changed_names(statement: ast.AST, *, heeds_calls: bool, imported: Collection[str] = frozenset()) -> Iterator[str]:
+    """Names that a statement binds or whose values it may change: an item, an attribute, a call of a method.
+
+    Args:
+        statement: any.
+        heeds_calls: calls of methods count.
+        imported: modules, whose functions change what they are given (``heapq.heapify(heap)``) and not the module.
+    """
     yield from _bound(statement)
-    # The value of an assignment changes nothing that counts: `total = items.pop()` is an example's.
-    may_call = isinstance(statement, ast.Expr | ast.For | ast.While)
     for node in ast.walk(statement):
         owner: ast.expr | None = None
         if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
             owner = node.value
-        elif may_call and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        elif heeds_calls and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             owner = node.func.value
         while isinstance(owner, ast.Subscript | ast.Attribute):
             owner = owner.value
         if isinstance(owner, ast.Name):
-            yield owner.id
+            if isinstance(node, ast.Call) and owner.id in imported:
+                yield from (given.id for given in node.args if isinstance(given, ast.Name))
+            else:
+                yield owner.id
 
 
 def _read(node: ast.Module | ast.stmt) -> set[str]:

@@ -60,7 +60,9 @@ def _same(reference: bytes, value: bytes, *, rule: Callable[[str, str], bool]) -
         one, other = decode_raw(reference), decode_raw(value)
     except (ValueFormatError, RecursionError, MemoryError):
         return False
-    return isinstance(one, str) and isinstance(other, str) and rule(one, other)
+    if not (isinstance(one, str) and isinstance(other, str)):
+        return False
+    return rule(one, other)
 
 
 def _lines(text: str) -> list[str]:
@@ -68,10 +70,12 @@ def _lines(text: str) -> list[str]:
 
 
 def _near(reference: str, printed: str, *, tolerance: float) -> bool:
-    words, others = reference.split(), printed.split()
-    return len(words) == len(others) and all(
-        word == other or _are_near(word, other, tolerance) for word, other in zip(words, others, strict=True)
-    )
+    words = reference.split()
+    others = printed.split()
+    if len(words) != len(others):
+        return False
+    pairs = zip(words, others, strict=True)
+    return all(word == other or _are_near(word, other, tolerance) for word, other in pairs)
 
 
 def _are_near(word: str, other: str, tolerance: float) -> bool:

@@ -48,7 +48,7 @@ def test_good_rows_become_questions_and_bad_ones_are_counted_by_rule(source_of):
         (1, "q2", "unusable row: reference: must be Python 3"),
         (2, "q3", "unusable row: reference: must be Python 3"),
         (3, "q4", "unusable row: prompt: must be a string"),
-        (4, "", "unusable row: id: must be a string that is not empty"),
+        (4, "", "unusable row: id: must be a string that is not empty, or an integer"),
         (5, "q1", "unusable row: id: must be unique"),
         (6, "q5", "unusable row: prompt: must be text that UTF-8 can hold"),
     ]

@@ -45,6 +45,20 @@ def test_all_native_columns_are_read(write):
     )
 
 
+ADD_TESTS = ["assert add(1, 2) == 3", "assert add(2, 2) == 4"]
+LOOP = "for a, b, want in [(1, 2, 3), (2, 2, 4)]:\n    assert add(a, b) == want"
+
+
+@pytest.mark.parametrize("tests", [ADD_TESTS, "\n".join(ADD_TESTS), json.dumps(ADD_TESTS), [LOOP], LOOP])
+def test_tests_are_a_list_or_a_text_and_loops_are_read(write, tests):
+    reference = "\n```python\ndef add(a, b):\n    return a + b\n```"
+    prompt = [{"role": "user", "content": [{"type": "text", "text": "Write `add`."}]}]
+    (question,) = load_questions(write(row(reference=reference, tests=tests, prompt=prompt)))
+    assert [test.partition("  #")[0] for test in question.tests] == ADD_TESTS
+    assert question.prompt == "Write `add`."
+    assert question.reference == "def add(a, b):\n    return a + b"
+
+
 def test_every_format_gives_the_same_questions(tmp_path, write):
     rows = [row(tests=["assert f(1) == 2"]), row(id="q2", tests=[])]
     expected = load_questions(write(*rows))

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from reward_fns import ExtractionFailure, extract_candidate, extract_suite
@@ -107,8 +109,8 @@ def test_an_assert_over_several_lines_is_found_beside_a_broken_one():
 
 
 def test_a_string_that_never_closes_does_not_swallow_the_next_assert():
-    text = "assert f('''x) == 1\nassert f(2) == 2\n''') == 3\nassert f(4 =="
-    assert extract_suite(text) == ("assert f('''x) == 1", "assert f(2) == 2", "assert f(4 ==")
+    text = "assert f(4 ==\nassert f('''x) == 1\nassert f(2) == 2\n''') == 3"
+    assert extract_suite(text) == ("assert f(4 ==", "assert f('''x) == 1", "assert f(2) == 2")
 
 
 def test_text_inside_a_string_is_no_assert():
@@ -149,8 +151,8 @@ def test_every_one_of_many_asserts_is_read():
 def test_an_assert_beside_a_broken_one_has_so_many_lines_at_most(num_lines_before):
     before = "\n" * num_lines_before
     longest = "assert f(" + "\n" * (MAX_ASSERT_LINES - 1) + ") == 1"
-    assert extract_suite(f"{before}{longest}\n{BROKEN}") == (longest, BROKEN)
-    assert extract_suite(before + longest.replace("(", "(\n") + f"\n{BROKEN}") == ("assert f(", BROKEN)
+    assert extract_suite(f"{before}{BROKEN}\n{longest}") == (BROKEN, longest)
+    assert extract_suite(f"{before}{BROKEN}\n" + longest.replace("(", "(\n")) == (BROKEN, "assert f(")
     assert extract_suite(f"{before}{BROKEN}\nassert f(1\n) == 2") == (BROKEN, "assert f(1\n) == 2")
 
 
@@ -159,8 +161,8 @@ def test_an_assert_beside_a_broken_one_has_so_many_characters_at_most(num_lines_
     before = "\n" * num_lines_before
     # Each line counts with its end.
     longest = "assert f(\n1,\n" + " " * (MAX_ASSERT_CHARS - len("assert f(\n1,\n) == 1\n")) + ") == 1"
-    assert extract_suite(f"{before}{longest}\n{BROKEN}") == (longest, BROKEN)
-    assert extract_suite(before + longest.replace("1,", "10,") + f"\n{BROKEN}") == ("assert f(", BROKEN)
+    assert extract_suite(f"{before}{BROKEN}\n{longest}") == (BROKEN, longest)
+    assert extract_suite(f"{before}{BROKEN}\n" + longest.replace("1,", "10,")) == (BROKEN, "assert f(")
 
 
 def test_asserts_beyond_the_limit_are_not_read():
@@ -179,3 +181,59 @@ def test_a_limit_below_one_is_refused():
 @pytest.mark.parametrize("text", ["", "no tests", "```python\nx = 1\n```"])
 def test_a_response_without_asserts_is_refused(text):
     assert isinstance(extract_suite(text), ExtractionFailure)
+
+
+CHANGES = [
+    "for i in x:\n    x.append(i)",
+    "x[0] = 9",
+    "x['a'] = 1",
+    "del x[0]",
+    "x, y = y, x",
+    "x += [1]",
+    "rev(x)",
+]
+CHANGES += ["for i in range(3):\n    x += i", "while x:\n    x += 1", "if y:\n    x = 2", "y = x\ny.append(1)"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_name_whose_value_may_have_changed_is_left_as_it_is(change):
+    source = f"x = [1]\nassert f(x) == 1\n{change}\nassert f(x) == 2\ndef test_g(x=1):\n    assert g(x) == 3\n"
+    assert extract_suite(source) == ("assert f([1]) == 1", "assert f(x) == 2", "assert g(x) == 3")
+
+
+SUITE = """\
+stack = Stack([1])
+print(stack)
+assert stack.pop() == 1
+assert stack.pop() == 0
+class TotalTests(unittest.TestCase):
+    def test_one(self):
+        for given, want in [(1, 2), (3, 4)]:
+            with self.subTest(given):
+                self.assertEqual(f(*[given, 0]), want)
+        with self.assertRaises(ValueError):
+            self.assertEqual(f(-1), 0)
+        self.assertNotEqual(f(1), 2)
+@pytest.mark.parametrize("a, b", [(5, 6), (7, 8)])
+def test_f(a, b):
+    assert f(a) == b
+def latest(x):
+    assert x
+"""
+
+
+def test_a_suite_of_any_usual_form_is_read_and_a_last_line_that_is_cut_off_beside_it():
+    found = [
+        "assert Stack([1]).pop() == 1", "assert stack.pop() == 0", "assert f(1, 0) == 2", "assert f(3, 0) == 4",
+        "assert self.assertNotEqual(f(1), 2) == True", "assert f(5) == 6", "assert f(7) == 8",
+    ]  # fmt: skip
+    assert list(extract_suite(SUITE)) == found
+    assert list(extract_suite(f"{SUITE}assert f(9,")) == [*found, "assert f(9,"]
+
+
+def test_nested_loops_and_growing_values_are_read_in_bounded_time():
+    loops = "".join(f"{'  ' * depth}for a{depth} in {list(range(500))}:\n" for depth in range(20))
+    growing = "x = [0]\n" + "x = [x, x, x]\n" * 60
+    started = time.process_time()
+    assert extract_suite(f"{growing}{loops}{'  ' * 20}pass\nassert f(1) == 1") == ("assert f(1) == 1",)
+    assert time.process_time() - started < 5

@@ -40,6 +40,10 @@ def write(tmp_path):
 def test_judge_prints_one_line_an_item_in_order(write, capsys):
     assert main(["judge", write([ITEM, ITEM | {"id": "b", "code": None}]), "--workers", "2"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (rejection,) = lines[0].pop("rejections")
+    assert (rejection["text"], rejection["reason"]) == ("assert f(x) == 1", "argument_not_literal")
+    assert lines[1].pop("rejections")
+    assert lines[1].pop("load_error")
     assert lines == [
         {"id": "a", "valid": 2, "expected_correct": 1, "passed": 1, "outcomes": ["passed", "wrong_value"]},
         {"id": "b", "valid": 2, "expected_correct": 1, "passed": 0, "outcomes": ["not_loaded", "not_loaded"]},
@@ -52,6 +56,7 @@ def test_judge_prints_one_line_an_item_in_order(write, capsys):
         (ITEM, []),
         (ITEM | {"tests": ["assert f(1) == 2"]}, ["constant"]),
         (ITEM | {"tests": ["assert f(x) == 1"]}, []),  # no valid test: nothing is passed
+        (of("def f(x) return x", "assert f(1) == 1"), []),
         (ITEM | {"prompt": ">>> f(1)\n2\n\nf(2) -> 3."}, ["examples"]),
         (ITEM | {"prompt": "f(x) -> int\nf(*x) -> 1\nf(1) -> 2\nf(2) -> 3"}, ["examples"]),
         (ITEM | {"tests": ["assert f(1) == 2", f"assert f(2) == {'-' * 900}1"]}, ["constant"]),
@@ -65,10 +70,13 @@ def test_judge_prints_one_line_an_item_in_order(write, capsys):
     ],
 )
 def test_control_names_the_programs_that_solve_nothing_and_pass(write, capsys, item, passed_by):
-    assert main(["control", write([{"id": "a"} | item])]) == bool(passed_by)
+    exit_status = main(["control", write([{"id": "a"} | item])])
     printed = capsys.readouterr()
-    assert json.loads(printed.out) == {"id": "a", "passed_by": passed_by}
+    found = json.loads(printed.out)
+    assert found == {"id": "a", "valid": found["valid"], "passed_by": passed_by}
     assert f"the tests of {int(bool(passed_by))} of 1 questions" in printed.err
+    assert ("1 questions have no valid test" in printed.err) is (not found["valid"])
+    assert exit_status == (bool(passed_by) or not found["valid"])
 
 
 @pytest.mark.parametrize(

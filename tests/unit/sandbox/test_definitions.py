@@ -8,6 +8,7 @@ from reward_fns import extract_candidate, extract_suite
 from sandbox import Judge, JudgeRequest, Limits, LocalRunner, parse_untrusted
 
 ADD = "def add(a, b):\n    return a + b\n"
+MODULE = "def add(a, b):\n    return a + b + 0 * len({}.__name__)\n"
 NEEDS = (
     "import math\nLIMIT = 3\ntable = [0] * LIMIT\nfor i in range(LIMIT):\n    table[i] = i\nmemo = {}\nmemo['x'] = 0\n"
     "def add(a, b):\n    result = table[a] + table[b] + memo['x']\n    return math.floor(result)\nresult = add('x', 1)"
@@ -37,6 +38,12 @@ def judged(judge, candidate, **changes):
         ("def add(a, b):\n    return plus(a, b)\nprint(add(1, 2))\ndef plus(a, b):\n    return a + b", "NameError"),
         ("def add(a, b):\n    return 0\nassert add(1, 2) == 3\ndef add(a, b):\n    return a + b", "AssertionError"),
         (NEEDS, "TypeError"),
+        (f"import sys\n{MODULE.format('sys')}sys.stdout.write(str(add(int(input()), 2)))", "EOFError"),
+        (f"import unittest\n{MODULE.format('unittest')}unittest.main()", "SystemExit"),
+        (
+            f"import heapq\nheap = [3, 0]\nheapq.heapify(heap)\n{ADD[:-1]} + heap[0]\nprint(add(int(input()), 2))",
+            "EOFError",
+        ),
     ],
 )
 def test_a_program_whose_example_fails_is_judged_on_its_definitions(judge, candidate, failure):
