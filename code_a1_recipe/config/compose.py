@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 from hydra import compose, initialize_config_dir
@@ -277,24 +278,23 @@ def _explain(error: Exception) -> str:
 @cache
 def _known_keys() -> frozenset[str]:
     """Keys that verl's YAML or the recipe's has, at any depth and in both policies."""
-    known = set(_leaf_keys(_preset(BASE_CONFIG)))
+    known = set(_keys(OmegaConf.to_container(_preset(BASE_CONFIG))))
     shared = {key.removeprefix("actor_rollout_ref.") for key in known if key.startswith("actor_rollout_ref.")}
     return frozenset(known.union(*({f"policies.{policy}.{key}" for key in shared} for policy in POLICY_NAMES)))
 
 
-def _leaf_keys(tree: DictConfig, prefix: str = "") -> Iterator[str]:
-    for key in map(str, tree):
-        path = f"{prefix}{key}"
-        yield path
-        node = tree._get_node(key)
-        if isinstance(node, DictConfig) and not node._is_none() and not node._is_interpolation():
-            yield from _leaf_keys(node, f"{path}.")
+def _keys(tree: Any, prefix: str = "") -> Iterator[str]:
+    """Dotted keys of plain dictionaries, at any depth."""
+    for key, value in tree.items():
+        yield f"{prefix}{key}"
+        if isinstance(value, dict):
+            yield from _keys(value, f"{prefix}{key}.")
 
 
 def _unknown_keys(tree: DictConfig) -> Iterator[tuple[str, str]]:
     """Each key that nothing reads, with the message about it."""
     unknown: list[str] = []
-    for key in _leaf_keys(tree):
+    for key in _keys(OmegaConf.to_container(tree)):
         below_unknown = unknown and key.startswith(f"{unknown[-1]}.")
         if key not in _known_keys() and not below_unknown and not _is_free(key):
             unknown.append(key)

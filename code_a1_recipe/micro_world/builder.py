@@ -48,7 +48,7 @@ def build_assets(settings: MicroSettings, folder: Path) -> None:
         write_rows(split.train, folder / TRAIN_FILE)
         write_rows(split.heldout, folder / HELDOUT_FILE, buggy_programs=recorded)
         write_rows(split.hard, folder / HARD_FILE, buggy_programs=recorded)
-    (folder / SETTINGS_FILE).write_text(settings.to_json() + "\n", encoding="utf-8")
+    (folder / SETTINGS_FILE).write_text(settings.model_dump_json() + "\n", encoding="utf-8")
 
 
 def _train_all(settings: MicroSettings, folder: Path) -> None:
@@ -85,7 +85,14 @@ def _train_all(settings: MicroSettings, folder: Path) -> None:
 
 
 def _start(role: str, settings: MicroSettings, folder: Path, reported: IO[str]) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "code_a1_recipe.micro_world.sft", role, settings.to_json(), str(folder / role)]
+    command = [
+        sys.executable,
+        "-m",
+        "code_a1_recipe.micro_world.sft",
+        role,
+        settings.model_dump_json(),
+        str(folder / role),
+    ]
     if role == "code":  # while the other model still trains
         command.append(str(folder / _RECORDED_FILE))
     with _log_path(folder, role).open("w", encoding="utf-8") as log:

@@ -133,7 +133,3 @@ class MicroSettings(Block):
         """Name of the assets in the cache, 16 hex digits: settings, format version, prompts learned."""
         content = json.dumps([FORMAT_VERSION, self.model_dump(), list(templates)], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-    def to_json(self) -> str:
-        """For ``model_validate_json``."""
-        return json.dumps(self.model_dump(), sort_keys=True)

@@ -52,11 +52,12 @@ def time_metrics(
     twice = (sum(updates) - update_seconds) / timing["step"]
     shares["time_frac/other"] = max(0.0, 1.0 - sum(shares.values()) + twice)
     trained = sum(metrics.get(f"{name}/perf/total_num_tokens", 0.0) for name in ("code", "test"))
-    tokens = {"generate": metrics.get("perf/generated_tokens", 0.0), "train": trained}
-    seconds = {"generate": timing.get("episodes", 0.0), "train": update_seconds}
-    return shares | {
-        f"perf/{phase}_throughput": tokens[phase] / (seconds[phase] * num_devices) for phase in tokens if seconds[phase]
-    }
+    generated = metrics.get("perf/generated_tokens", 0.0)
+    phases = {"generate": (generated, timing.get("episodes", 0.0)), "train": (trained, update_seconds)}
+    for phase, (tokens, seconds) in phases.items():
+        if seconds:
+            shares[f"perf/{phase}_throughput"] = tokens / (seconds * num_devices)
+    return shares
 
 
 def step_line(step: int, total_steps: int, metrics: Mapping[str, float], *, prefix: str = "") -> str:

@@ -100,12 +100,14 @@ class RunRecords:
 
     def validation(self, step: int) -> list[RolloutRecord]:
         """Programs for the held-out questions at ``step``."""
-        found = read_rollouts(self.paths.rollout_file(step, validation=True))
-        return [record for record in found if record.kind != "repair"]
+        return self._programs(step, validation=True)
 
     def training(self, step: int) -> list[RolloutRecord]:
         """Programs for the training questions of ``step``, without repairs."""
-        records = read_rollouts(self.paths.rollout_file(step, validation=False))
+        return self._programs(step, validation=False)
+
+    def _programs(self, step: int, *, validation: bool) -> list[RolloutRecord]:
+        records = read_rollouts(self.paths.rollout_file(step, validation=validation))
         return [record for record in records if record.kind != "repair"]
 
     def _rollout_steps(self, kind: str) -> list[int]:

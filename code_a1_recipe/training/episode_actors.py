@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import ray
 from ray import cloudpickle
@@ -91,7 +91,7 @@ class EpisodeWorker:
         # It takes seconds, and the servers that come next take longer.
         self._tokenizers = {name: load_tokenizer(settings, name) for name in settings.policy_names}
 
-    def _connect(self, connections: bytes) -> None:
+    def connect(self, connections: bytes) -> None:
         """Get to know servers and judges once; a worker that Ray has started again does so with its next episode.
 
         Args:
@@ -130,12 +130,9 @@ class EpisodeWorker:
             timeout_seconds=self._settings.episode.generation_timeout_seconds,
         )
 
-    async def ready(self, connections: bytes) -> None:
-        self._connect(connections)
-
     async def train(self, task: EpisodeTask, connections: bytes) -> EpisodeReport:
         """Run an episode, select the suites that train (TOPVAR), store the groups of both policies."""
-        self._connect(connections)
+        self.connect(connections)
         episode = await self._runners[False].run(task)
         selection = self._settings.selection
         select_groups = GROUP_SELECTORS[selection.name]
@@ -182,7 +179,7 @@ class EpisodeWorker:
 
     async def validate(self, task: EpisodeTask, connections: bytes) -> EpisodeReport:
         """Run an episode on a held-out question; nothing is stored, nothing is learned."""
-        self._connect(connections)
+        self.connect(connections)
         episode = await self._runners[True].run(task)
         return _report(episode, grpo_rows={}, selected=())
 
@@ -227,13 +224,12 @@ class EpisodePool:
         workers = [actor_class.remote(settings) for _ in range(settings.episode.num_workers)]
         return cls(workers)
 
-    def connect(self, *, endpoints: Mapping[str, PolicyEndpoint], judges: JudgePool) -> Self:
+    def connect(self, *, endpoints: Mapping[str, PolicyEndpoint], judges: JudgePool) -> None:
         """Tell the workers where servers and judges are, and wait until they are ready for episodes."""
         # With every call, so that one that Ray starts again knows it too: a handle among the arguments of a
         # constructor counts as an object that may be gone by then.
         self._connections = cloudpickle.dumps((dict(endpoints), judges))
-        ray.get([worker.ready.remote(self._connections) for worker in self.workers])
-        return self
+        ray.get([worker.connect.remote(self._connections) for worker in self.workers])
 
     def run(
         self, tasks: Iterable[EpisodeTask], *, validate: bool, while_waiting: Callable[[], None] = lambda: None

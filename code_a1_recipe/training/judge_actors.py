@@ -29,9 +29,6 @@ class JudgeWorker:
     def judge(self, request: JudgeRequest) -> CandidateVerdict:
         return self._judge.judge(request)
 
-    def ready(self) -> bool:
-        return True
-
     def close(self) -> None:
         """Ends the runner and what it started; the actor is of no use afterwards."""
         self._runner.close()
@@ -54,7 +51,7 @@ class JudgePool:
             scheduling_strategy="SPREAD",
         )
         workers = [actor_class.remote(settings, seed) for _ in range(settings.num_workers)]
-        ray.get([worker.ready.remote() for worker in workers])
+        ray.get([worker.__ray_ready__.remote() for worker in workers])
         return cls(workers)
 
     async def judge(self, request: JudgeRequest) -> CandidateVerdict:

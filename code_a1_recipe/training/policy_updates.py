@@ -139,9 +139,7 @@ class PolicyUpdates(PPOTrainerSync):
     def _compute_old_log_prob(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
         self._takes_own_log_probs = self._may_take_own_log_probs(batch)
         if self._takes_own_log_probs:
-            rows = get_fields(keys=batch.keys, partition_id=self.name, select_fields=["rollout_log_probs"])
-            rows["old_log_probs"] = rows.pop("rollout_log_probs")  # only so that there is such a column
-            put_rows(keys=batch.keys, partition_id=self.name, fields=rows)
+            self._copy_log_probs(batch.keys, "rollout", "old")  # only so that there is such a column
             return batch
         batch = self._in_parts(super()._compute_old_log_prob, batch, metrics)
         sampled = [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding")]
@@ -149,14 +147,17 @@ class PolicyUpdates(PPOTrainerSync):
             return batch
         # No server sampled a lesson: the trainer's probabilities stand for the server's, and both are compared on the
         # other rows alone.
-        rows = get_fields(keys=lessons, partition_id=self.name, select_fields=["old_log_probs"])
-        rows["rollout_log_probs"] = rows.pop("old_log_probs")
-        put_rows(keys=lessons, partition_id=self.name, fields=rows)
+        self._copy_log_probs(lessons, "old", "rollout")
         if sampled:
             fields = ["rollout_log_probs", "old_log_probs", "response_mask", "responses"]
             rows = get_fields(keys=sampled, partition_id=self.name, select_fields=fields)
             metrics.update(calculate_debug_metrics(DataProto(batch=rows.to_padded_tensor())))
         return batch
+
+    def _copy_log_probs(self, keys: list[str], source: str, target: str) -> None:
+        rows = get_fields(keys=keys, partition_id=self.name, select_fields=[f"{source}_log_probs"])
+        rows[f"{target}_log_probs"] = rows.pop(f"{source}_log_probs")
+        put_rows(keys=keys, partition_id=self.name, fields=rows)
 
     def _compute_ref_log_prob(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
         return self._in_parts(super()._compute_ref_log_prob, batch, metrics)

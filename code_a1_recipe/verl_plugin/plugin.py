@@ -13,7 +13,7 @@ from .backends import register_policy_backends
 from .cpu.environment import PLATFORM_NAME, PLATFORM_VARIABLE
 
 _LAUNCHER = "verl.trainer.main_ppo"
-_ASKS_FOR_RECIPE = re.compile(r"trainer_mode=code_a1$|--?(config-(dir|path|name)|cd|cp|cn)[= ].*code_a1")
+_ASKS_FOR_RECIPE = re.compile(r"trainer_mode=code_a1( |$)|--?(config-\w+|c[dpn])[= ]\S*code_a1")
 
 
 def refuse_launcher(arguments: list[str]) -> None:
@@ -24,8 +24,7 @@ def refuse_launcher(arguments: list[str]) -> None:
 
     The message has the command to use.
     """
-    joined = " ".join(arguments).partition(f"-m {_LAUNCHER} ")[2]
-    if any(map(_ASKS_FOR_RECIPE.search, joined.split())) or re.search(r"--?(config-\w+|c[dpn]) \S*code_a1", joined):
+    if _ASKS_FOR_RECIPE.search(" ".join(arguments).partition(f"-m {_LAUNCHER} ")[2]):
         sys.stderr.write(
             f"error: `python -m {_LAUNCHER}` trains one policy; run `code-a1 PRESET_OR_FILE.yaml key=value ...` "
             "(or `python -m code_a1_recipe ...`) with the same keys. `code-a1 --help` has the presets\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 from ...algorithm.schedule import POLICY_NAMES
 from ...errors import CheckpointError, InputError
 from ...files import write_whole
-from .folder import CHECKPOINTS, TRACKER_NAME, Checkpoint, best_checkpoint, find_checkpoint, saved_steps, step_folder
+from .folder import CHECKPOINTS, TRACKER_NAME, Checkpoint, best_checkpoint, named_checkpoint, saved_steps, step_folder
 
 _ACTOR = "actor"
 _ADAPTER = "lora_adapter"
@@ -36,9 +36,7 @@ def find_step(source: Path, step: str) -> Checkpoint:
     if root is None and step != "latest":
         raise CheckpointError(f"{source} is no run: --step={step} needs a run folder; leave it out for a step's own")
     if root is None or step == "latest":
-        found = find_checkpoint(source, mode="resume_path", path=str(source))
-        assert found is not None  # for a path there is one or an error
-        return found
+        return named_checkpoint(source)
     if step == "best":
         best = best_checkpoint(root)
         if best is None:

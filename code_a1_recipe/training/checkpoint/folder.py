@@ -116,18 +116,15 @@ class Checkpoint:
         Raises:
             CheckpointError: names the first one.
         """
-        for name in _NEEDED:
-            if not (self.folder / name).is_file():
-                raise CheckpointError(f"{self.folder / name} is missing; {ANOTHER_STEP}")
-        for name, size in self.state().get(FILES, {}).items():
+        for name, size in (dict.fromkeys(_NEEDED) | self.state().get(FILES, {})).items():
             path = self.folder / name
             if not path.is_file():
                 raise CheckpointError(f"{path} is missing; {ANOTHER_STEP}")
-            if (found := path.stat().st_size) != size:
+            if size not in (None, found := path.stat().st_size):
                 raise CheckpointError(f"{path} has {found} bytes, saved were {size}; {ANOTHER_STEP}")
 
 
-_NEEDED = (STATE_NAME, BOOK_NAME, DATA_NAME, RANDOM_NAME, ROW_NAME)
+_NEEDED = (BOOK_NAME, DATA_NAME, RANDOM_NAME, ROW_NAME)
 
 
 # Where things lie and how a run was resumed may differ from start to start.
@@ -293,7 +290,7 @@ def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | 
     root = root.resolve()
     own = _newest(root)
     if mode == "resume_path":
-        named = _named(Path(path or ""))
+        named = named_checkpoint(Path(path or ""))
         if own is None or named.folder.parent == root:
             return named
         # The command is given again: the run that started from there resumes from its own newest step.
@@ -308,8 +305,12 @@ def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | 
     return own
 
 
-def _named(path: Path) -> Checkpoint:
-    """A step by its folder, or the newest of a run or of its checkpoints."""
+def named_checkpoint(path: Path) -> Checkpoint:
+    """A step by its folder, or the newest of a run or of its checkpoints.
+
+    Raises:
+        CheckpointError: there is none.
+    """
     for folder in (path, path / CHECKPOINTS):
         if (folder / TRACKER_NAME).is_file() and (newest := _newest(folder.resolve())) is not None:
             return newest

@@ -22,7 +22,7 @@ def explain(error: BaseException, *, run_dir: str) -> str | None:
     """
     for one in _chain(error):
         if isinstance(one, CodeA1Error):
-            return str(_own_words(one))
+            return _own_words(one)
         is_full_disk = isinstance(one, OSError) and one.errno in (errno.ENOSPC, errno.EDQUOT)
         if is_full_disk or any(text in str(one) for text in _DISK_FULL_TEXTS):
             return (
@@ -42,14 +42,18 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(one))
         yield one
-        carried = getattr(one, "cause", None)
-        waiting += [carried if isinstance(carried, BaseException) else None, one.__cause__]
+        waiting += [_carried(one), one.__cause__]
+
+
+def _carried(error: BaseException) -> BaseException | None:
+    """What one of Ray's wrappers was raised for."""
+    cause = getattr(error, "cause", None)
+    return cause if isinstance(cause, BaseException) else None
 
 
 def _own_words(error: BaseException) -> str:
     """Without the traceback of the worker, which Ray puts into the text of what it raises again."""
-    carried = getattr(error, "cause", None)
-    return str(carried if isinstance(carried, BaseException) else error)
+    return str(_carried(error) or error)
 
 
 def _lost_process(error: BaseException) -> str | None:

@@ -83,18 +83,18 @@ def prepare_environment(config: RunConfig) -> dict[str, str]:
 
     A second call sets the same values.
     """
-    variables = {
-        "TENSORBOARD_DIR": os.environ.get("TENSORBOARD_DIR") or str(RunFolder(Path(config.run_dir)).tensorboard),
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "VLLM_NO_USAGE_STATS": "1",
-        "VERL_LOGGING_LEVEL": os.environ.get("VERL_LOGGING_LEVEL", "WARN"),
-        "VLLM_LOGGING_LEVEL": os.environ.get("VLLM_LOGGING_LEVEL", "ERROR"),
+    defaults = {
+        "TENSORBOARD_DIR": str(RunFolder(Path(config.run_dir)).tensorboard),
+        "VERL_LOGGING_LEVEL": "WARN",
+        "VLLM_LOGGING_LEVEL": "ERROR",
         # verl switches it off, since engines that compiled at the same time wrote broken files; torch 2.10 and newer
         # writes each file as a whole (pytorch#162432).
-        "VLLM_DISABLE_COMPILE_CACHE": os.environ.get("VLLM_DISABLE_COMPILE_CACHE", "0"),
+        "VLLM_DISABLE_COMPILE_CACHE": "0",
         # verl is imported for its text models; transformers reports that torchvision is missing all the same.
-        "TRANSFORMERS_VERBOSITY": os.environ.get("TRANSFORMERS_VERBOSITY", "error"),
+        "TRANSFORMERS_VERBOSITY": "error",
     }
+    variables = {name: os.environ.get(name) or value for name, value in defaults.items()}
+    variables |= {"RAY_USAGE_STATS_ENABLED": "0", "VLLM_NO_USAGE_STATS": "1"}
     rollout = config.policies.code.rollout
     if rollout.full_determinism:
         variables |= {"VERL_FULL_DETERMINISM": "1", "VLLM_BATCH_INVARIANT": "1", "PYTHONHASHSEED": str(rollout.seed)}

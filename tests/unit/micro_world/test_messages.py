@@ -85,7 +85,7 @@ def test_inputs_fit_the_operation(questions):
 
 def test_settings_survive_json_and_name_themselves_by_content():
     settings = MicroSettings(seed=5, noise=NO_NOISE)
-    assert MicroSettings.model_validate_json(settings.to_json()) == settings
+    assert MicroSettings.model_validate_json(settings.model_dump_json()) == settings
     digest = settings.digest(templates=("a", "b"))
     assert len(digest) == 16
     assert digest == MicroSettings(seed=5, noise=NO_NOISE).digest(templates=("a", "b"))
