@@ -213,7 +213,7 @@ def _compose(folder: Path, name: str, overrides: Sequence[str]) -> DictConfig:
     written = [_as_hydra_override(override) for override in overrides]
     values = OverridesParser.create().parse_overrides(written)
     if folder != CONFIG_DIR or not all(map(_sets_a_value, values)):
-        return _composed_by_hydra(folder, name, tuple(written))
+        return _composed_by_hydra(folder, name, written)
     tree = copied(_preset(name))
     for one in values:  # as hydra does, once it has composed
         OmegaConf.update(tree, one.key_or_group, one.value(), merge=True, force_add=True)

@@ -168,8 +168,8 @@ def _numbers_of_verl(config: RunConfig) -> Iterator[str]:
     """Numbers in blocks of any keys, whose bounds stand beside no field."""
     start, bucket = config.ray_kwargs.ray_init, "update_weights_bucket_megabytes"
     bounds = {"num_cpus": 1, "num_gpus": 0, "object_store_memory": _MIN_OBJECT_STORE}
-    own = {key: least for key, least in bounds.items() if start.get(key) is not None}
-    given = [(f"ray_kwargs.ray_init.{key}", start[key], least) for key, least in own.items()]
+    given = [(f"ray_kwargs.ray_init.{key}", start.get(key), least) for key, least in bounds.items()]
+    given = [one for one in given if one[1] is not None]
     for name in config.policy_names:
         engine = config.policy(name).rollout.checkpoint_engine
         given.append((f"policies.{name}.rollout.checkpoint_engine.{bucket}", engine[bucket], 1))

@@ -87,19 +87,28 @@ def from_codecontests(row: Row) -> NativeRow:
 
 
 def _tests(row: Row, column: str) -> Asserts:
-    value = row.get(column)
-    if value is None:
+    if row.get(column) is None:
         return [], 0
+    return input_asserts(*_lists(row, column, "input", "output"))
+
+
+def _lists(
+    row: Row,
+    column: str,
+    first: str,
+    second: str,
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    value = row.get(column)
     if not isinstance(value, Mapping):
-        raise RowError(column, f"must be a mapping of 'input' and 'output', got {type(value).__name__}")
-    return input_asserts(value.get("input") or [], value.get("output") or [])
+        raise RowError(column, f"must be a mapping of {first!r} and {second!r}, got {type(value).__name__}")
+    return (
+        value.get(first) or [],
+        value.get(second) or [],
+    )
 
 
 def _python_3(row: Row, column: str) -> list[str]:
-    value = row.get(column)
-    if not isinstance(value, Mapping):
-        raise RowError(column, f"must be a mapping of 'language' and 'solution', got {type(value).__name__}")
-    pairs = zip(value.get("language") or [], value.get("solution") or [], strict=False)
+    pairs = zip(*_lists(row, column, "language", "solution"), strict=False)
     return [text for language, text in pairs if language == _PYTHON_3 and isinstance(text, str) and is_python(text)]
 
 

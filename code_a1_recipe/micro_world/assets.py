@@ -55,10 +55,15 @@ def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | No
     cache_dir = (cache_dir or default_cache_dir()).absolute()
     base = _ensure_folder(cache_dir, settings.model_copy(update={"variant": ""}))
     folder = _ensure_folder(cache_dir, settings)  # of a variant; otherwise the base again
-    is_shared = settings.roles == ("both",)
+
+    def model(role: str) -> Path:
+        if settings.roles == ("both",):
+            return folder / "both"
+        return (folder if role in settings.roles else base) / role
+
     return MicroAssets(
-        code_model=folder / "both" if is_shared else (folder if "code" in settings.roles else base) / "code",
-        test_model=folder / "both" if is_shared else (folder if "test" in settings.roles else base) / "test",
+        code_model=model("code"),
+        test_model=model("test"),
         train_file=base / TRAIN_FILE,
         val_file=base / HELDOUT_FILE,
     )

@@ -75,7 +75,7 @@ def _train_all(settings: MicroSettings, folder: Path) -> None:
                     process.wait()
             for role, process in processes.items():
                 if status := process.poll():
-                    tail = _log_path(folder, role).read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:]
+                    tail = (folder / f"{role}.log").read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:]
                     problem = f"the warm start of the tiny {role} model ended with status {status}"
                     raise CodeA1Error(f"{problem}; the end of its log:\n{tail}")
         finally:
@@ -95,7 +95,7 @@ def _start(role: str, settings: MicroSettings, folder: Path, reported: IO[str]) 
     ]
     if role == "code":  # while the other model still trains
         command.append(str(folder / _RECORDED_FILE))
-    with _log_path(folder, role).open("w", encoding="utf-8") as log:
+    with (folder / f"{role}.log").open("w", encoding="utf-8") as log:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -105,7 +105,3 @@ def _start(role: str, settings: MicroSettings, folder: Path, reported: IO[str]) 
             cwd=_IMPORT_ROOT,
             env=os.environ | _CHILD_ENVIRONMENT,
         )
-
-
-def _log_path(folder: Path, role: str) -> Path:
-    return folder / f"{role}.log"

@@ -5,7 +5,8 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .messages import Messages, code_messages, repair_messages, test_messages
+from ..algorithm.prompts import render
+from .messages import Messages, code_messages, test_messages
 from .mistakes import draw_mistake, misread
 from .operations import Operation, Value, answer_or_none
 from .settings import NoiseSettings
@@ -57,8 +58,14 @@ def draw_repair_demonstrations(
             result = f"returns {assert_text(x, shown.answer(x), question.kind).partition(' == ')[2]}"
         except ValueError as error:
             result = f"raises ValueError: {error}"
-        program = question.program(shown)
-        messages = repair_messages(question.prompt, candidate=program, call=call, result=result, expected=expected)
+        messages = render(
+            "micro_repair",
+            prompt=question.prompt,
+            candidate=question.program(shown),
+            call=call,
+            result=result,
+            expected=expected,
+        )
         yield Demonstration(messages, response)
 
 

@@ -17,11 +17,6 @@ def test_messages(prompt: str, *, black_box: bool, **shown: Any) -> Messages:
     return render("micro_black_box_test" if black_box else "micro_test", prompt=prompt, **shown)
 
 
-def repair_messages(prompt: str, **failed: Any) -> Messages:
-    """What the Code LLM is asked in a repair turn; ``failed`` has the template's other fields."""
-    return render("micro_repair", prompt=prompt, **failed)
-
-
 def template_texts(*, with_repair: bool = False) -> tuple[str, ...]:
     """The templates with their placeholders left in; part of the identity of the assets."""
     names = ("prompt", "candidate", "num_cases", "call", "result", "expected")

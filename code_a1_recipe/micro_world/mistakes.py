@@ -21,6 +21,10 @@ from .operations import (
 _BOUNDARY_WEIGHT = 6
 _SUBTLE_WEIGHT = 2
 
+_PAIRS = (("even", "odd"), ("add", "subtract"), ("negate", "keep"), ("max", "min"))
+_OPPOSITES = dict(_PAIRS) | {second: first for first, second in _PAIRS}
+"""What is written in place of what."""
+
 
 @dataclass(frozen=True)
 class Mistake:
@@ -63,7 +67,7 @@ def misread(rng: random.Random, operation: Operation, *, chance: float) -> Opera
 def _condition_slips(condition: Condition) -> Iterator[tuple[Condition, int]]:
     relation, bound = condition.relation, condition.bound
     if bound is None:
-        yield Condition("odd" if relation == "even" else "even"), 2  # even and odd confused
+        yield Condition(_OPPOSITES[relation]), 2  # even and odd confused
     elif relation in OTHER_SIDE_OF_THE_BOUND:
         slipped = replace(condition, relation=OTHER_SIDE_OF_THE_BOUND[relation])
         yield slipped, _BOUNDARY_WEIGHT  # the bound on the wrong side
@@ -73,15 +77,10 @@ def _condition_slips(condition: Condition) -> Iterator[tuple[Condition, int]]:
 
 
 def _action_slips(action: Action) -> Iterator[tuple[Action, int]]:
-    if action.kind in ("add", "subtract"):
-        other = "subtract" if action.kind == "add" else "add"
-        yield replace(action, kind=other), 1  # the wrong sign
-        yield replace(action, amount=action.amount + 1), 1  # off by one in the amount
-    elif action.kind == "constant":
-        yield replace(action, amount=action.amount + 1), 1  # off by one in the constant
-    else:
-        other = "keep" if action.kind == "negate" else "negate"
-        yield replace(action, kind=other), 1  # the sign of x
+    if action.kind in _OPPOSITES:
+        yield replace(action, kind=_OPPOSITES[action.kind]), 1  # the wrong sign, of the amount or of x
+    if action.kind in ("add", "subtract", "constant"):
+        yield replace(action, amount=action.amount + 1), 1  # off by one in the amount or the constant
 
 
 def _slips_of_structure(operation: Operation) -> Iterator[Mistake]:
@@ -98,8 +97,7 @@ def _slips_of_structure(operation: Operation) -> Iterator[Mistake]:
             if order != operation.kind:
                 yield Mistake(replace(operation, kind=order), _SUBTLE_WEIGHT)  # the wrong order
     elif operation.kind != "len":
-        other = "min" if operation.kind == "max" else "max"
-        yield Mistake(replace(operation, kind=other))  # largest and smallest confused
+        yield Mistake(replace(operation, kind=_OPPOSITES[operation.kind]))  # largest and smallest confused
         yield Mistake(replace(operation, default=None), _SUBTLE_WEIGHT)  # the empty selection forgotten
         wrong = replace(operation, default=0 if operation.default else 1)
         yield Mistake(wrong, _SUBTLE_WEIGHT)  # the wrong default

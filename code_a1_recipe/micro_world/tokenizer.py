@@ -15,7 +15,7 @@ from transformers import PreTrainedTokenizerFast
 Role = Literal["code", "test", "both"]
 
 PAD, END, USER, MODEL = "<|pad|>", "<|end|>", "<|user|>", "<|model|>"
-_SPECIALS = (PAD, END, USER, MODEL)
+_SPECIALS = [PAD, END, USER, MODEL]
 
 _INTEGERS = r"-?\d+"
 _STARTS = r"\n?assert (?:f|run)\(|def f\("
@@ -84,7 +84,7 @@ def _build_bpe(texts: list[str], *, split: pre_tokenizers.PreTokenizer) -> Token
     trainer = trainers.BpeTrainer(
         vocab_size=_MAX_BPE_ENTRIES,
         min_frequency=_MIN_PIECE_COUNT,
-        special_tokens=list(_SPECIALS),
+        special_tokens=_SPECIALS,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
@@ -103,5 +103,5 @@ def _build_unigram(texts: list[str], *, split: pre_tokenizers.PreTokenizer) -> T
     ]
     # unk_id is required and never used: every byte is in the alphabet.
     tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=0, byte_fallback=False))
-    tokenizer.add_special_tokens(list(_SPECIALS))
+    tokenizer.add_special_tokens(_SPECIALS)
     return tokenizer

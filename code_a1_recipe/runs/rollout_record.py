@@ -248,20 +248,18 @@ def _record(
         pooled_tests=candidate.pooled,
         hidden_tests=hidden_tests_record(candidate.hidden),
         selected=selected,
-        suites=tuple(_suites(candidate)),
+        suites=tuple(
+            SuiteRecord(
+                response=suite.response.text,
+                response_tokens=len(suite.response.token_ids),
+                prompt_tokens=len(suite.response.prompt_ids),
+                cached_tokens=suite.response.cached_tokens,
+                extraction_failure=suite.extraction_failure,
+                reward=reward_record(suite.reward),
+                verdict=verdict.suites[s] if verdict else None,
+                span=suite.span,
+            )
+            for s, suite in enumerate(candidate.suites)
+        ),
         **copied,
     )
-
-
-def _suites(candidate: CandidateResult) -> Iterator[SuiteRecord]:
-    for s, suite in enumerate(candidate.suites):
-        yield SuiteRecord(
-            response=suite.response.text,
-            response_tokens=len(suite.response.token_ids),
-            prompt_tokens=len(suite.response.prompt_ids),
-            cached_tokens=suite.response.cached_tokens,
-            extraction_failure=suite.extraction_failure,
-            reward=reward_record(suite.reward),
-            verdict=candidate.verdict.suites[s] if candidate.verdict else None,
-            span=suite.span,
-        )

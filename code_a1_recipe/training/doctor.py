@@ -10,6 +10,7 @@ from pathlib import Path
 from sandbox import probe
 
 from ..errors import CodeA1Error
+from ..runs.folder import versions
 from ..stats.tables import Table
 from ..verl_plugin.compat import VERL_VERSION
 from .plan.machine import Machine, existing_part, why_no_gpu
@@ -67,12 +68,8 @@ def check_findings(findings: Sequence[Finding]) -> None:
 
 def _version(name: str) -> str:
     """Name and version of a distribution; "not installed" without one."""
-    for distribution in (name, _OTHER_NAMES.get(name, name)):
-        try:
-            return f"{distribution} {importlib.metadata.version(distribution)}"
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return _NONE
+    _python, *found = versions((name, _OTHER_NAMES.get(name, name)))
+    return " ".join(found[0]) if found else _NONE
 
 
 def _packages() -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -68,10 +68,6 @@ class EpisodeReport:
     """Lines for the rollout log."""
     outage: str
     """Why the sandbox could not judge a program of it; empty where it judged all."""
-
-    def without_records(self) -> "EpisodeReport":
-        """The same report without text, small enough to keep for a whole step."""
-        return replace(self, records=b"")
 
 
 def seconds_of_exposed_judging(reports: Sequence[EpisodeReport]) -> float:

@@ -1,6 +1,7 @@
 """Judges as Ray actors: each holds a runner, by default its own pool of confined interpreters; none holds torch."""
 
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +51,7 @@ class JudgePool:
             num_cpus=cpus_per_judge(settings),
             scheduling_strategy="SPREAD",
         )
-        workers = [actor_class.remote(settings, seed) for _ in range(settings.num_workers)]
+        workers: list[Any] = [actor_class.remote(settings, seed) for _ in range(settings.num_workers)]
         ray.get([worker.__ray_ready__.remote() for worker in workers])
         return cls(workers)
 
@@ -74,9 +75,6 @@ class JudgePool:
     def close(self) -> None:
         """Close every judge; one that is already gone has taken its interpreters with it."""
         for worker in self.workers:
-            try:
+            with suppress(RayError):
                 ray.get(worker.close.remote(), timeout=10)
-            except RayError:
-                continue
-            finally:
-                ray.kill(worker)
+            ray.kill(worker)

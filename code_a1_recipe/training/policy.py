@@ -89,9 +89,9 @@ class Policy(PolicyUpdates):
     def __init__(self, name: str, config: RunConfig, *, pool: RayResourcePool, total_updates: int) -> None:
         for_verl = config.for_policy(name)
         for_verl.actor_rollout_ref.actor.optim.total_training_steps = total_updates
-        turns = 1 + (config.episode.repair_turns if name == "code" else 0)
-        # Room for all repair turns: repairs add no optimizer step, and where few programs failed a step may take fewer.
-        for_verl.actor_rollout_ref.actor.ppo_mini_batch_size *= turns
+        if name == "code":
+            # Room for all repair turns: they add no optimizer step; where few programs failed a step may take fewer.
+            for_verl.actor_rollout_ref.actor.ppo_mini_batch_size *= 1 + config.episode.repair_turns
         super().__init__(for_verl)
         self.settings = config
         self.name = name
@@ -188,13 +188,14 @@ class Policy(PolicyUpdates):
         """
 
         def give_up() -> None:
-            self.checkpoint_manager.abort_replicas(reject_request=True)
-            self.checkpoint_manager.sleep_replicas()
+            try:
+                self.checkpoint_manager.abort_replicas(reject_request=True)
+                self.checkpoint_manager.sleep_replicas()
+            except RayError as error:
+                logger.warning("policy=%s: its servers do not answer: %s", self.name, error)
 
-        try:
-            self._ask_servers(give_up, seconds=_ABANDON_SECONDS)
-        except (RayError, OutageError) as error:
-            logger.warning("policy=%s: its servers do not answer: %s", self.name, error)
+        if not within(_ABANDON_SECONDS, give_up, name=f"servers-{self.name}"):
+            logger.warning("policy=%s: its servers do not answer within %g s", self.name, _ABANDON_SECONDS)
 
     def sync_weights(self, step: int) -> None:
         """Wake the servers with the trainer's current weights, labelled ``step``.
@@ -204,17 +205,14 @@ class Policy(PolicyUpdates):
         """
         self._ask_servers(lambda: self.checkpoint_manager.update_weights(step))
 
-    def _ask_servers(self, call: Callable[[], object], *, seconds: float | None = None) -> None:
-        """Call verl's manager, which waits for its servers without a limit of its own.
-
-        Args:
-            seconds: the limit, ``episode.generation_timeout_seconds`` unless given.
-        """
-        limit = self.settings.episode.generation_timeout_seconds if seconds is None else seconds
+    def _ask_servers(self, call: Callable[[], object]) -> None:
+        """Call verl's manager, which waits for its servers without a limit of its own."""
+        limit = self.settings.episode.generation_timeout_seconds
         if not within(limit, call, name=f"servers-{self.name}"):
-            hint = "it hangs, or the limit is too low" if seconds is None else "it hangs"
-            key = "episode.generation_timeout_seconds=" if seconds is None else ""
-            raise OutageError(f"a server of the {self.name} policy did not answer within {key}{limit:g} s: {hint}")
+            raise OutageError(
+                f"a server of the {self.name} policy did not answer within episode.generation_timeout_seconds="
+                f"{limit:g} s: it hangs, or the limit is too low"
+            )
 
     def discard(self, rows: StoredRows) -> None:
         """Remove rows of a step in which this policy does not update."""

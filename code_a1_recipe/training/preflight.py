@@ -227,12 +227,12 @@ def check_run(config: RunConfig) -> None:
         tokenizers[name] = attempt(_load_tokenizer, config, name)
         if tokenizers[name] is not None and config.policy(name).model.rank_of_lora:
             attempt(_check_adapter, config, name)
-    train, held_out = (attempt(read_questions, config, key) for key in ("train_files", "val_files"))
+    questions = {key: attempt(read_questions, config, key) for key in ("train_files", "val_files")}
     attempt(check_left_out, config)
-    for key, questions in (("train_files", train), ("val_files", held_out)):
-        if questions is not None and tokenizers["code"] is not None:
-            attempt(check_prompt_lengths, config, key, questions, tokenizers["code"])
-    if train is not None:
+    for key, some in questions.items():
+        if some is not None and tokenizers["code"] is not None:
+            attempt(check_prompt_lengths, config, key, some, tokenizers["code"])
+    if (train := questions["train_files"]) is not None:
         attempt(check_given_tests, config, train)
     if all(tokenizers.values()):
         attempt(_check_plan, config)

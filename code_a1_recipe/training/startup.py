@@ -63,14 +63,12 @@ def start_parts(
         return policy
 
     # Nobody asks the queue before the first episode, so its processes may import what they need meanwhile.
-    start_queue = partial(row_queue.init, config.for_verl().transfer_queue)
-    queue = in_background(start_queue, name="start-queue")
+    queue = in_background(partial(row_queue.init, config.for_verl().transfer_queue), name="start-queue")
     episodes = EpisodePool.start(config)
     for path in {config.policy(name).model.path for name in config.policy_names}:
         # What goes wrong here goes wrong again where a server tells of it.
         in_background(partial(_note_model_class, path), name="note-model-class")
-    start_judges = partial(JudgePool.start, config.sandbox, seed=config.seed)
-    starting_judges = in_background(start_judges, name="start-judges")
+    starting_judges = in_background(partial(JudgePool.start, config.sandbox, seed=config.seed), name="start-judges")
     # Loading models and engines mostly waits, so all of it happens at once, unless a server measures the free memory of
     # its card while it starts, which another one that starts beside it would falsify.
     is_measured = config.trainer.device == "cuda" and not all(kv_memory(config, name) for name in config.policy_names)

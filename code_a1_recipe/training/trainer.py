@@ -8,7 +8,7 @@ import time
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -166,19 +166,25 @@ class CodeA1Trainer(PPOTrainerSync):
         trainer, episode = self.settings.trainer, self.settings.episode
         copy_in = trainer.validation_data_dir if validate else trainer.rollout_data_dir
         step, seed = self.global_steps, self.settings.seed
-        make_tasks = partial(
-            tasks_of, settings=self.settings, book=self.book, step=step, started_at=time.time(), validate=validate
-        )
+        started_at = time.time()
         reports: list[EpisodeReport] = []
         with self.run_folder.rollout_log(step, validation=validate, copy_in=copy_in) as write:
             asked = questions
             for number in range(1 if validate else 1 + episode.max_refills):
                 if number:
                     asked = refill(self.train_dataset.questions, reports, wanted=len(questions), seed=seed, step=step)
-                tasks = make_tasks(asked, first_index=len(reports))
+                tasks = tasks_of(
+                    asked,
+                    settings=self.settings,
+                    book=self.book,
+                    step=step,
+                    started_at=started_at,
+                    validate=validate,
+                    first_index=len(reports),
+                )
                 for report in self.episodes.run(tasks, validate=validate, while_waiting=self.signals.check):
                     write(report.records)
-                    reports.append(report.without_records())
+                    reports.append(replace(report, records=b""))  # small enough to keep for a whole step
         return sorted(reports, key=lambda report: report.index)
 
     def _sleep_servers(self) -> None:

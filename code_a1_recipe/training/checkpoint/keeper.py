@@ -18,8 +18,24 @@ from ...files import file_fingerprint, write_whole
 from ...runs.folder import RunFolder, plain_number, versions_text
 from ..lifecycle.failures import explain
 from ..policy import Policy
-from . import folder as checkpointing, random_states
-from .folder import Checkpoint
+from . import random_states
+from .folder import (
+    ANOTHER_STEP,
+    BOOK_NAME,
+    DATA_NAME,
+    IDENTITY,
+    ORIGIN,
+    RANDOM_NAME,
+    ROW_NAME,
+    Checkpoint,
+    announce,
+    find_checkpoint,
+    keep_newest,
+    note_best,
+    step_folder,
+    write_state,
+    writing,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -62,28 +78,28 @@ class CheckpointKeeper:
             DiskFullError: no room; nothing was written.
         """
         if self.saved_step != finished.step:
-            with checkpointing.writing(self._root, finished.step) as folder:
+            with writing(self._root, finished.step) as folder:
                 for name, policy in policies.items():
                     policy.save(folder / name, step=finished.step)
-                book.save(folder / checkpointing.BOOK_NAME)
-                torch.save(finished.data, folder / checkpointing.DATA_NAME)
-                torch.save(finished.random_states, folder / checkpointing.RANDOM_NAME)
+                book.save(folder / BOOK_NAME)
+                torch.save(finished.data, folder / DATA_NAME)
+                torch.save(finished.random_states, folder / RANDOM_NAME)
                 row = {name: plain_number(value) for name, value in finished.row.items()}
-                (folder / checkpointing.ROW_NAME).write_text(json.dumps(row), encoding="utf-8")
+                (folder / ROW_NAME).write_text(json.dumps(row), encoding="utf-8")
                 _check_shards(folder, policies)
                 state = {
                     "step": finished.step,
                     "versions": versions_text(),
                     "config": self._made_with(),
-                    checkpointing.IDENTITY: dict(self.identity),
-                    checkpointing.ORIGIN: self._origin,
+                    IDENTITY: dict(self.identity),
+                    ORIGIN: self._origin,
                 }
-                checkpointing.write_state(folder, state)
+                write_state(folder, state)
             self.saved_step = finished.step
-            saved_book = checkpointing.step_folder(self._root, finished.step) / checkpointing.BOOK_NAME
+            saved_book = step_folder(self._root, finished.step) / BOOK_NAME
             write_whole(self.run_folder.mistake_book, saved_book.read_bytes())
-            checkpointing.keep_newest(self._root, self.config.trainer.max_actor_ckpt_to_keep)
-        return checkpointing.step_folder(self._root, finished.step)
+            keep_newest(self._root, self.config.trainer.max_actor_ckpt_to_keep)
+        return step_folder(self._root, finished.step)
 
     def resume(self, *, policies: Mapping[str, Policy], dataloader: Any) -> tuple[TrainState, MistakeBook] | None:
         """Load the checkpoint that the configuration asks for into policies and dataloader; None to start afresh.
@@ -92,16 +108,16 @@ class CheckpointKeeper:
             CheckpointError: it is missing, damaged, or belongs to another run.
         """
         trainer = self.config.trainer
-        found = checkpointing.find_checkpoint(self._root, mode=trainer.resume_mode, path=trainer.resume_from_path)
+        found = find_checkpoint(self._root, mode=trainer.resume_mode, path=trainer.resume_from_path)
         if found is None:
             return None
         same = found.check_fits(self.identity, allow_new_questions=self.config.checkpoint.allow_new_questions)
         finished = _load(found, policies=policies, dataloader=dataloader if same else None)
-        book = MistakeBook.load(found.folder / checkpointing.BOOK_NAME, self.config.mistake_book)
+        book = MistakeBook.load(found.folder / BOOK_NAME, self.config.mistake_book)
         if found.folder.parent == self._root:
             self.saved_step = found.step
-            self._origin = found.state().get(checkpointing.ORIGIN)
-            aside = checkpointing.announce(self._root, found.step)  # before the records of later steps are forgotten
+            self._origin = found.state().get(ORIGIN)
+            aside = announce(self._root, found.step)  # before the records of later steps are forgotten
             if aside:
                 what = f"later checkpoints are now {', '.join(aside)} and go with the next save"
                 self.run_folder.show(f"{what}; rename one to global_step_<n> to keep it")
@@ -143,7 +159,7 @@ class CheckpointKeeper:
             raise SettingsError(
                 f"checkpoint.keep_best={name}: validation has no such metric; it has {', '.join(sorted(metrics))}"
             )
-        if checkpointing.note_best(self._root, step=step, metric=name, value=metrics[name]):
+        if note_best(self._root, step=step, metric=name, value=metrics[name]):
             logger.info("step=%d is the best so far, %s=%g", step, name, metrics[name])
 
     def _made_with(self) -> dict[str, Any]:
@@ -172,12 +188,12 @@ def _load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader:
     checkpoint.check_whole()
     damaged = (ValueError, RuntimeError, EOFError, LookupError, TypeError, AttributeError, pickle.UnpicklingError)
     try:
-        row = json.loads((checkpoint.folder / checkpointing.ROW_NAME).read_text(encoding="utf-8"))
-        data = torch.load(checkpoint.folder / checkpointing.DATA_NAME, weights_only=False)
-        states = torch.load(checkpoint.folder / checkpointing.RANDOM_NAME, weights_only=False)
+        row = json.loads((checkpoint.folder / ROW_NAME).read_text(encoding="utf-8"))
+        data = torch.load(checkpoint.folder / DATA_NAME, weights_only=False)
+        states = torch.load(checkpoint.folder / RANDOM_NAME, weights_only=False)
         random_states.restore(states)
     except damaged as error:
-        raise CheckpointError(f"{checkpoint.folder} is damaged: {error}; {checkpointing.ANOTHER_STEP}") from error
+        raise CheckpointError(f"{checkpoint.folder} is damaged: {error}; {ANOTHER_STEP}") from error
     for name, policy in policies.items():
         try:
             policy.load(checkpoint.folder / name)
@@ -185,8 +201,7 @@ def _load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader:
             if explain(error, run_dir=str(checkpoint.folder)) is not None:  # too little memory, say
                 raise
             raise CheckpointError(
-                f"{checkpoint.folder / name} cannot be loaded: {str(error).strip().splitlines()[-1]}; "
-                f"{checkpointing.ANOTHER_STEP}"
+                f"{checkpoint.folder / name} cannot be loaded: {str(error).strip().splitlines()[-1]}; {ANOTHER_STEP}"
             ) from error
     if dataloader is not None:  # else its order and position are another file's
         dataloader.load_state_dict(data)

@@ -122,8 +122,13 @@ def _threads(config: RunConfig, *, at_a_time: bool) -> int:
 
 
 def _create_folder(config: RunConfig) -> RunFolder:
-    copies = {f"trainer.{name}": getattr(config.trainer, name) for name in ("rollout_data_dir", "validation_data_dir")}
-    for key, path in {"run_dir": config.run_dir, **copies}.items():
+    trainer = config.trainer
+    folders = {
+        "run_dir": config.run_dir,
+        "trainer.rollout_data_dir": trainer.rollout_data_dir,
+        "trainer.validation_data_dir": trainer.validation_data_dir,
+    }
+    for key, path in folders.items():
         try:
             if path is not None:
                 Path(path).mkdir(parents=True, exist_ok=True)

@@ -37,7 +37,7 @@ def process_watch(actors: Mapping[str, Any], give_up: Callable[[str], None]) -> 
         while not is_over.wait(LOOK_SECONDS):
             try:
                 asked |= {name: a.__ray_ready__.remote() for name, a in actors.items() if name not in asked}
-                lost = next((name for name, answer in list(asked.items()) if _is_lost(answer, asked, name)), None)
+                lost = next((name for name in list(asked) if _is_lost(asked, name)), None)
             except RayError as error:  # of Ray itself, which ends its driver then
                 logger.warning("cannot ask whether the run's processes live: %s", error)
                 continue
@@ -53,13 +53,12 @@ def process_watch(actors: Mapping[str, Any], give_up: Callable[[str], None]) -> 
         is_over.set()
 
 
-def _is_lost(answer: Any, asked: dict[str, Any], name: str) -> bool:
-    done, _ = ray.wait([answer], timeout=0)
+def _is_lost(asked: dict[str, Any], name: str) -> bool:
+    done, _ = ray.wait([asked[name]], timeout=0)
     if not done:
         return False
-    del asked[name]
     try:
-        ray.get(answer)
+        ray.get(asked.pop(name))
     except ActorUnavailableError:  # for now, perhaps; it is asked again
         return False
     except RayActorError:

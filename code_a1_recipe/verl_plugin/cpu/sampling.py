@@ -30,11 +30,7 @@ def use_sampling_by_inversion() -> None:
             return original(self, logits, generators, k, p)
         logits = keep_likeliest(logits, k, p)
         log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)
-        returned = None
-        if self.logprobs_mode == "processed_logits":
-            returned = logits
-        elif self.logprobs_mode == "processed_logprobs":
-            returned = log_probs
+        returned = {"processed_logits": logits, "processed_logprobs": log_probs}.get(self.logprobs_mode)
         # Each request's own generator decides its token, whatever else is in the batch.
         draws = [torch.rand((), generator=generators[row]) for row in range(len(generators))]
         return sample_by_inversion(log_probs.exp(), torch.stack(draws)), returned

@@ -8,7 +8,6 @@ Ray workers, which takes a backend; the trainer, its data set and its keys are v
 import functools
 import os
 import sys
-from collections.abc import Sequence
 
 from .environment import cpu_environment
 
@@ -39,9 +38,8 @@ PROCESS_VARIABLES = {
 """What torchrun would set for the only process there is."""
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Train; errors are verl's."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+def main() -> None:
+    """Train with the command line's keys; errors are verl's."""
     for name, value in {**cpu_environment(threads=os.cpu_count() or 1), **PROCESS_VARIABLES}.items():
         os.environ.setdefault(name, value)
 
@@ -52,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     from verl.trainer import sft_trainer
 
-    sys.argv = [sft_trainer.__file__, *OVERRIDES, *words]
+    sys.argv = [sft_trainer.__file__, *OVERRIDES, *sys.argv[1:]]
     sft_trainer.main()
 
 
