@@ -205,4 +205,4 @@ def test_a_process_that_cannot_be_reached_for_now_is_not_lost(monkeypatch, error
 
     monkeypatch.setattr(process_watch.ray, "wait", lambda answers, timeout: (answers, []))
     monkeypatch.setattr(process_watch.ray, "get", get)
-    assert process_watch._is_lost("answer", {"worker": "answer"}, "worker") == lost
+    assert process_watch._is_lost({"worker": "answer"}, "worker") == lost
