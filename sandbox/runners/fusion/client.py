@@ -81,12 +81,11 @@ class FusionClient:
         """
         connection = self._connection_type(self._host, self._port, timeout=_CONNECT_SECONDS)
         with self._lock:
-            # Under the lock: a request that starts while the runner closes must not be missed.
-            if self._is_closed:
-                raise ServiceOutageError("the runner is closed", is_final=True)
+            self._check_open()
             self._open.add(connection)
         try:
             connection.connect()
+            self._check_open()  # `close` had no socket to hang up
             connection.sock.settimeout(seconds)
             connection.request("POST", self._path, body=json.dumps(request).encode(), headers=_HEADERS)
             response = connection.getresponse()
@@ -102,6 +101,10 @@ class FusionClient:
             message = f"the service answered with status {response.status}: {said}"
             raise ServiceOutageError(message, is_final=response.status not in _RETRIED_STATUSES)
         return parse_response(data)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ServiceOutageError("the runner is closed", is_final=True)
 
     def close(self) -> None:
         """Hang up; requests under way fail. Idempotent."""

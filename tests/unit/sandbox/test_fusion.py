@@ -2,6 +2,7 @@
 
 import ast
 import base64
+import http.client
 import importlib.util
 import json
 import zlib
@@ -175,3 +176,13 @@ def test_what_is_sent_runs_on_older_interpreters_and_needs_nothing_that_is_not_s
     assert needed <= {f"sandbox.{sent}" for sent in MODULES[: MODULES.index(name)]}
     newer = {"StrEnum", "ExceptionGroup", "Self", "tomllib"}
     assert not newer & {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def test_a_client_that_is_closed_while_it_connects_sends_nothing(monkeypatch):
+    client = FusionClient("http://localhost:1")
+    sent = []
+    monkeypatch.setattr(http.client.HTTPConnection, "connect", lambda connection: client.close())
+    monkeypatch.setattr(http.client.HTTPConnection, "request", lambda *given, **named: sent.append(given))
+    with pytest.raises(ServiceOutageError, match="closed"):
+        client.run_code({}, seconds=1)
+    assert not sent
