@@ -11,6 +11,7 @@ from .definitions import changed_names
 _MAX_WORK = 100_000
 """Statements, and nodes that are put in the place of names; a module cannot ask for more, however its loops nest."""
 _IS_TEST = re.compile(r"^[Tt]est|(?:^|_)tests?(?:_|$)|Tests?(?:Case)?$|^main$")
+"""Names of tests: ``test_add``, ``TestAdd``, ``TotalTests``, ``run_tests``; not ``latest``."""
 _Node = TypeVar("_Node", bound=ast.expr)
 _Known = dict[str, ast.expr]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache, partial
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -12,7 +12,6 @@ from ..values.comparison import matches
 from ..values.outputs import ANY_ORDER, DEFAULT_CHECKER, Same, output_checker
 
 
-@lru_cache  # one object for all requests: judges keep results by it
 def comparison(kind: str, checker: str) -> Same:
     """Choose the comparison of a question: its checker for what programs print, ``matches`` for values.
 

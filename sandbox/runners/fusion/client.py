@@ -81,6 +81,7 @@ class FusionClient:
         """
         connection = self._connection_type(self._host, self._port, timeout=_CONNECT_SECONDS)
         with self._lock:
+            # Under the lock: a request that starts while the runner closes must not be missed.
             self._check_open()
             self._open.add(connection)
         try:

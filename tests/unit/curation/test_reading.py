@@ -134,3 +134,8 @@ def test_rows_without_ids_of_one_data_source_are_called_after_their_files(source
     sources = [source_of(row, name="a.jsonl"), source_of(row, name="b.jsonl")]
     found = [(one.data_source, one.id) for one in read_evaluated(*sources)[0]]
     assert found == [("mine", "row 0 of a"), ("mine", "row 0 of b")]
+
+
+def test_a_row_that_is_left_out_keeps_its_id_also_where_that_is_zero(source_of):
+    _, dropped = read(source_of({"id": 0, "prompt": "Add one.", "reference": "def f(:"}))
+    assert [row.id for row in dropped] == ["0"]

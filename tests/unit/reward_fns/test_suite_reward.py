@@ -144,3 +144,9 @@ def test_a_wrong_argument_is_named_with_its_rule(make_suite, make_verdict, chang
     arguments = {"suite_index": 0, "num_cases": 8} | changes
     with pytest.raises(ValueError, match=words):
         reward_of_suite(make_verdict(make_suite(8)), **arguments)
+
+
+@pytest.mark.parametrize("num_cases", ["8", 0, 2.5, None])
+def test_a_number_of_cases_that_is_none_is_refused_by_name(make_suite, make_verdict, num_cases):
+    with pytest.raises(ValueError, match="num_cases"):
+        reward_of_suite(make_verdict(make_suite(2)), 0, num_cases=num_cases)
