@@ -7,6 +7,7 @@ Every other module of ``reward_fns`` imports the sandbox's names from this one.
 
 try:
     from sandbox import (
+        INPUT_ENTRY as INPUT_ENTRY,
         PARSE_ERRORS as PARSE_ERRORS,
         CandidateVerdict as CandidateVerdict,
         CaseResult as CaseResult,
@@ -16,6 +17,7 @@ try:
         Limits as Limits,
         LocalRunner as LocalRunner,
         SuiteVerdict as SuiteVerdict,
+        ValueFormatError as ValueFormatError,
         asserted as asserted,
         compared as compared,
         defined_names as defined_names,

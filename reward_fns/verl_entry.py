@@ -28,6 +28,7 @@ from typing import Any
 
 from .code_reward import code_reward
 from .extract import ExtractionFailure, asked_names, extract_candidate, extract_suite
+from .listed import LISTED_OUTPUTS, with_listed_outputs
 from .sandbox_seam import (
     PARSE_ERRORS,
     CandidateVerdict,
@@ -50,7 +51,8 @@ MAX_CACHED_QUESTIONS = 1024
 """Questions whose oracle answers stay cached. verl deals a step's responses to its reward processes at random, so
 each of them meets most questions of a step, in the order in which generation ends."""
 
-_TRUTH_KEYS = frozenset({"id", "reference", "tests", "prelude", "entry_points", "candidate", "kind", "checker"})
+_LISTED_KEYS = {"inputs", "outputs", "fn_name"}
+_TRUTH_KEYS = _LISTED_KEYS | {"id", "reference", "tests", "prelude", "entry_points", "candidate", "kind", "checker"}
 
 
 def compute_score(
@@ -81,7 +83,8 @@ def compute_score(
         solution_str: the decoded response.
         ground_truth: a mapping, or its JSON text, with ``reference`` (source), ``tests`` (a sequence of
             assert texts, numpy arrays included; needed for code), ``candidate`` (source; needed for tests),
-            and optionally ``prelude`` and ``entry_points``.
+            and optionally ``prelude`` and ``entry_points``. For code alone verl's ``prime_code`` columns do as well:
+            ``inputs``, ``outputs`` and, for a function, ``fn_name`` (see :mod:`reward_fns.listed`).
         extra_info: ``role`` is "code" or "test"; other keys are verl's or the dataset's and are ignored.
         num_cases, alpha, adversarial, nonprintable_penalty: as in ``test_reward``; unused for code.
         sandbox: arguments of ``sandbox.LocalRunner``, of which ``limits`` may be a mapping too; the same in
@@ -138,6 +141,9 @@ def _score_code(solution: str, truth: JudgeRequest, sandbox: dict[str, Any]) -> 
     names = asked_names(truth.entry_points, truth.reference, truth.suites[0])
     found = extract_candidate(solution, reads_input=truth.kind == Kind.STDIN, names=names)
     candidate = None if isinstance(found, ExtractionFailure) else found
+    if candidate and "class Solution" in candidate and truth.reference.startswith(LISTED_OUTPUTS):
+        # The listed function is then the class's method, as prime_code has it.
+        candidate += "".join(f"\n{name} = Solution().{name}" for name in names)
     verdict = _SHARED.judge(replace(truth, candidate=candidate), sandbox)
     num_valid = len(verdict.suites[0].cases)
     if not num_valid:
@@ -181,10 +187,12 @@ def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) ->
     given = {key: value.tolist() if hasattr(value, "tolist") else value for key, value in raw.items()}
     given = {"candidate": None, "tests": ()} | {key: value for key, value in given.items() if value is not None}
     given.pop("id", None)
-    if not str(given.get("reference", "")).strip():
-        raise ValueError(f"{where} needs 'reference', the source of a correct solution; it is the oracle")
+    has_reference = str(given.get("reference", "")).strip()
+    if not has_reference and (role == "test" or "inputs" not in given):
+        listed = "; for code alone 'inputs' and 'outputs' can take its place" if role == "code" else ""
+        raise ValueError(f"{where} needs 'reference', the source of a correct solution; it is the oracle{listed}")
     try:
-        truth = JudgeRequest.from_mapping(given)
+        truth = JudgeRequest.from_mapping(with_listed_outputs(given) if "inputs" in given else given)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
     _check_reference(truth.reference, where=where)

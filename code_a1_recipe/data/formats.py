@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import chain
 
 from reward_fns import extract_candidate
+from reward_fns.listed import with_listed_outputs
 from sandbox import DEFAULT_CHECKER, INPUT_ENTRY, NODE_NAMES, Kind
 
 from ..algorithm.question import Question, definitions
@@ -88,6 +89,30 @@ def from_native(row: Row) -> NativeRow:
         given |= asserts_in(parsed(given, "tests"), tested)
     native = NativeRow(**given)
     return with_inputs(row, native) if row.get("inputs") is not None else native
+
+
+def from_listed(row: Row) -> NativeRow:
+    """Native columns with ``oracle: listed`` in place of a reference: ``tests``, or ``inputs`` and ``outputs``."""
+    if row["oracle"] != "listed":
+        raise RowError(
+            "oracle", f"must be 'listed', got {row['oracle']!r}; a row with a reference needs no such column"
+        )
+    columns = (*(column.name for column in fields(Question)), "inputs", "outputs", "fn_name")
+    try:
+        return from_native(with_listed_outputs({name: row[name] for name in columns if row.get(name) is not None}))
+    except (ValueError, TypeError) as error:
+        raise RowError("tests", str(error)) from error
+
+
+def from_verl(row: Row) -> NativeRow:
+    """verl's ``prompt, reward_model``: the ground truth of this project's reward entry or of ``prime_code``."""
+    truth = json_of(row.get("reward_model") or {}, "ground_truth")
+    if not isinstance(truth, Mapping):
+        raise RowError("reward_model", f"must have a mapping as ground_truth, got {truth!r:.60}")
+    info = row.get("extra_info") or {}
+    identity = f"{row.get('data_source')}/{info.get('split')}/{info.get('index')}"
+    given = {"id": identity, **row, **truth}
+    return (from_native if given.get("reference") else from_listed)({"oracle": "listed", **given})
 
 
 def from_mbpp(row: Row) -> NativeRow:
@@ -266,6 +291,7 @@ def from_taco(row: Row) -> NativeRow:
 
 ADAPTERS = {
     "native": Adapter("id prompt reference", from_native),
+    "listed": Adapter("id prompt oracle", from_listed),
     "evalplus": Adapter("problem GT_code test extra_info", from_evalplus),
     "leetcode": Adapter("task_id query prompt completion entry_point test", from_leetcode),
     "humaneval": Adapter("task_id prompt canonical_solution entry_point test", from_humaneval),
@@ -274,6 +300,7 @@ ADAPTERS = {
     "unleaked": Adapter("task_id func_name prompt code test_list", from_unleaked),
     "mbpp_sanitized": Adapter("task_id prompt code test_list", from_mbpp),
     "taco": Adapter("question solutions starter_code input_output", from_taco),
+    "verl": Adapter("prompt reward_model", from_verl),
     "codecontests": Adapter("name description public_tests solutions incorrect_solutions", from_codecontests),
 }
 """In the order in which ``adapter="auto"`` tries them."""

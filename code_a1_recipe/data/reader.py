@@ -35,7 +35,8 @@ _BATCH_ROWS = 1024
 _CURES = {
     "id": "give every row its own id; the Mistake Book is kept by it",
     "prompt": "put the problem statement there, as text; chat templates are applied later",
-    "reference": "put a correct solution there: it is the oracle of every test; rows without one must go",
+    "reference": "put a correct solution there: it is the oracle of every test; without one, `oracle: listed` lets "
+    "the listed outputs judge the Code LLM alone",
     "entry_points": "list the names a test must call, or leave it empty for those that its tests call",
     "outputs": "give a list of texts, one for each of the inputs",
 }

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 import msgspec
 
 from reward_fns import extract_suite
+from reward_fns.listed import LISTED_OUTPUTS
 from sandbox import LocalRunner, SandboxUnavailableError
 
 from ..algorithm.prompts import render, template_for
@@ -60,6 +61,8 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
                 f"question {question.id!r} reads standard input; eval test measures tests of functions. Leave the "
                 "questions of kind stdin out"
             )
+        if question.reference.startswith(LISTED_OUTPUTS):
+            raise InputError(f"question {question.id!r} has listed outputs; eval test needs its reference's own code")
     model = None
     if options.own_tests:
         written = [WrittenSuite(question=one, asserts=one.tests[: options.tests]) for one in questions]

@@ -25,6 +25,7 @@ from .question_checks import (
     check_given_tests,
     check_left_out,
     check_prompt_lengths,
+    check_references,
     read_questions,
     with_questions_that_fit,
 )
@@ -230,6 +231,8 @@ def check_run(config: RunConfig) -> None:
     questions = {key: attempt(read_questions, config, key) for key in ("train_files", "val_files")}
     attempt(check_left_out, config)
     for key, some in questions.items():
+        if some is not None:
+            attempt(check_references, config, key, some)
         if some is not None and tokenizers["code"] is not None:
             attempt(check_prompt_lengths, config, key, some, tokenizers["code"])
     if (train := questions["train_files"]) is not None:

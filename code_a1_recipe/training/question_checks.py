@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from reward_fns.listed import LISTED_OUTPUTS
+
 from ..algorithm.episode import given_tests
 from ..algorithm.prompts import render
 from ..algorithm.question import Question
@@ -54,6 +56,18 @@ def check_given_tests(config: RunConfig, train: Sequence[Question]) -> None:
             f"rewards.code_tests={config.rewards.code_tests} needs the column {column!r}, which {len(without)} of "
             f"{len(train)} questions of data.train_files={list(config.data.train_files)!r} leave empty, the first is "
             f"{without[0]!r}; fill it, take those rows out, or leave rewards.code_tests at suites"
+        )
+
+
+def check_references(config: RunConfig, key: str, questions: Sequence[Question]) -> None:
+    """Every question has a reference that can answer calls of a suite, where suites are written."""
+    counts = config.episode if key == "train_files" else config.validation
+    listed = [question.id for question in questions if question.reference.startswith(LISTED_OUTPUTS)]
+    if listed and counts.num_suites:
+        raise SettingsError(
+            f"data.{key}: {len(listed)} questions have listed outputs and no reference, the first is {listed[0]!r}; "
+            "the Test LLM needs a reference, which answers its calls. Train the Code LLM alone (arm=golden_full), or "
+            "take those rows out"
         )
 
 

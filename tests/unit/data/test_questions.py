@@ -182,3 +182,51 @@ def test_golden_tests_and_buggy_programs_are_lists_of_texts(tmp_path):
     path.write_text(json.dumps({**row, "golden_tests": "assert f(1) == 1"}))
     with pytest.raises(InputError, match=r"column 'golden_tests': must be a list of strings"):
         load_questions(path)
+
+
+PAIRS = {"fn_name": "add", "inputs": [[1, 2]], "outputs": [[3]]}
+"""verl's ``prime_code`` columns; each answer is in a list of its own."""
+
+
+def test_rows_without_a_reference_are_judged_by_their_listed_outputs(write):
+    given = {"prompt": "Write `add`.", "oracle": "listed"}
+    path = write(
+        {"id": "asserts", "tests": ["assert add(1, 2) == 3", "assert add(*pair) == 3"], **given},
+        {"id": "calls", **PAIRS, **given},
+        {"id": "lines", "inputs": ["1\n"], "outputs": [["1", "0.5"]], **given},
+    )
+    asserts, calls, lines = load_questions(path)
+    assert asserts.tests[0] == calls.tests[0] == "assert add(1, 2) == 3"
+    assert asserts.reference == calls.reference, "the second assert cannot be looked up"
+    assert calls.prompt_fields["entry_points"] == "`add`", "nothing is known of its parameters"
+    assert (lines.kind, lines.checker, lines.tests) == ("stdin", "floats", ("assert run('1\\n') == '1\\n0.5'",))
+
+
+@pytest.mark.parametrize(
+    ("columns", "column", "words"),
+    [
+        ({"oracle": "list"}, "oracle", "must be 'listed', got 'list'"),
+        ({"oracle": "listed"}, "tests", r"needs tests of the form f\(literals\) == literal"),
+        ({"oracle": "listed", "tests": ["assert add(x) == 3"]}, "tests", "needs tests of the form"),
+        ({"oracle": "listed", "inputs": ["1"], "outputs": []}, "tests", "must be lists of the same length"),
+        ({"oracle": "listed", **PAIRS, "inputs": [1]}, "tests", "must be lists of arguments, got 1"),
+    ],
+)
+def test_a_row_without_outputs_to_look_up_is_refused(write, columns, column, words):
+    with pytest.raises(InputError, match=f"row 0, column '{column}': .*{words}"):
+        load_questions(write({"id": 0, "prompt": "Write `add`.", **columns}))
+
+
+def test_verls_files_are_read_as_they_are(write):
+    def row_of(truth, index):
+        prompt = [{"role": "system", "content": "You write code."}, {"role": "user", "content": "Write `add`."}]
+        extra = {"split": "train", "index": index}
+        return {"data_source": "mine", "prompt": prompt, "reward_model": {"ground_truth": truth}, "extra_info": extra}
+
+    own = {"reference": "def add(a, b):\n    return a + b", "tests": ["assert add(1, 2) == 3"]}
+    first, second = load_questions(write(row_of(json.dumps(PAIRS), 0), row_of(own, 1)))
+    assert (first.id, first.prompt, first.entry_points) == ("mine/train/0", "Write `add`.", ("add",))
+    assert (second.reference, second.tests) == (own["reference"], first.tests)
+    for truth in ("42", "The answer", None):
+        with pytest.raises(InputError, match=r"must have a mapping as ground_truth|must be JSON"):
+            load_questions(write(row_of(truth, 0)))

@@ -97,6 +97,11 @@ def test_all_scores_are_floats(judge_with, make_suite, make_verdict):
     assert {type(value) for value in compute_score("mine", GOOD, TRUTH).values()} == {float}
 
 
+IN_LINES = {"inputs": ["1 2\n", "3 4\n"], "outputs": ["3\n", "7"]}
+IN_CALLS = {"fn_name": "add", "inputs": [[1, 2], [3, 4]], "outputs": [[3], [7]]}
+"""Ground truths of verl's ``prime_code``."""
+
+
 @pytest.mark.parametrize(
     "raw",
     [
@@ -127,7 +132,8 @@ def test_the_same_oracle_has_one_id_and_another_has_another():
         ("{not json", "must be a mapping or JSON text"),
         ("[1]", "must be a mapping or the JSON text of one, got list"),
         (3, "got int"),
-        ({"tests": ["assert add(1, 2) == 3"]}, "needs 'reference'"),
+        ({"tests": ["assert add(1, 2) == 3"]}, "needs 'reference'.* for code alone 'inputs' and 'outputs'"),
+        ({"inputs": ["1"], "outputs": ["1", "2"]}, "'inputs' and 'outputs' must be lists of the same length"),
         ({"reference": "def add(:", "tests": ["x"]}, "'reference' is not Python 3"),
         ({"reference": 3, "tests": ["x"]}, "'reference' must be a text, got '3'"),
         ({"reference": REFERENCE}, "needs 'tests'"),
@@ -139,6 +145,35 @@ def test_the_same_oracle_has_one_id_and_another_has_another():
 def test_bad_ground_truth_is_refused_with_its_place(raw, words):
     with pytest.raises(ValueError, match=words):
         compute_score("mine", GOOD, raw)
+
+
+def fenced(program):
+    return f"```python\n{program}\n```"
+
+
+@pytest.mark.parametrize(
+    ("truth", "program", "score"),
+    [
+        (IN_LINES, "print(sum(map(int, input().split())))", 1.0),
+        (IN_LINES, "a, b = map(int, input().split())\nprint(a * b + 1)", 0.5),
+        (IN_LINES | {"outputs": ["3.0", "7.0000"]}, "print(sum(map(int, input().split())))", 1.0),
+        (IN_LINES | {"outputs": [["3"], ["7", ""]]}, "print(sum(map(int, input().split())))", 1.0),
+        (IN_CALLS, "def add(a, b): return a + b", 1.0),
+        (IN_CALLS, "class Solution:\n    def add(self, a, b): return a + b", 1.0),
+        (IN_CALLS, "class Solution:\n    def add(self, a, b): return a * b + 1", 0.5),
+        (IN_CALLS, "class Solution:\n    def sum(self, a, b): return a + b", 0.0),
+        (IN_CALLS | {"outputs": [[3], [7, 7]]}, "def add(a, b): return a + b", 0.0),
+        (IN_CALLS | {"reference": "def add(a, b): return a * b"}, "def add(a, b): return a * b", 1.0),
+    ],
+)
+def test_listed_outputs_take_the_place_of_a_reference(truth, program, score):
+    assert compute_score("eurus", fenced(program), json.dumps(truth))["score"] == score
+
+
+def test_listed_outputs_judge_no_suite():
+    truth = IN_CALLS | {"candidate": "def add(a, b): return a"}
+    with pytest.raises(ValueError, match=r"needs 'reference', the source of a correct solution; it is the oracle$"):
+        compute_score("eurus", "assert add(1, 2) == 3", truth, {"role": "test"})
 
 
 def test_scoring_tests_needs_a_candidate():

@@ -213,6 +213,17 @@ def test_golden_tests_that_are_not_there_are_asked_for(tmp_path, whole_model):
     assert "the first is '0'" in words
 
 
+def test_listed_outputs_train_the_code_llm_alone(tmp_path, whole_model):
+    path = tmp_path / "listed.jsonl"
+    rows = [{"id": n, "prompt": "p", "oracle": "listed", "tests": [f"assert f({n}) == 1"]} for n in range(8)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    files = [f"data.train_files={path}", f"data.val_files={path}", f"run_dir={tmp_path / 'run'}", "micro=null"]
+    words = refused_run(tmp_path, *files, *whole_model)
+    assert "data.train_files: 8 questions have listed outputs and no reference, the first is '0'" in words
+    assert "data.val_files: 8 questions" in words
+    check_run(started("cpu", [*files, "arm=golden_full", *whole_model]))
+
+
 def test_a_tokenizer_without_chat_template_is_refused(tmp_path, tiny_model):
     paths = [f"policies.{name}.model.path={tiny_model}" for name in ("code", "test")]
     words = refused_run(tmp_path, *two_files(tmp_path), *paths)

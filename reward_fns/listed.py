@@ -1,0 +1,98 @@
+"""The oracle of a question without a reference solution: a program that looks the listed outputs up.
+
+It answers the listed inputs and no others, so it can judge programs by the listed tests, and no suite of a Test LLM.
+"""
+
+import ast
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .sandbox_seam import (
+    INPUT_ENTRY,
+    PARSE_ERRORS,
+    Kind,
+    ValueFormatError,
+    asserted,
+    compared,
+    parse_untrusted,
+)
+
+LISTED_OUTPUTS = "# There is no reference solution: this program looks the listed outputs up.\n"
+"""The first line of such a reference."""
+
+# `inf` and `nan` are how `repr` writes what JSON calls Infinity and NaN.
+_TABLE = f"""{LISTED_OUTPUTS}import sys
+from math import inf, nan
+
+_answers = {{}}
+
+def _key(*args, **named):
+    return repr((args, named))
+
+"""
+
+
+def with_listed_outputs(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The same columns with ``tests``, and with a ``reference`` made of their answers where there is none.
+
+    Args:
+        given: ``tests``, asserts of the form ``f(literals) == literal``; or the columns of verl's ``prime_code``,
+            ``inputs`` and ``outputs``: lists of arguments and their answers where ``fn_name`` stands, otherwise
+            standard inputs and printed outputs, as texts or lists of lines. Of those printed decimals are compared
+            with a tolerance; an answer is taken out of a list of its own if each of them stands in one.
+
+    Raises:
+        ValueError: inputs and outputs are no pairs, or no test has that form.
+    """
+    columns = {"kind": Kind.FUNCTIONS, **given}
+    inputs, outputs, name = (columns.pop(column, None) for column in ("inputs", "outputs", "fn_name"))
+    if inputs is not None:
+        columns |= _columns_of_pairs(inputs, outputs, name)
+    if not columns.get("reference"):
+        columns["reference"] = _table(columns.get("tests") or (), reads_input=columns["kind"] == Kind.STDIN)
+    return columns
+
+
+def _table(tests: Iterable[str], *, reads_input: bool) -> str:
+    answers, names = [], {}
+    for called, arguments, answer in _lookups(tests):
+        answers.append(f"_answers[{called!r}, _key{arguments}] = {answer}\n")
+        # A lambda, since a prompt shows no parameters of one: only the statement knows them.
+        names[called] = f"{called} = lambda *args, **named: _answers[{called!r}, _key(*args, **named)]\n"
+    if not answers:
+        raise ValueError("without 'reference' it needs tests of the form f(literals) == literal, or inputs and outputs")
+    ask = [f"print(_answers[{INPUT_ENTRY!r}, _key(sys.stdin.read())], end='')\n"] if reads_input else names.values()
+    return "".join([_TABLE, *answers, *ask])
+
+
+def _columns_of_pairs(inputs: Any, outputs: Any, name: str | None) -> dict[str, Any]:
+    if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs):
+        raise ValueError("'inputs' and 'outputs' must be lists of the same length")
+    if name is None:
+        pairs = [(_text(given), _text(printed)) for given, printed in zip(inputs, outputs, strict=True)]
+        tests = [f"assert {INPUT_ENTRY}({given!r}) == {printed!r}" for given, printed in pairs]
+        return {"tests": tests, "kind": Kind.STDIN} | ({"checker": "floats"} if "." in str(outputs) else {})
+    if all(isinstance(answer, list) and len(answer) == 1 for answer in outputs):
+        outputs = [answer[0] for answer in outputs]  # as the scorers of APPS, TACO and prime_code read them
+    if odd := [given for given in inputs if not isinstance(given, list)]:
+        raise ValueError(f"'inputs' of fn_name={name!r} must be lists of arguments, got {odd[0]!r:.60}")
+    calls = [f"{name}({', '.join(map(repr, given))})" for given in inputs]
+    return {"tests": [f"assert {call} == {answer!r}" for call, answer in zip(calls, outputs, strict=True)]}
+
+
+def _text(value: Any) -> str:
+    return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _lookups(tests: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """The function's name, the arguments in parentheses and the answer of each test that has the form."""
+    for text in [tests] if isinstance(tests, str) else tests:
+        with contextlib.suppress(*PARSE_ERRORS, ValueFormatError):
+            for _, condition in asserted(parse_untrusted(text), only_tests=False):
+                call, answer, _ = compared(condition)
+                used = {node.id for node in ast.walk(condition) if isinstance(node, ast.Name)}
+                # An unknown name would stop the whole table from loading.
+                match call:
+                    case ast.Call(ast.Name(called)) if used <= {called, "inf", "nan"}:
+                        yield called, ast.unparse(call).removeprefix(called), ast.unparse(answer)
