@@ -1,7 +1,7 @@
 """Reads the left side of an assert: which call it makes, in one text for all spellings, and the key of that call."""
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -29,7 +29,6 @@ _MAX_ROUNDED_DIGITS = 15
 _MAX_CANONICAL_TEXT = 4_096
 """Characters; a call whose folded literals (``[0] * 10_000``) make it longer keeps its own text."""
 _KEY_BYTES = 16
-_UNCHANGING = (ast.Constant, ast.Tuple, ast.UnaryOp)
 _LIBRARY = frozenset({*LIBRARY_NAMES, *LIBRARY_MODULES})
 
 
@@ -134,7 +133,7 @@ class CallReader:
 
     def _has_argument(self, node: ast.expr) -> bool:
         """The outermost thing is a call of what is under test, with an argument by position that can change."""
-        if not isinstance(node, ast.Call) or not node.args or isinstance(node.args[0], _UNCHANGING):
+        if not isinstance(node, ast.Call) or not node.args or isinstance(self._literal(node.args[0]), Hashable):
             return False
         return not isinstance(node.func, ast.Name) or node.func.id in self._interface.entry_points
 

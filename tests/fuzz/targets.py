@@ -300,7 +300,9 @@ def extractor(data: bytes) -> None:
     if isinstance(candidate, ExtractionFailure):
         require(candidate.reason in _REASONS, f"an unknown reason: {candidate.reason}")
     else:
-        require(candidate in text and candidate.strip(), "a candidate is a visible piece of the response")
+        # Several blocks may be one program, and a block loses the indentation of its fence.
+        lines = [line.strip() for line in candidate.splitlines()]
+        require(any(lines) and all(line in text for line in lines), "a candidate is made of lines of the response")
     if isinstance(suite, ExtractionFailure):
         require(suite.reason in _REASONS and few == suite, f"an unknown reason: {suite.reason}")
         return
@@ -308,7 +310,9 @@ def extractor(data: bytes) -> None:
     require(all(item.startswith("assert") for item in suite), "an assert begins as one")
     require(len(text) <= MAX_RESPONSE_CHARS, "nothing longer than the limit is read")
     plain = "".join(text.split())  # white space at the ends of lines is not kept
-    require(all("".join(item.split()) in plain for item in suite), "an assert is a piece of the response")
+    for item in suite:
+        # What a loop or a name stands for is written out, and then it is Python.
+        require("".join(item.split()) in plain or ast.parse(item), "an assert is a piece of the response")
 
 
 _REASONS = frozenset({"empty", "too_long", "unclosed_block", "no_code", "no_asserts"})
