@@ -11,15 +11,15 @@ import ast
 import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from itertools import chain
+from typing import Any
 
 from reward_fns import extract_candidate
 from reward_fns.listed import with_listed_outputs
 from sandbox import DEFAULT_CHECKER, INPUT_ENTRY, NODE_NAMES, Kind
 
-from ..algorithm.question import Question, definitions
+from ..algorithm.question import Question, definitions, parsed as program_in
 from ..errors import RowError
 from .asserts import (
     EvalPlusCheck,
@@ -70,12 +70,10 @@ def from_native(row: Row) -> NativeRow:
     """Columns ``id, prompt, reference`` and whichever of the others a row has."""
     names = [column.name for column in fields(Question)]
     given = {name: row[name] for name in names if row.get(name) is not None}
-    if isinstance(messages := given.get("prompt"), list):  # as verl's files have it
-        asked = (one.get("content", "") for one in messages if isinstance(one, Mapping) and one.get("role") == "user")
-        parts = (one if isinstance(one, list) else [{"text": one}] for one in asked)
-        given["prompt"] = "\n\n".join(str(part.get("text", "")) for part in chain.from_iterable(parts))
-    if str(given.get("reference")).lstrip().startswith("```"):
-        found = extract_candidate(given["reference"])
+    if (messages := _messages(given.get("prompt"))) is not None:
+        given["prompt"] = "\n\n".join(_user_texts(messages))
+    if "```" in (text := str(given.get("reference"))) and not program_in(text).body:
+        found = extract_candidate(text)
         if isinstance(found, str):
             given["reference"] = found
     tests = given.get("tests")
@@ -89,6 +87,23 @@ def from_native(row: Row) -> NativeRow:
         given |= asserts_in(parsed(given, "tests"), tested)
     native = NativeRow(**given)
     return with_inputs(row, native) if row.get("inputs") is not None else native
+
+
+def _messages(prompt: Any) -> list[Any] | None:
+    """The chat messages of a prompt, as verl's files have them, or their JSON text; None of a statement."""
+    if isinstance(prompt, str) and prompt.lstrip().startswith("[{"):
+        with contextlib.suppress(ValueError):
+            prompt = json.loads(prompt)
+    return prompt if isinstance(prompt, list) else None
+
+
+def _user_texts(messages: list[Any]) -> Iterator[str]:
+    for message in messages:
+        # ShareGPT's files have `from` and `value`.
+        if isinstance(message, Mapping) and (message.get("role") or message.get("from")) in ("user", "human"):
+            content = message.get("content") or message.get("value") or ""
+            for part in content if isinstance(content, list) else [{"text": content}]:
+                yield str(part.get("text", ""))
 
 
 def from_listed(row: Row) -> NativeRow:

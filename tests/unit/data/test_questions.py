@@ -59,6 +59,42 @@ def test_tests_are_a_list_or_a_text_and_loops_are_read(write, tests):
     assert question.reference == "def add(a, b):\n    return a + b"
 
 
+PART = {"type": "text", "text": "Write `add`."}
+CHAT = [{"role": "system", "content": "You write code."}, {"role": "user", "content": "Write `add`."}]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        CHAT,
+        json.dumps(CHAT),
+        [{"role": "user", "content": [PART]}],
+        [{"from": "system", "value": "You write code."}, {"from": "human", "value": "Write `add`."}],
+        "Write `add`.",
+    ],
+)
+def test_a_prompt_is_a_text_or_the_users_messages(write, prompt):
+    (question,) = load_questions(write(row(prompt=prompt)))
+    assert question.prompt == "Write `add`."
+
+
+def test_a_statement_that_begins_like_messages_stays(write):
+    (question,) = load_questions(write(row(prompt="[{x} is a list")))
+    assert question.prompt == "[{x} is a list"
+
+
+@pytest.mark.parametrize(
+    ("reference", "program"),
+    [
+        ("Here it is:\n```python\ndef f(x):\n    return x\n```\nDone.", "def f(x):\n    return x"),
+        ('def f(x):\n    """Of ```x```."""\n    return x', 'def f(x):\n    """Of ```x```."""\n    return x'),
+    ],
+)
+def test_a_reference_in_a_fence_loses_what_stands_around_it(write, reference, program):
+    (question,) = load_questions(write(row(reference=reference)))
+    assert question.reference == program
+
+
 def test_every_format_gives_the_same_questions(tmp_path, write):
     rows = [row(tests=["assert f(1) == 2"]), row(id="q2", tests=[])]
     expected = load_questions(write(*rows))
@@ -219,9 +255,8 @@ def test_a_row_without_outputs_to_look_up_is_refused(write, columns, column, wor
 
 def test_verls_files_are_read_as_they_are(write):
     def row_of(truth, index):
-        prompt = [{"role": "system", "content": "You write code."}, {"role": "user", "content": "Write `add`."}]
         extra = {"split": "train", "index": index}
-        return {"data_source": "mine", "prompt": prompt, "reward_model": {"ground_truth": truth}, "extra_info": extra}
+        return {"data_source": "mine", "prompt": CHAT, "reward_model": {"ground_truth": truth}, "extra_info": extra}
 
     own = {"reference": "def add(a, b):\n    return a + b", "tests": ["assert add(1, 2) == 3"]}
     first, second = load_questions(write(row_of(json.dumps(PAIRS), 0), row_of(own, 1)))
