@@ -133,9 +133,11 @@ class CallReader:
 
     def _has_argument(self, node: ast.expr) -> bool:
         """The outermost thing is a call of what is under test, with an argument by position that can change."""
-        if not isinstance(node, ast.Call) or not node.args or isinstance(self._literal(node.args[0]), Hashable):
+        if not isinstance(node, ast.Call) or not node.args:
             return False
-        return not isinstance(node.func, ast.Name) or node.func.id in self._interface.entry_points
+        if isinstance(node.func, ast.Name) and node.func.id not in self._interface.entry_points:
+            return False
+        return not isinstance(self._literal(node.args[0]), Hashable)
 
     def _expression(self, node: ast.expr, target: _Target) -> tuple[str, bool]:
         """The text to evaluate, and whether it needs the library's names."""

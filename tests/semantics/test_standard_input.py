@@ -269,7 +269,7 @@ def test_a_program_that_prints_for_ever_is_asked_no_more(ask):
 
 def test_what_cannot_change_is_no_case_in_place(reasons):
     reference = "def f(n, a):\n    a.sort()\n"
-    firsts = ("5", "'x'", "-1", "()", "5--2", "'x' * 2", "not 1", "range(2)", "frozenset([1])")
+    firsts = ("5", "'x'", "-1", "()", "5--2", "'x' * 2", "range(2)", "frozenset([1])")
     asserts = [f"assert f({first}, [2, 1]) == {first}" for first in firsts]
     assert reasons(reference, "def f(n, a): pass", *asserts, kind="in_place") == ["no_call"] * len(firsts)
 
