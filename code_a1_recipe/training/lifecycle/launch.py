@@ -2,7 +2,6 @@
 
 import contextlib
 import importlib
-import io
 import logging
 import os
 import sys
@@ -53,17 +52,10 @@ def train(config: RunConfig, *, command: str = "") -> RunFolder:
         import verl  # noqa: F401
 
         from ...verl_plugin import plugin  # noqa: F401
-        from ..plan.machine import Machine
-        from ..plan.sizes import with_engines, with_sizes
-        from ..preflight import check_run, with_attention, with_base_models, with_micro_assets, without_long_questions
+        from ..resolve import resolve
 
         stages.ended("verl and the recipe are imported")
-        config = with_sizes(with_base_models(with_micro_assets(config)))
-        config = with_attention(without_long_questions(config))
-        if config.ray_kwargs.address == "local":
-            config = with_engines(config, Machine.here(config.trainer.default_local_dir, device=config.trainer.device))
-        with contextlib.redirect_stdout(io.StringIO()):  # verl prints that it is content
-            check_run(config)
+        config = resolve(config)
         stages.ended("settings, models and questions are checked")
         folder = _create_folder(config)
         crash = "the trainer's process was ended from outside: killed, out of memory, or with Ray's own processes"

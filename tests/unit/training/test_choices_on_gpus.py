@@ -12,7 +12,7 @@ pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh se
 from code_a1_recipe.cli import train as train_command
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import InputError, SettingsError
-from code_a1_recipe.training import preflight, startup
+from code_a1_recipe.training import preflight, resolve, startup
 from code_a1_recipe.training.lifecycle import launch
 from code_a1_recipe.training.lifecycle.stage_clock import StageClock
 from code_a1_recipe.training.plan import machine
@@ -97,7 +97,7 @@ def test_without_a_preset_the_machine_decides(gpus, monkeypatch, tmp_path, sizes
     ],
 )
 def test_attention_on_a_card_is_the_engines_unless_it_is_chosen(capfd, preset, overrides, attention, is_packed):
-    config = preflight.with_attention(config_of(preset, *overrides))
+    config = resolve.with_attention(config_of(preset, *overrides))
     for name in ("code", "test"):
         model = config.for_policy(name).actor_rollout_ref.model
         assert model.override_config.get("attn_implementation") == attention

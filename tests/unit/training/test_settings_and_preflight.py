@@ -13,7 +13,8 @@ from code_a1_recipe.errors import CheckpointError, SettingsError
 from code_a1_recipe.training.checkpoint.folder import write_state, writing
 from code_a1_recipe.training.lifecycle import launch
 from code_a1_recipe.training.plan.machine import Machine
-from code_a1_recipe.training.preflight import START_RULES, check_run, run_identity, without_long_questions
+from code_a1_recipe.training.preflight import START_RULES, check_run, run_identity
+from code_a1_recipe.training.resolve import without_long_questions
 
 
 def refusal(*overrides: str) -> str:
