@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from .checks.control import control_programs, passes_all
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check.add_argument("--url", help="test the SandboxFusion service at this address instead of this machine")
     judge = commands.add_parser(
         "judge",
-        help="judge a JSON list of {id, reference, candidate, tests}, all fields of JudgeRequest; a JSON line each",
+        help="judge a JSON list, or lines, of {id, reference, candidate, tests}: any fields of JudgeRequest",
     )
     control = commands.add_parser(
         "control",
@@ -137,15 +138,11 @@ def _read_items(path: str, *, given: dict[str, Any]) -> list[tuple[Any, JudgeReq
         ValueError: the file is not what ``judge`` reads.
     """
     try:
-        if path == "-":
-            items = json.load(sys.stdin)
-        else:
-            with open(path, encoding="utf-8") as handle:
-                items = json.load(handle)
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8-sig")
+        is_list = text.lstrip().startswith("[")
+        items = json.loads(text) if is_list else [json.loads(line) for line in text.split("\n") if line.strip()]
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"cannot read {path}: {error}") from error
-    if not isinstance(items, list):
-        raise ValueError(f"{path}: must hold a JSON list of objects, got a {type(items).__name__}")
+        raise ValueError(f"cannot read {path}: {error}; it must hold a JSON list, or an object a line") from error
     requests = []
     for place, item in enumerate(items):
         try:

@@ -221,10 +221,13 @@ def _detect(there: Set[str], where: str | Path) -> str:
     for name, known in ADAPTERS.items():
         if known.needs <= there:
             return name
-    tried = "; ".join(f"{name}: {sorted(known.needs)}" for name, known in ADAPTERS.items())
+    nearest = max(ADAPTERS, key=lambda name: len(ADAPTERS[name].needs & there) / len(ADAPTERS[name].needs))
+    lacks = sorted(ADAPTERS[nearest].needs - there)
+    looked_for = "; ".join(f"{name}: {known.columns}" for name, known in ADAPTERS.items())
     raise InputError(
-        f"{where}: no adapter knows these columns: {sorted(there)}. Tried {tried}. Rename the columns, or "
-        f"pass columns={{native: yours}} with the native columns {list(COLUMNS)}"
+        f"{where}: no adapter knows these columns: {sorted(there)}. The nearest is {nearest!r}, which lacks {lacks}. "
+        f"Say which of yours are the native ones, columns={{native: yours}} (at least id, prompt and reference), or "
+        f"rename them. Looked for: {looked_for}"
     )
 
 

@@ -161,9 +161,13 @@ def test_a_bad_row_is_named_by_file_index_and_column(write, changes, column, wor
         load_questions(path)
 
 
-def test_a_file_no_adapter_knows_lists_its_columns_and_the_adapters_tried(write):
-    with pytest.raises(InputError, match=r"columns: \['a', 'b'\]\. Tried native: .*evalplus: .*mbpp: "):
+def test_a_file_no_adapter_knows_lists_its_columns_and_the_nearest_shape(write):
+    with pytest.raises(
+        InputError, match=r"columns: \['a', 'b'\]\. The nearest is 'native'.*Looked for: native: .*mbpp: "
+    ):
         load_questions(write({"a": 1, "b": 2}))
+    with pytest.raises(InputError, match=r"The nearest is 'mbpp', which lacks \['code'\]\. Say which of yours"):
+        load_questions(write({"task_id": 1, "text": "t", "test_list": [], "solution": "x"}))
 
 
 def test_an_adapter_that_lacks_columns_names_them(write):

@@ -79,11 +79,18 @@ def test_control_names_the_programs_that_solve_nothing_and_pass(write, capsys, i
     assert exit_status == (bool(passed_by) or not found["valid"])
 
 
+def test_items_may_stand_a_line_each_behind_a_byte_order_mark(write, capsys):
+    lines = "\n".join(json.dumps(ITEM | {"id": name}) for name in ("a", "b\u2028c"))
+    assert main(["judge", write(f"\ufeff{lines}\n\n")]) == 0
+    assert [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()] == ["a", "b\u2028c"]
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("{", "cannot read"),
-        ({"id": "a"}, "must hold a JSON list"),
+        ("{", "it must hold a JSON list, or an object a line"),
+        ({"id": "a"}, "item 0: the fields ['candidate', 'reference', 'suites'] are missing"),
+        (3, "item 0: a request must be a mapping, got int"),
         ([1], "item 0: a request must be a mapping, got int"),
         ([ITEM | {"tests": "assert"}], "item 0: 'tests' must be a list of texts, got 'assert' (str)"),
         ([ITEM | {"tests": [1]}], "item 0: 'tests' must be a list of texts"),
