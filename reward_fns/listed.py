@@ -39,8 +39,8 @@ def with_listed_outputs(given: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         given: ``tests``, asserts of the form ``f(literals) == literal``; or the columns of verl's ``prime_code``,
             ``inputs`` and ``outputs``: lists of arguments and their answers where ``fn_name`` stands, otherwise
-            standard inputs and printed outputs, as texts or lists of lines. Of those printed decimals are compared
-            with a tolerance; an answer is taken out of a list of its own if each of them stands in one.
+            standard inputs and printed outputs, as texts or lists of lines. An answer is taken out of a list of its
+            own if each of them stands in one.
 
     Raises:
         ValueError: inputs and outputs are no pairs, or no test has that form.
@@ -72,7 +72,7 @@ def _columns_of_pairs(inputs: Any, outputs: Any, name: str | None) -> dict[str, 
     if name is None:
         pairs = [(_text(given), _text(printed)) for given, printed in zip(inputs, outputs, strict=True)]
         tests = [f"assert {INPUT_ENTRY}({given!r}) == {printed!r}" for given, printed in pairs]
-        return {"tests": tests, "kind": Kind.STDIN} | ({"checker": "floats"} if "." in str(outputs) else {})
+        return {"tests": tests, "kind": Kind.STDIN}
     if all(isinstance(answer, list) and len(answer) == 1 for answer in outputs):
         outputs = [answer[0] for answer in outputs]  # as the scorers of APPS, TACO and prime_code read them
     if odd := [given for given in inputs if not isinstance(given, list)]:

@@ -25,14 +25,16 @@ LOOSE = "  # read from another form"
 does not fulfil it, it may have been read wrongly."""
 
 
-def asserts_in(module: ast.Module, names: Collection[str]) -> dict[str, Any]:
+def asserts_in(
+    module: ast.Module, names: Collection[str], *, in_place: Collection[str] = frozenset()
+) -> dict[str, Any]:
     """The tests of a source that call one of ``names``, as columns ``tests`` and ``num_dropped_tests``.
 
-    ``assert True`` is not counted.
+    ``assert True`` is not counted. ``in_place`` are functions whose first argument is looked at after the call.
     """
     found: list[str] = []
     num_tests = 0
-    for statement, test in asserted(module, only_tests=False):
+    for statement, test in asserted(module, only_tests=False, in_place=in_place):
         num_tests += not isinstance(test, ast.Constant)
         with contextlib.suppress(ValueFormatError, RecursionError):  # such a test is counted alone
             left, right, is_exact = compared(test)

@@ -17,7 +17,7 @@ from typing import Any
 
 from reward_fns import extract_candidate
 from reward_fns.listed import with_listed_outputs
-from sandbox import DEFAULT_CHECKER, INPUT_ENTRY, NODE_NAMES, Kind
+from sandbox import INPUT_ENTRY, NODE_NAMES, Interface, Kind
 
 from ..algorithm.question import Question, definitions, parsed as program_in
 from ..errors import RowError
@@ -161,6 +161,14 @@ def from_humaneval(row: Row) -> NativeRow:
     return replace(native, reference=native.prompt + text_of(row, "canonical_solution"))
 
 
+def from_mbpp_plus(row: Row) -> NativeRow:
+    """The file of EvalPlus's package for MBPP+: of its inputs it lists no results, so only ``assertion`` has tests."""
+    inputs = [*(row.get("base_input") or ()), *(row.get("plus_input") or ())]
+    native = _with_check({**row, "test": row.get("assertion")}, prompt=text_of(row, "prompt"), data_source="mbppplus")
+    num_dropped = max(0, len(inputs) - len(native.tests))
+    return replace(native, reference=text_of(row, "canonical_solution"), num_dropped_tests=num_dropped)
+
+
 def from_leetcode(row: Row) -> NativeRow:
     """LeetCodeDataset: ``task_id, query, prompt, completion, entry_point, test``; ``prompt`` is a prelude."""
     native = _with_check(row, prompt=text_of(row, "query"), data_source="leetcode")
@@ -197,8 +205,12 @@ def from_kodcode(row: Row) -> NativeRow:
 
     All functions of the solution that tests call are asked for and declared: ``test_info`` names one of them at most.
     """
-    reference = text_of(row, "solution")
-    tests = asserts_in(parsed(row, "test"), definitions(reference))
+    reference, module = text_of(row, "solution"), parsed(row, "test")
+    silent = {name for name, entry in Interface.of(reference).entry_points.items() if entry.returns_nothing}
+    kind, tests = Kind.FUNCTIONS, asserts_in(module, definitions(reference))
+    in_place = asserts_in(module, silent, in_place=silent)
+    if len(in_place["tests"]) > len(tests["tests"]):
+        kind, tests = Kind.IN_PLACE, in_place
     called = {name for test in tests["tests"] for name in called_names(test)}
     names = tuple(name for name in definitions(reference) if name in called or not called)
     signatures = [signature_of(reference, name) for name in names]  # that of a class ends with "..."
@@ -209,6 +221,7 @@ def from_kodcode(row: Row) -> NativeRow:
         reference=reference,
         entry_points=names,
         data_source="kodcode",
+        kind=kind,
         **tests,
     )
 
@@ -271,8 +284,7 @@ def from_taco(row: Row) -> NativeRow:
     Where ``input_output`` names no function, programs read standard input.
 
     The reference is the first solution that is Python 3 and defines the function; the sets hold Python 2 too. Other
-    solutions and other ``readings`` of the answers are alternatives. Printed decimals have a tolerance, as in the
-    scorers of both sets. TACO has no ids: a digest of the question serves.
+    solutions and other ``readings`` of the answers are alternatives. TACO has no ids: a digest of the question serves.
     """
     cases = json_of(row, "input_output")
     if not isinstance(cases, Mapping):
@@ -289,7 +301,6 @@ def from_taco(row: Row) -> NativeRow:
         prelude=TACO_PRELUDE,
         data_source=source,
         kind=Kind.FUNCTIONS if name else Kind.STDIN,
-        checker="floats" if not name and "." in str(outputs) else DEFAULT_CHECKER,
     )
     found: list[NativeRow] = []
     tested = [input_asserts(inputs, outputs)]
@@ -310,6 +321,7 @@ ADAPTERS = {
     "evalplus": Adapter("problem GT_code test extra_info", from_evalplus),
     "leetcode": Adapter("task_id query prompt completion entry_point test", from_leetcode),
     "humaneval": Adapter("task_id prompt canonical_solution entry_point test", from_humaneval),
+    "mbpp_plus": Adapter("task_id prompt canonical_solution entry_point assertion", from_mbpp_plus),
     "kodcode": Adapter("question_id question solution test", from_kodcode),
     "mbpp": Adapter("task_id text code test_list", from_mbpp),
     "unleaked": Adapter("task_id func_name prompt code test_list", from_unleaked),

@@ -3,7 +3,7 @@
 import ast
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TypeVar
 
 from .definitions import changed_names
@@ -16,7 +16,9 @@ _Node = TypeVar("_Node", bound=ast.expr)
 _Known = dict[str, ast.expr]
 
 
-def asserted(module: ast.Module, *, only_tests: bool) -> Iterator[tuple[ast.stmt, ast.expr]]:
+def asserted(
+    module: ast.Module, *, only_tests: bool, in_place: Collection[str] = frozenset()
+) -> Iterator[tuple[ast.stmt, ast.expr]]:
     """Yield each assert, or call of a method such as ``self.assertEqual``, with its condition, in written order.
 
     A loop over a list or tuple of expressions, and ``pytest.mark.parametrize`` with one, gives one condition for each
@@ -26,13 +28,14 @@ def asserted(module: ast.Module, *, only_tests: bool) -> Iterator[tuple[ast.stmt
     Args:
         module: parsed tests.
         only_tests: leave out functions and classes that are no tests by their names.
+        in_place: functions that change their first argument: after ``f(x)`` the name stands for that call.
     """
-    yield from _Reader(only_tests).conditions(module, {})
+    yield from _Reader(only_tests, in_place).conditions(module, {})
 
 
 class _Reader:
-    def __init__(self, only_tests: bool) -> None:
-        self._only_tests = only_tests
+    def __init__(self, only_tests: bool, in_place: Collection[str]) -> None:
+        self._only_tests, self._in_place = only_tests, in_place
         self._work_left = _MAX_WORK
 
     def conditions(self, node: ast.AST, known: _Known) -> Iterator[tuple[ast.stmt, ast.expr]]:
@@ -53,6 +56,8 @@ class _Reader:
             match statement:
                 case ast.Assign([ast.Name(name)], value) if not isinstance(value, ast.Name):
                     assigned[name] = self._put_in(value, known)
+                case ast.Expr(ast.Call(ast.Name(called), [ast.Name(name), *_]) as call) if called in self._in_place:
+                    assigned[name] = self._put_in(call, known)
             if known:
                 for name in _changed(statement):
                     known.pop(name, None)

@@ -48,6 +48,25 @@ def missing_names(module: ast.Module) -> set[str]:
         return set()
 
 
+def with_solution(source: str, methods: Collection[str]) -> str:
+    """A program of functions, where a class ``Solution`` with some of these methods is asked for, with that class.
+
+    LiveCodeBench's judge takes either, too.
+    """
+    try:
+        module = parse_untrusted(source)
+    except PARSE_ERRORS:
+        return source
+    if "Solution" in defined_names(module):
+        return source
+    lines = []
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef) and node.name in methods:
+            has_self = [one.arg for one in node.args.args][:1] == ["self"]
+            lines.append(f"    {node.name} = {node.name if has_self else f'staticmethod({node.name})'}\n")
+    return "".join([source, "\n\nclass Solution:\n", *lines]) if lines else source
+
+
 @dataclass(frozen=True, slots=True)
 class Definitions:
     """What is left of a program without its examples."""

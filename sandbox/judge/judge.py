@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from ..cases.case import Call, Case, Kind, Rejection, Suite
-from ..cases.definitions import without_examples
+from ..cases.definitions import with_solution, without_examples
 from ..cases.gate import Gate
 from ..cases.parser import gather_suite
 from ..errors import ValueFormatError
@@ -156,9 +156,13 @@ class Judge:
         # Costly calls come last. Otherwise they would spend the time of the rest.
         calls.sort(key=lambda call: oracles[call].cpu_seconds > self._limits.cpu_seconds_per_case / 10)
         suite_of = {call: number for number, group in enumerate(groups) for call in group}
+        entry_points = self._gate(
+            request.reference, request.entry_points, kind=Kind(request.kind)
+        ).interface.entry_points
+        solution = entry_points.get("Solution")
         program = Program(
             prelude=request.prelude,
-            source=request.candidate,
+            source=with_solution(request.candidate, solution.methods) if solution else request.candidate,
             calls=tuple(calls),
             suites=tuple(map(suite_of.__getitem__, calls)),
             reference_cpu_seconds=tuple(oracles[call].cpu_seconds for call in calls),
@@ -169,8 +173,7 @@ class Judge:
             isolated=batch.is_stateful,
             reads_input=request.kind == Kind.STDIN,
         )
-        gate = self._gate(request.reference, request.entry_points, kind=Kind(request.kind))
-        rest = None if program.reads_input else without_examples(program.source, gate.interface.entry_points)
+        rest = None if program.reads_input else without_examples(program.source, entry_points)
         if rest and rest.needs_no_examples and request.candidate != request.reference:
             program = replace(program, limits=self._example_limits)
         result, is_cached = self._run(request.question_id, program)

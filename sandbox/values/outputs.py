@@ -12,9 +12,11 @@ Same = Callable[[bytes, bytes], bool]
 
 ANY_ORDER = "any_order"
 """Checker of questions whose programs return values: the items of a returned list or tuple may stand in any order."""
-CHECKERS = ("exact", "tokens", "caseless", "floats", "accepted")
+CHECKERS = ("decimals", "exact", "tokens", "caseless", "floats", "accepted")
 """How printed texts are compared; ``floats:1e-9`` gives a tolerance of its own.
 
+- decimals: as tokens, and a word in which the reference has a decimal point is a number, as for floats: contests take
+  0.333333 for a reference that prints sixteen digits;
 - exact: line by line, without the spaces at their ends and the empty lines at the end of all;
 - tokens: word by word, whatever whitespace is between them;
 - caseless: as tokens, and `YES` is `yes`;
@@ -23,7 +25,7 @@ CHECKERS = ("exact", "tokens", "caseless", "floats", "accepted")
 - accepted: the reference prints every accepted output, separated by lines that hold ``SEPARATOR`` alone; one of them is
   right, by the rule of tokens.
 """
-DEFAULT_CHECKER = "tokens"
+DEFAULT_CHECKER = "decimals"
 SEPARATOR = "---"
 _TOLERANCE = 1e-6
 
@@ -45,6 +47,7 @@ def output_checker(name: str) -> Same:
             f"unknown checker {name!r}; known: {', '.join(CHECKERS)}, and floats:TOLERANCE with a number of at least 0"
         )
     rules: dict[str, Callable[[str, str], bool]] = {
+        "decimals": partial(_near, tolerance=number, mark="."),
         "exact": lambda reference, printed: _lines(reference) == _lines(printed),
         "tokens": lambda reference, printed: reference.split() == printed.split(),
         "caseless": lambda reference, printed: reference.casefold().split() == printed.casefold().split(),
@@ -69,13 +72,13 @@ def _lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.rstrip().split("\n")]
 
 
-def _near(reference: str, printed: str, *, tolerance: float) -> bool:
+def _near(reference: str, printed: str, *, tolerance: float, mark: str = "") -> bool:
     words = reference.split()
     others = printed.split()
     if len(words) != len(others):
         return False
     pairs = zip(words, others, strict=True)
-    return all(word == other or _are_near(word, other, tolerance) for word, other in pairs)
+    return all(word == other or (mark in word and _are_near(word, other, tolerance)) for word, other in pairs)
 
 
 def _are_near(word: str, other: str, tolerance: float) -> bool:

@@ -122,6 +122,12 @@ def test_a_python_that_knows_no_file_in_memory_gives_one_without_a_name(printed,
         ("exact", " 1\n", "1\n", "wrong_value"),
         ("tokens", "1 2\n3\n", "1\n2   3", "passed"),
         ("tokens", "1.0", "1", "wrong_value"),
+        ("decimals", "0.3333333333333333", "0.333333333", "passed"),
+        ("decimals", "1.0 yes", "1\nyes", "passed"),
+        ("decimals", "0.5", "0.50001", "wrong_value"),
+        ("decimals", "1", "1.0", "wrong_value"),
+        ("decimals", "1000000000", "1000000001", "wrong_value"),
+        ("decimals", "a.b", "a.c", "wrong_value"),
         ("floats", "0.5 yes", "0.5000004\nyes", "passed"),
         ("floats", "0.5", "0.50001", "wrong_value"),
         ("floats", "1000000000", "1000000100", "passed"),
@@ -136,6 +142,10 @@ def test_a_python_that_knows_no_file_in_memory_gives_one_without_a_name(printed,
 def test_checkers(printed, checker, right, printed_text, outcome):
     programs = (f"print({text!r}, end='')" for text in (right, printed_text))
     assert printed(*programs, 'assert run("") == ""', checker=checker) == [outcome]
+
+
+def test_by_default_printed_decimals_have_a_tolerance(printed):
+    assert printed("print(1 / 3)", "print('%.9f' % (1 / 3))", 'assert run("") == "0.3333333"') == ["passed"]
 
 
 def test_s103_an_expected_output_is_right_by_the_checker_too(ask):

@@ -85,7 +85,7 @@ def test_the_output_has_the_native_columns_and_nothing_else(run, write, tmp_path
     table = pq.read_table(tmp_path / "out.parquet")
     assert table.column_names == list(COLUMNS)
     given = {name: value for name, value in extra.items() if name in COLUMNS}
-    assert table.to_pylist() == [given | {"golden_tests": [], "kind": "functions", "checker": "tokens"}]
+    assert table.to_pylist() == [given | {"golden_tests": [], "kind": "functions", "checker": "decimals"}]
 
 
 def test_questions_without_tests_may_stay_where_their_reference_loads(run, write, tmp_path):

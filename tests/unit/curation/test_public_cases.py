@@ -12,8 +12,6 @@ from code_a1_recipe.data.reader import load_questions
 FILE = Path(__file__).parents[2] / "data/public_cases.json"
 CASES = [one for one in json.loads(FILE.read_text(encoding="utf-8"))["cases"] if one["kind"] == "dataset"]
 OPEN = {
-    "evalplus_package_file": "the file of EvalPlus's package lists no results: nothing would be compared",
-    "kodcode_in_place": "a call whose argument is looked at afterwards is not read; `kind: in_place` can be named",
     "lcb_typing": "LiveCodeBench has no references; rows with one need an adapter of their own",
 }
 """What is not read yet, and why."""

@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.data.asserts import LOOSE
 from code_a1_recipe.data.reader import load_questions
 from code_a1_recipe.errors import InputError
 
@@ -239,7 +240,7 @@ def test_rows_without_a_reference_are_judged_by_their_listed_outputs(write):
     assert asserts.tests[0] == calls.tests[0] == "assert add(1, 2) == 3"
     assert asserts.reference == calls.reference, "the second assert cannot be looked up"
     assert calls.prompt_fields["entry_points"] == "`add`", "nothing is known of its parameters"
-    assert (lines.kind, lines.checker, lines.tests) == ("stdin", "floats", ("assert run('1\\n') == '1\\n0.5'",))
+    assert (lines.kind, lines.checker, lines.tests) == ("stdin", "decimals", ("assert run('1\\n') == '1\\n0.5'",))
 
 
 @pytest.mark.parametrize(
@@ -255,6 +256,34 @@ def test_rows_without_a_reference_are_judged_by_their_listed_outputs(write):
 def test_a_row_without_outputs_to_look_up_is_refused(write, columns, column, words):
     with pytest.raises(InputError, match=f"row 0, column '{column}': .*{words}"):
         load_questions(write({"id": 0, "prompt": "Write `add`.", **columns}))
+
+
+IN_PLACE = "def turn(xs):\n    xs.reverse()\n"
+
+
+@pytest.mark.parametrize(
+    ("solution", "test", "kind", "tests"),
+    [
+        (
+            IN_PLACE,
+            "xs = [1, 2]\n    turn(xs)\n    assert xs == [2, 1]",
+            "in_place",
+            [f"assert turn([1, 2]) == [2, 1]{LOOSE}"],
+        ),
+        (IN_PLACE, "xs = [1, 2]\n    turn(xs)\n    turn(xs)\n    assert xs == [1, 2]", "functions", []),
+        (IN_PLACE, "xs = [1]\n    turn(xs)\n    xs = [2]\n    assert xs == [2]", "functions", []),
+        (
+            "def turn(xs):\n    return xs[::-1]\n",
+            "xs = [1, 2]\n    turn(xs)\n    assert xs == [1, 2]\n    assert turn([1]) == [1]",
+            "functions",
+            ["assert turn([1]) == [1]"],
+        ),
+    ],
+)
+def test_kodcode_an_argument_that_is_looked_at_after_the_call(write, solution, test, kind, tests):
+    columns = {"question_id": "k", "question": "Turn it.", "solution": solution, "test": f"def test_it():\n    {test}"}
+    (question,) = load_questions(write(columns))
+    assert (question.kind, list(question.tests)) == (kind, tests)
 
 
 def test_verls_files_are_read_as_they_are(write):

@@ -28,7 +28,7 @@ def question_of(row):
 
 def test_native_rows_with_inputs_are_of_kind_stdin():
     question = question_of(NATIVE)
-    assert (question.kind, question.checker, question.tests, question.entry_points) == ("stdin", "tokens", TESTS, ())
+    assert (question.kind, question.checker, question.tests, question.entry_points) == ("stdin", "decimals", TESTS, ())
     assert question_of(NATIVE | {"checker": "floats:1e-3"}).checker == "floats:1e-3"
     assert question_of(NATIVE | {"tests": ["assert run('9') == '9'"]}).tests == ("assert run('9') == '9'", *TESTS)
 

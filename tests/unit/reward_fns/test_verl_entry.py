@@ -351,7 +351,7 @@ def test_kind_and_checker_reach_the_judge(judge_with, make_suite, make_verdict):
     }
     assert compute_score("mine", "print(1)", truth)["extracted"] == 1.0  # a bare program that defines nothing
     assert compute_score("mine", "print(1)", TRUTH)["extracted"] == 0.0
-    assert [(one.kind, one.checker) for one in fake.requests] == [("stdin", "exact"), ("functions", "tokens")]
+    assert [(one.kind, one.checker) for one in fake.requests] == [("stdin", "exact"), ("functions", "decimals")]
     for changes, words in (
         ({"kind": "shell"}, "'kind' must be one of"),
         ({"checker": "near"}, "unknown checker 'near'"),

@@ -111,6 +111,24 @@ def test_a_text_is_parsed_again_where_python_mistakes_another_threads_depth(monk
     assert len(parse_untrusted("x = 1").body) == 1
 
 
+SOLUTION = "class Solution:\n    def add(self, a, b):\n        return a + b\n"
+
+
+@pytest.mark.parametrize(
+    ("candidate", "outcome"),
+    [
+        ("def add(a, b): return a + b", "passed"),
+        ("def add(self, a, b): return a + b", "passed"),
+        ("class Solution:\n    def add(self, a, b): return a - b\ndef add(a, b): return a + b", "wrong_value"),
+        ("def sum(a, b): return a + b", "raised"),
+        ("def add(a, b) return", "not_loaded"),
+    ],
+)
+def test_functions_may_stand_for_the_methods_of_a_solution_that_is_asked_for(ask, candidate, outcome):
+    verdict = ask(SOLUTION, candidate, "assert Solution().add(1, 2) == 3")
+    assert [case.outcome.value for case in verdict.suites[0].cases] == [outcome]
+
+
 REFUSED = (
     f"{ADD}def other(a, a):\n    return a",
     f"{ADD}nonlocal x",
