@@ -96,7 +96,7 @@ def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
                 indent = len(opens["before"].expandtabs(4))
             continue
         mark = opened["mark"]
-        if not quotes:
+        if not quotes and mark[0] in plain:
             # No expression: one that looks for the end of the code at every place takes hours for a line of blanks.
             code = plain.rstrip(" \t").rstrip(mark[0])
             if len(plain.rstrip(" \t")) - len(code) >= len(mark):
@@ -112,7 +112,7 @@ def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
                 opened = opens if begins_another else None
                 indent = len(opens["before"].expandtabs(4))
                 continue
-        lines.append(_dedented(line, indent))
+        lines.append(_dedented(line, indent) if indent else line)
         if heeds_strings:
             quotes = _open_quotes(line, quotes)
     if opened is not None:
