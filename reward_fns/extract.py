@@ -98,6 +98,9 @@ def extract_candidate(
     return ExtractionFailure(reason="no_code", detail=f"neither a fenced block nor bare code that {wanted}")
 
 
+_DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Piece:
     """Source of a block or of a run of lines, and its tree where it parses."""
@@ -114,8 +117,10 @@ class _Piece:
         if self.module is None:
             return False
         if asked and not reads_input:
-            return asked <= self.defined
-        wanted = ast.Call if reads_input else ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+            # Nearly always a plain definition, which is found without a look at all other statements.
+            plain = {node.name for node in self.module.body if isinstance(node, _DEFINITIONS)}
+            return asked <= plain or asked <= self.defined
+        wanted = ast.Call if reads_input else _DEFINITIONS
         return any(isinstance(node, wanted) for node in (ast.walk(self.module) if reads_input else self.module.body))
 
 
