@@ -30,7 +30,7 @@ _EPISODE_STEPS = 12
 """Training steps, from the last one back, that sample episodes are picked from."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Section:
     """One heading of the page with what stands under it."""
 

@@ -26,7 +26,7 @@ _MAX_JUDGED = 512
 _MAX_MUTANTS = 200
 
 
-@dataclass(slots=True)
+@dataclass
 class Found:
     """Tests and incorrect programs that a run recorded for a question."""
 

@@ -29,7 +29,7 @@ _WITHOUT_SUITES = ("greedy", "repair")
 """Kinds of records that no reward can be made of again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Item:
     """One program to judge."""
 

@@ -112,7 +112,7 @@ def comparison_table(metrics: dict[str, float], before: dict[str, Any], *, step:
     return table_of(f"Validation at step {step}", rows, note=note), same["NO"]
 
 
-@dataclass(slots=True)
+@dataclass
 class _Policy:
     """One policy at a step. Its one engine, for greedy and other requests, starts when a response is not stored."""
 
@@ -143,7 +143,7 @@ class _Policy:
         return opened
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _AsyncJudge:
     """An ``AsyncJudge`` over judge processes of this machine, without Ray."""
 

@@ -44,12 +44,12 @@ Pair = tuple[float, float]
 
 Flags = tuple[bool, ...]
 """One for each test, or for each mutant."""
-MUTATION_RULES = {
-    "mut": "only functions whose first tests are all right, at least one of them there; cosmic-ray's baseline",
-    "mut_all": "all functions; one that fails the baseline kills nothing",
-    "mut_right_only": "all functions; their right tests among the first k do the killing; not of UnLeakedTestBench",
-}
-"""Metric -> which functions and tests it counts."""
+MUTATION_RULES = (
+    "mut",  # only functions whose first tests are all right, at least one of them there; cosmic-ray's baseline
+    "mut_all",  # all functions; one that fails the baseline kills nothing
+    "mut_right_only",  # all functions; their right tests among the first k do the killing; not of UnLeakedTestBench
+)
+"""Metrics, and which functions and tests each counts."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -78,7 +78,7 @@ _COMPARISONS = {
 """Dataset -> entry point -> comparison, as EvalPlus 0.3.1 has it; VALUE for all others."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class EvalPlusProblem:
     """One problem. ``expected`` is empty until the reference ran where the file lists no results."""
 

@@ -55,7 +55,7 @@ async def finish_all(
     return [task.result() for task in tasks]
 
 
-@dataclass(slots=True)
+@dataclass
 class StoredSampler:
     """A ``Sampler`` that answers from the store and asks a model only for what is not there."""
 

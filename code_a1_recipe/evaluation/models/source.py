@@ -29,7 +29,7 @@ _OF_PLACEMENT = frozenset(
 """Engine arguments that say where and how much at once, not what is computed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelChoice:
     """A model that can be opened."""
 
@@ -53,10 +53,9 @@ class ModelChoice:
             InputError: its context is too short for ``parameters``, or its tokenizer cannot be used.
         """
         if not self.endpoint:
-            from .engine import chat_tokenizer, check_context
+            from .engine import chat_tokenizer
 
-            check_context(self.path, parameters, self.engine, prefix=prefix)
-            chat_tokenizer(self.path, self.engine, prefix=prefix)
+            chat_tokenizer(self.path, parameters, self.engine, prefix=prefix)
 
     async def open(self, parameters: SamplingParameters) -> OpenModel:
         """Start or reach it.
@@ -92,7 +91,6 @@ def choose_model(options: ModelOptions, *, policy: str, work_folder: Path, store
         if not endpoint.startswith(("http://", "https://")):
             raise InputError(f"--{prefix}endpoint must begin with http:// or https://, got {endpoint!r}")
         return ModelChoice(label=name, fingerprint=f"{endpoint} {name}", endpoint=endpoint)
-    assert model is not None
     engine, path = options.engine, Path(model)
     found = ModelChoice(label=model, fingerprint=model, path=model, engine=engine)
     if (path / "config.json").is_file():
