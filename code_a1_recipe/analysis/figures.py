@@ -40,6 +40,8 @@ STYLE: Any = {
 _SMOOTHED_STEPS = 5
 _PANEL_INCHES = (5.2, 3.4)
 _HELD_OUT = "val/"
+Rows = Sequence[Mapping[str, Any]]
+"""Of a run's metrics, one for each step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +154,7 @@ def make_panels(titles: Sequence[str]) -> tuple[Figure, list[Axes]]:
 
 def draw_panels(run: RunRecords, panels: Sequence[Panel]) -> Figure | None:
     """One figure of a run; None where it measured nothing of it but zeros."""
-    points = {name: _points(run, name) for panel in panels for name in panel.lines}
+    points = {name: points_of(run.metrics, name) for panel in panels for name in panel.lines}
     if not any(value for line in points.values() for _, value in line):
         return None
     figure, axes = make_panels([panel.title for panel in panels])
@@ -178,8 +180,8 @@ def draw_panels(run: RunRecords, panels: Sequence[Panel]) -> Figure | None:
     return figure
 
 
-def _points(run: RunRecords, name: str) -> list[tuple[float, float]]:
-    """A metric of training begins at step 1, one of validation at step 0."""
+def points_of(rows: Rows, name: str) -> list[tuple[float, float]]:
+    """Steps with the metric's values; a metric of training begins at step 1, one of validation at step 0."""
     first = 0 if name.startswith(_HELD_OUT) else 1
-    rows = [row for row in run.metrics if row["step"] >= first]
-    return [(row["step"], row[name]) for row in rows if isinstance(row.get(name), int | float)]
+    found = [row for row in rows if row["step"] >= first and isinstance(row.get(name), int | float)]
+    return [(row["step"], row[name]) for row in found]

@@ -20,6 +20,7 @@ from ..jobs.confinement import Confinement, JudgeAll
 from ..jobs.jsonl_store import JsonlStore, Row
 from ..jobs.judge_loop import judge_into
 from ..jobs.outputs import Report
+from ..runs.folder import RunFolder
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import reward_record, verdict_record
 from .options import ScoreOptions
@@ -36,7 +37,7 @@ def score(options: ScoreOptions) -> Report:
         InputError, SandboxConfigError: something cannot be used; nothing was judged.
         OutageError, SandboxUnavailableError: the sandbox is down; what was judged is kept.
     """
-    source, questions, num_cases = options.source, options.questions, options.cases
+    source, questions, num_cases = options.source, options.questions, _CASES_PER_SUITE
     files = _rollout_files(source)
     rewards, confinement, seed = _PAPER, Confinement(allow_missing=options.allow_missing), 0
     reading: dict[str, Any] = {}
@@ -45,9 +46,9 @@ def score(options: ScoreOptions) -> Report:
         settings = run.settings
         rewards, seed = settings.rewards, settings.seed
         confinement = Confinement.of_run(settings.sandbox, allow_missing=options.allow_missing)
-        num_cases = num_cases or settings.episode.cases_per_suite
+        num_cases = settings.episode.cases_per_suite
         if not questions:
-            questions = tuple(run.question_files())
+            questions = tuple(run.question_files("train_files", "val_files"))
             reading = {"adapter": settings.data.adapter, "columns": settings.data.columns}
         if rewards.code_tests != "suites":
             raise SettingsError(
@@ -57,7 +58,7 @@ def score(options: ScoreOptions) -> Report:
     changes = {"alpha": options.alpha, "adversarial": options.adversarial}
     given = {name: value for name, value in changes.items() if value is not None}
     rewards = rewards.replaced(where="rewards", **given)
-    num_cases = num_cases or _CASES_PER_SUITE
+    num_cases = options.cases or num_cases
     episodes = read_episodes(files, question_table(questions, **reading))
     rewards_of = _reward_functions(rewards, num_cases)
     read_files = (*files, *questions, *rewards.user_files.values())
@@ -99,7 +100,8 @@ def _reward_functions(settings: RewardSettings, num_cases: int) -> Callable[[Seq
 def _rollout_files(source: Path) -> list[Path]:
     if source.is_file():
         return [source]
-    files = RunRecords(source).rollout_files() or sorted([*source.glob("*.jsonl"), *source.glob("*.jsonl.gz")])
+    files = sorted(RunFolder(source).rollouts.glob("*.jsonl"))
+    files = files or sorted([*source.glob("*.jsonl"), *source.glob("*.jsonl.gz")])
     if not files:
         hint = f"(relative paths start at {Path.cwd()})"
         raise InputError(f"{source} is no rollout file and no folder of *.jsonl or *.jsonl.gz {hint}")

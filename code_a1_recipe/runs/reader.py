@@ -138,13 +138,9 @@ class RunRecords:
         return [question for file in files for question in load_questions(file, adapter=adapter, columns=columns)]
 
     def question_files(self, *keys: str) -> list[Path]:
-        """The files of ``data.<key>``, all where no key is given."""
-        values = [self.config["data"].get(key) or [] for key in keys or ("train_files", "val_files")]
+        """The files of ``data.<key>``."""
+        values = [self.config["data"].get(key) or [] for key in keys]
         return [Path(str(file)) for value in values for file in (value if isinstance(value, list) else [value])]
-
-    def rollout_files(self) -> list[Path]:
-        """All files of rollouts, in order of name."""
-        return sorted(self.paths.rollouts.glob("*.jsonl"))
 
 
 def read_rollouts(path: Path) -> Iterator[RolloutRecord]:
