@@ -52,9 +52,9 @@ class Results:
     @classmethod
     def load(cls, folder: Path) -> "Results":
         """Raises InputError where ``folder`` holds none."""
-        path = folder / RESULTS if folder.is_dir() else folder
+        path = folder / RESULTS
         try:
-            return cls(**json.loads(path.read_text(encoding="utf-8")))
+            return cls(**json.loads(path.read_bytes()))
         except (OSError, ValueError, TypeError) as error:
             raise InputError(
                 f"{folder} holds no finished evaluation ({path.name}: {error}); name the --output of "

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import msgspec
 
@@ -40,7 +39,7 @@ def score(options: ScoreOptions) -> Report:
     source, questions, num_cases = options.source, options.questions, _CASES_PER_SUITE
     files = _rollout_files(source)
     rewards, confinement, seed = _PAPER, Confinement(allow_missing=options.allow_missing), 0
-    reading: dict[str, Any] = {}
+    table = question_table(questions)
     # From run/rollouts/train_000001.jsonl, or from run/rollouts, up to the run.
     if run := RunRecords.find(source, levels=1 if source.is_dir() else 2):
         settings = run.settings
@@ -49,7 +48,7 @@ def score(options: ScoreOptions) -> Report:
         num_cases = settings.episode.cases_per_suite
         if not questions:
             questions = tuple(run.question_files("train_files", "val_files"))
-            reading = {"adapter": settings.data.adapter, "columns": settings.data.columns}
+            table = run.questions("train_files", "val_files")
         if rewards.code_tests != "suites":
             raise SettingsError(
                 f"the run rewarded programs on rewards.code_tests={rewards.code_tests}, and score knows the suites of "
@@ -59,7 +58,7 @@ def score(options: ScoreOptions) -> Report:
     given = {name: value for name, value in changes.items() if value is not None}
     rewards = rewards.replaced(where="rewards", **given)
     num_cases = options.cases or num_cases
-    episodes = read_episodes(files, question_table(questions, **reading))
+    episodes = read_episodes(files, table)
     rewards_of = _reward_functions(rewards, num_cases)
     read_files = (*files, *questions, *rewards.user_files.values())
     decisive = {

@@ -134,8 +134,7 @@ def _made(source: str) -> list[Mutant]:
         if not text or keys & known:
             continue
         known |= keys
-        name = operator.removeprefix(_PROVIDER)
-        mutants.append(Mutant(source=text, operator=name, line=line))
+        mutants.append(Mutant(source=text, operator=operator.removeprefix(_PROVIDER), line=line))
     return sorted(mutants, key=lambda mutant: mutant.line)
 
 

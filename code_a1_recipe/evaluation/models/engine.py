@@ -44,7 +44,7 @@ def check_context(path: str, parameters: SamplingParameters, options: Mapping[st
         InputError: with both lengths and the hint.
     """
     try:
-        config = json.loads((Path(path) / "config.json").read_text(encoding="utf-8"))
+        config = json.loads((Path(path) / "config.json").read_bytes())
     except (OSError, ValueError):
         return
     most = config.get("max_position_embeddings")
