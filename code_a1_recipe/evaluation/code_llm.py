@@ -237,6 +237,6 @@ def parts_of(tested: Iterable[tuple[Sample, Row]], *, ks: Sequence[int]) -> Part
         if first.asked:
             num_failed = sum(bool(row["extraction_failure"]) for _, row in pairs)
             num_truncated = sum(sample.is_truncated for sample, _ in pairs)
-            parts["extraction_failure_rate"][question] = (float(num_failed), float(number))
-            parts["truncated_rate"][question] = (float(num_truncated), float(number))
+            parts["extraction_failure_rate"][question] = (num_failed, number)
+            parts["truncated_rate"][question] = (num_truncated, number)
     return dict(parts)

@@ -55,17 +55,16 @@ LIVECODEBENCH = OwnEvaluator(
 
 def _livecodebench_task(row: Row) -> CodeTask:
     name = row.get("question_id")
-    if isinstance(name, bool) or not isinstance(name, str | int) or name == "":
+    if type(name) not in (str, int) or name == "":
         raise RowError("question_id", f"must be a text or an integer, got {name!r}")
     content = text_of(row, "question_content").rstrip()
     starter = text_of(row, "starter_code").rstrip()
     wanted = "Write a whole program that reads standard input and prints the answer."
     if starter:
         wanted = f"Complete this code:\n{_FENCE}python\n{starter}\n{_FENCE}"
-    difficulty = row.get("difficulty")
     return CodeTask(
         id=f"LiveCodeBench/{name}",
-        data_source=f"LiveCodeBench {difficulty}" if difficulty else "LiveCodeBench",
+        data_source=f"LiveCodeBench {row.get('difficulty') or ''}".strip(),
         prompt=f"{content}\n\n{wanted}",
         reads_input=not starter,
         evaluator=LIVECODEBENCH,

@@ -16,6 +16,7 @@ from ...jobs.progress import Progress
 from ...training.checkpoint.export import check_policy, export_policy, find_step
 from ..options import SamplingEvalOptions
 from .endpoint import EndpointModel
+from .engine import EngineModel, chat_tokenizer
 from .options import ModelOptions
 from .response_store import RESPONSES, OpenModel, ResponseStore, StoredSampler, finish_all
 
@@ -53,8 +54,6 @@ class ModelChoice:
             InputError: its context is too short for ``parameters``, or its tokenizer cannot be used.
         """
         if not self.endpoint:
-            from .engine import chat_tokenizer
-
             chat_tokenizer(self.path, parameters, self.engine, prefix=prefix)
 
     async def open(self, parameters: SamplingParameters) -> OpenModel:
@@ -65,8 +64,6 @@ class ModelChoice:
         """
         if self.endpoint:
             return EndpointModel(url=self.endpoint, name=self.label, parameters=parameters)
-        from .engine import EngineModel
-
         return EngineModel.start(self.path, parameters=parameters, options=self.engine)
 
 
