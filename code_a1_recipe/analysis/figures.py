@@ -44,15 +44,15 @@ Rows = Sequence[Mapping[str, Any]]
 """Of a run's metrics, one for each step."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Panel:
     """Metrics over the steps of a run in one coordinate system."""
 
     title: str
-    ylabel: str = "share"
-    """A share has an axis from 0 to 1."""
     lines: Mapping[str, str]
     """Metric -> label; one of validation, ``val/...``, is drawn with markers."""
+    ylabel: str = "share"
+    """A share has an axis from 0 to 1."""
 
 
 RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
@@ -60,13 +60,13 @@ RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
         "Both policies' rewards, and the programs' true quality",
         (
             Panel(
-                title="Rewards in training",
+                "Rewards in training",
+                {"code/reward": "Code LLM", "test/reward": "Test LLM"},
                 ylabel="mean reward",
-                lines={"code/reward": "Code LLM", "test/reward": "Test LLM"},
             ),
             Panel(
-                title="Programs that pass every hidden test",
-                lines={
+                "Programs that pass every hidden test",
+                {
                     "code/pass@1": "training questions",
                     "code/pass@1_after_repair": "the same, repaired",
                     "code/case_pass_rate": "cases of the Test LLM that pass",
@@ -80,8 +80,8 @@ RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
         "The Test LLM",
         (
             Panel(
-                title="Test LLM against its partner",
-                lines={
+                "Test LLM against its partner",
+                {
                     "test/valid": "validity",
                     "test/broke_candidate_rate": "suites that break the program",
                     "test/adv": "adversarial term",
@@ -89,8 +89,8 @@ RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
                 },
             ),
             Panel(
-                title="Test LLM on recorded buggy programs",
-                lines={
+                "Test LLM on recorded buggy programs",
+                {
                     "val/test/buggy_programs_valid": "validity",
                     "val/test/buggy_programs_kill": "suites that break it",
                     "val/test/buggy_programs_detection_rate": "suites that detect the bug",
@@ -102,25 +102,25 @@ RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
         "The Mistake Book",
         (
             Panel(
-                title="Cases in the Mistake Book",
+                "Cases in the Mistake Book",
+                {"book/cases": "cases", "book/added": "added in a step", "book/removed": "removed in a step"},
                 ylabel="cases",
-                lines={"book/cases": "cases", "book/added": "added in a step", "book/removed": "removed in a step"},
             ),
-            Panel(title="Replays that pass", lines={"book/replay_pass_rate": "of replayed cases"}),
+            Panel("Replays that pass", {"book/replay_pass_rate": "of replayed cases"}),
         ),
     ),
     "time": (
         "Time",
         (
             Panel(
-                title="Seconds a step",
-                ylabel="seconds",
-                lines={
+                "Seconds a step",
+                {
                     "timing_s/step": "whole step",
                     "timing_s/episodes": "sampling and judging",
                     **{f"timing_s/{name}": words for name, words in PHASES.items()},
                     "timing_s/testing": "validation",
                 },
+                ylabel="seconds",
             ),
         ),
     ),
@@ -128,8 +128,8 @@ RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
         "Lost programs, suites and cases",
         (
             Panel(
-                title="Lost",
-                lines={
+                "Lost",
+                {
                     "judge/outage_rate": "programs that the sandbox could not run",
                     "judge/timeout_rate": "cases that timed out",
                     "code/extraction_failure_rate": "responses without a program",

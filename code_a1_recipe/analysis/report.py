@@ -91,9 +91,7 @@ def draw_picture(
 
 
 def _episode_sections(run: RunRecords) -> list[Section]:
-    records = []
-    for step in run.training_steps[-_EPISODE_STEPS:]:
-        records += run.training(step)
+    records = [record for step in run.training_steps[-_EPISODE_STEPS:] for record in run.training(step)]
     questions = questions_by_id(run)
     wanted = {
         "detected": (

@@ -112,7 +112,7 @@ def results_table(results: Results) -> Table:
     rows = []
     samples = results.settings.get("samples", 1)
     for metric in results.metrics:
-        is_average = metric == "pass@1" and results.kind == "code" and samples > 1
+        is_average = metric == "pass@1" and samples > 1
         row = {"metric": f"pass@1 (avg@{samples})" if is_average else metric}
         for source in results.sources:
             number = sum(source in (None, name) for name in results.source_of.values())

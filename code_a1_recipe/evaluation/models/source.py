@@ -10,7 +10,7 @@ from typing import Any
 
 from ...algorithm.episode_types import Message, PromptTooLongError, Response
 from ...algorithm.sampling import SamplingParameters, sampling_seed
-from ...errors import CheckpointError, InputError
+from ...errors import InputError
 from ...files import files_fingerprint
 from ...jobs.progress import Progress
 from ...training.checkpoint.export import check_policy, export_policy, find_step
@@ -118,7 +118,7 @@ def checkpoint_model(
     try:
         found = find_step(source, step)
         check_policy(found, policy)
-    except (CheckpointError, InputError) as error:
+    except InputError as error:
         raise InputError(
             f"--model={source} is neither a model (no config.json) nor a run with such a checkpoint: {error}"
         ) from error
