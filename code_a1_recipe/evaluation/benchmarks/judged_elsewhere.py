@@ -12,9 +12,9 @@ from ...jobs.progress import Progress
 from .own_evaluators import OwnEvaluator, code_lists, solution_lines
 from .tasks import CodeTask
 
-LIVECODEBENCH_COLUMNS = frozenset({"question_id", "question_content", "starter_code", "contest_date"})
+LIVECODEBENCH_COLUMNS = {"question_id", "question_content", "starter_code", "contest_date"}
 """Columns that must all exist; they also recognise the benchmark."""
-BIGCODEBENCH_COLUMNS = frozenset({"task_id", "complete_prompt", "instruct_prompt", "entry_point"})
+BIGCODEBENCH_COLUMNS = {"task_id", "complete_prompt", "instruct_prompt", "entry_point"}
 _HINT = "take the file as its authors published it, or remove the row"
 _FENCE = "```"
 

@@ -24,9 +24,13 @@ Prompts = Sequence[tuple[str, Sequence[Message]]]
 """Each with a name, for error messages and the store."""
 Samples = list[list[Response | None]]
 """``[prompt][sample]`` responses; None where the prompt is too long."""
-_OF_PLACEMENT = frozenset(
-    {"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "gpu_memory_utilization", "max_num_seqs"}
-)
+_OF_PLACEMENT = {
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "data_parallel_size",
+    "gpu_memory_utilization",
+    "max_num_seqs",
+}
 """Engine arguments that say where and how much at once, not what is computed."""
 
 

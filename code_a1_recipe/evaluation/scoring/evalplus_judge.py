@@ -138,7 +138,7 @@ def _judge_calls(problem: EvalPlusProblem, source: str, num_calls: int, runner: 
     for index, (answer, (before, after)) in enumerate(answers):
         if not accepts(problem, index, answer, atol_before=before, atol=after):
             has_value = answer.status is CallStatus.VALUE
-            outcome = CaseOutcome.WRONG_VALUE.value if has_value else answer.status.value
+            outcome = CaseOutcome.WRONG_VALUE if has_value else answer.status
             reason = f"{outcome}: {problem.calls[index][:200]} {answer.detail[:100]}".strip()
             return CodeVerdict(passed=False, reason=reason)
     return CodeVerdict(passed=True)
