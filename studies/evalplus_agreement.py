@@ -292,7 +292,7 @@ def evalplus_agreement(
         settings: dict[str, Any] = {"file": file_fingerprint(file), "evalplus": version("evalplus")}
     except PackageNotFoundError as error:
         raise InputError(f"the comparison needs the package evalplus, which is not installed: {INSTALL}") from error
-    problems = [problem for _, problem in read_problems(file)]
+    problems = read_problems(file)
     if programs is None:
         settings["seed"] = seed
         wanted = plan_samples(problems, samples, seed=seed)

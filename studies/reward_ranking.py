@@ -24,7 +24,7 @@ import typer
 
 from code_a1_recipe.algorithm.question import Question, request_for
 from code_a1_recipe.algorithm.rewards import FULL_REWARD
-from code_a1_recipe.data.reader import load_questions
+from code_a1_recipe.data.reader import question_table
 from code_a1_recipe.errors import InputError, OutageError
 from code_a1_recipe.runs.reader import RunRecords
 from sandbox import CandidateVerdict, JudgeProcesses, SandboxUnavailableError
@@ -93,8 +93,7 @@ def read_run(folder: Path, questions: Path | None) -> list[Rollouts]:
         InputError: a file cannot be read, or a question has no tests.
     """
     run = RunRecords.open(folder)
-    known = run.questions("train_files") if questions is None else load_questions(questions)
-    by_id = {question.id: question for question in known}
+    by_id = run.questions("train_files") if questions is None else question_table([questions])
     programs: dict[str, list[tuple[str, float]]] = {}
     for step in run.training_steps:
         for record in run.training(step):

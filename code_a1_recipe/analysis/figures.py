@@ -40,17 +40,19 @@ STYLE: Any = {
 _SMOOTHED_STEPS = 5
 _PANEL_INCHES = (5.2, 3.4)
 _HELD_OUT = "val/"
+Rows = Sequence[Mapping[str, Any]]
+"""Of a run's metrics, one for each step."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Panel:
     """Metrics over the steps of a run in one coordinate system."""
 
     title: str
-    ylabel: str = "share"
-    """A share has an axis from 0 to 1."""
     lines: Mapping[str, str]
     """Metric -> label; one of validation, ``val/...``, is drawn with markers."""
+    ylabel: str = "share"
+    """A share has an axis from 0 to 1."""
 
 
 RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
@@ -58,13 +60,13 @@ RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
         "Both policies' rewards, and the programs' true quality",
         (
             Panel(
-                title="Rewards in training",
+                "Rewards in training",
+                {"code/reward": "Code LLM", "test/reward": "Test LLM"},
                 ylabel="mean reward",
-                lines={"code/reward": "Code LLM", "test/reward": "Test LLM"},
             ),
             Panel(
-                title="Programs that pass every hidden test",
-                lines={
+                "Programs that pass every hidden test",
+                {
                     "code/pass@1": "training questions",
                     "code/pass@1_after_repair": "the same, repaired",
                     "code/case_pass_rate": "cases of the Test LLM that pass",
@@ -78,8 +80,8 @@ RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
         "The Test LLM",
         (
             Panel(
-                title="Test LLM against its partner",
-                lines={
+                "Test LLM against its partner",
+                {
                     "test/valid": "validity",
                     "test/broke_candidate_rate": "suites that break the program",
                     "test/adv": "adversarial term",
@@ -87,8 +89,8 @@ RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
                 },
             ),
             Panel(
-                title="Test LLM on recorded buggy programs",
-                lines={
+                "Test LLM on recorded buggy programs",
+                {
                     "val/test/buggy_programs_valid": "validity",
                     "val/test/buggy_programs_kill": "suites that break it",
                     "val/test/buggy_programs_detection_rate": "suites that detect the bug",
@@ -100,25 +102,25 @@ RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
         "The Mistake Book",
         (
             Panel(
-                title="Cases in the Mistake Book",
+                "Cases in the Mistake Book",
+                {"book/cases": "cases", "book/added": "added in a step", "book/removed": "removed in a step"},
                 ylabel="cases",
-                lines={"book/cases": "cases", "book/added": "added in a step", "book/removed": "removed in a step"},
             ),
-            Panel(title="Replays that pass", lines={"book/replay_pass_rate": "of replayed cases"}),
+            Panel("Replays that pass", {"book/replay_pass_rate": "of replayed cases"}),
         ),
     ),
     "time": (
         "Time",
         (
             Panel(
-                title="Seconds a step",
-                ylabel="seconds",
-                lines={
+                "Seconds a step",
+                {
                     "timing_s/step": "whole step",
                     "timing_s/episodes": "sampling and judging",
                     **{f"timing_s/{name}": words for name, words in PHASES.items()},
                     "timing_s/testing": "validation",
                 },
+                ylabel="seconds",
             ),
         ),
     ),
@@ -126,8 +128,8 @@ RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
         "Lost programs, suites and cases",
         (
             Panel(
-                title="Lost",
-                lines={
+                "Lost",
+                {
                     "judge/outage_rate": "programs that the sandbox could not run",
                     "judge/timeout_rate": "cases that timed out",
                     "code/extraction_failure_rate": "responses without a program",
@@ -152,7 +154,7 @@ def make_panels(titles: Sequence[str]) -> tuple[Figure, list[Axes]]:
 
 def draw_panels(run: RunRecords, panels: Sequence[Panel]) -> Figure | None:
     """One figure of a run; None where it measured nothing of it but zeros."""
-    points = {name: _points(run, name) for panel in panels for name in panel.lines}
+    points = {name: points_of(run.metrics, name) for panel in panels for name in panel.lines}
     if not any(value for line in points.values() for _, value in line):
         return None
     figure, axes = make_panels([panel.title for panel in panels])
@@ -178,8 +180,8 @@ def draw_panels(run: RunRecords, panels: Sequence[Panel]) -> Figure | None:
     return figure
 
 
-def _points(run: RunRecords, name: str) -> list[tuple[float, float]]:
-    """A metric of training begins at step 1, one of validation at step 0."""
+def points_of(rows: Rows, name: str) -> list[tuple[float, float]]:
+    """Steps with the metric's values; a metric of training begins at step 1, one of validation at step 0."""
     first = 0 if name.startswith(_HELD_OUT) else 1
-    rows = [row for row in run.metrics if row["step"] >= first]
-    return [(row["step"], row[name]) for row in rows if isinstance(row.get(name), int | float)]
+    found = [row for row in rows if row["step"] >= first and isinstance(row.get(name), int | float)]
+    return [(row["step"], row[name]) for row in found]

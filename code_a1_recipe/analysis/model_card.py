@@ -2,7 +2,10 @@
 
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+
+from omegaconf import OmegaConf
 
 from ..curation.dataset_card import card_file
 from ..errors import InputError
@@ -17,12 +20,12 @@ _POLICIES = {"code": "Code LLM", "test": "Test LLM"}
 def model_card(checkpoint: Checkpoint, policy: str) -> bytes:
     """The README.md of one policy at one step; records that are gone or cannot be read are said to be."""
     state, who = checkpoint.state(), _POLICIES[policy]
-    config, identity = state.get("config") or {}, state.get(IDENTITY) or {}
-    blocks = ((config.get("policies") or {}).get(policy) or {}, config.get("actor_rollout_ref") or {})
-    path = str(next((found for one in blocks if (found := (one.get("model") or {}).get("path"))), ""))
+    identity = state.get(IDENTITY) or {}
+    setting = partial(OmegaConf.select, OmegaConf.create(state.get("config") or {}))
+    path = str(setting(f"policies.{policy}.model.path") or setting("actor_rollout_ref.model.path") or "")
     model_hash = identity.get(f"{policy}_model", "")  # of a hub id the id itself
     # The micro world's folders are all named code and test.
-    base = path if path == model_hash else "-".join(Path(path).parts[-2 if config.get("micro") else -1 :])
+    base = path if path == model_hash else "-".join(Path(path).parts[-2 if setting("micro") else -1 :])
     run, problem = RunRecords.find(checkpoint.folder, levels=2), "the checkpoint lies outside of its run's folder"
     changes, command, files = "", "", []
     if run:
@@ -46,7 +49,7 @@ def model_card(checkpoint: Checkpoint, policy: str) -> bytes:
         state=state,
         model_hash=model_hash,
         identity=identity,
-        seed=(config.get("data") or {}).get("seed"),
+        seed=setting("data.seed"),
         model_name=f"{run.folder.name if run else 'run'}-{policy}",
         step=checkpoint.step,
         validated=validations(run, checkpoint.step) if changes and run else (),

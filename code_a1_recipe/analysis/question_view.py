@@ -7,6 +7,7 @@ from sandbox import CaseResult
 
 from ..algorithm.mistake_book import BookEntry
 from ..algorithm.question import Question
+from ..data.reader import QuestionTable
 from ..errors import InputError
 from ..jobs.terminal import indented, paint, printable
 from ..runs.reader import RunRecords
@@ -29,10 +30,10 @@ _TEST_CHARS = 500
 _DOUBTFUL = ("outage", "unknown")
 
 
-def questions_by_id(run: RunRecords) -> dict[str, Question]:
+def questions_by_id(run: RunRecords) -> QuestionTable:
     """Training and held-out questions; empty where a file is gone, since the rollouts still tell most."""
     try:
-        return {question.id: question for question in run.questions("train_files", "val_files")}
+        return {**run.questions("train_files"), **run.questions("val_files")}
     except InputError as error:
         sys.stderr.write(f"note: {error}\n")
         return {}

@@ -30,7 +30,7 @@ _EPISODE_STEPS = 12
 """Training steps, from the last one back, that sample episodes are picked from."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Section:
     """One heading of the page with what stands under it."""
 
@@ -91,9 +91,7 @@ def draw_picture(
 
 
 def _episode_sections(run: RunRecords) -> list[Section]:
-    records = []
-    for step in run.training_steps[-_EPISODE_STEPS:]:
-        records += run.training(step)
+    records = [record for step in run.training_steps[-_EPISODE_STEPS:] for record in run.training(step)]
     questions = questions_by_id(run)
     wanted = {
         "detected": (

@@ -3,13 +3,12 @@
 import signal
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -22,7 +21,7 @@ from ..runs.folder import RunFolder
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
 from ..stats.tables import counts_text
-from .figures import RUN_FIGURES
+from .figures import RUN_FIGURES, Rows, points_of
 from .question_view import outcome_of, pick_episodes, program_lines
 
 _SECONDS_BETWEEN_READS = 1.0
@@ -31,8 +30,6 @@ _MARKS = "▁▂▃▄▅▆▇█"
 _TREND_STEPS = 5
 _PACE_STEPS = 10
 """The last steps, which say how long a step takes."""
-
-Rows = Sequence[Mapping[str, Any]]
 
 
 def watch(folder: Path, *, once: bool = False) -> None:
@@ -87,7 +84,7 @@ def header(paths: RunFolder, rows: Rows, total: int | None) -> Text:
         if step >= total and not is_running:
             state = "finished"
     text += f"  {state}"
-    seconds = [row["timing_s/step"] for row in rows[-_PACE_STEPS:] if row.get("timing_s/step") is not None]
+    seconds = [value for _, value in points_of(rows[-_PACE_STEPS:], "timing_s/step")]
     if is_running and total is not None and seconds:
         left = timedelta(seconds=round((total - step) * fmean(seconds)))
         text += f", about {left} left"
@@ -105,8 +102,7 @@ def curves(rows: Rows) -> Table:
         table.add_row(Text(caption, "bold"))
         for panel in panels:
             for name in panel.lines:
-                values = [row[name] for row in rows if isinstance(row.get(name), int | float)]
-                if values:
+                if values := [value for _, value in points_of(rows, name)]:
                     table.add_row(f" {name}", sparkline(values), f"{values[-1]:.4g}", _trend(values))
     return table
 

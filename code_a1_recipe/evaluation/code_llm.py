@@ -27,7 +27,7 @@ REFERENCES = "the references"
 TOO_LONG = "the prompt is too long for the model"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Sample:
     """One response to one problem, or the file's own reference."""
 
@@ -60,7 +60,7 @@ def evaluate(options: CodeEvalOptions) -> tuple[Results | int, list[str]]:
     """
     run = run_of(options.model)
     options = replace(options, prompt=options.prompt or usual_prompt(run, "code"))
-    check_style(str(options.prompt))
+    check_style(options.prompt)
     model = None
     if not options.references:
         model = choose_model(options.model, policy="code", work_folder=options.output, stored_only=options.judge_only)
@@ -112,16 +112,7 @@ def _references(tasks: Sequence[CodeTask]) -> list[Sample]:
 
 def sampled(tasks: Sequence[CodeTask], model: ModelChoice, options: CodeEvalOptions) -> list[Sample]:
     """The model's responses to ``options.prompt``, all of one task together; sampled where they are not stored."""
-    asked = [
-        ask_code(
-            str(options.prompt),
-            prompt=task.prompt,
-            entry_points=task.entry_points,
-            reads_input=task.reads_input,
-            can_prefill=not model.endpoint,
-        )
-        for task in tasks
-    ]
+    asked = [ask_code(options.prompt, task, can_prefill=not model.endpoint) for task in tasks]
     prompts = [(task.id, one.messages) for task, one in zip(tasks, asked, strict=True)]
     responses = sample_stored(model, prompts, options, policy="code", num_samples=options.samples)
     most = options.model.sampling("code").max_response_tokens
@@ -246,6 +237,6 @@ def parts_of(tested: Iterable[tuple[Sample, Row]], *, ks: Sequence[int]) -> Part
         if first.asked:
             num_failed = sum(bool(row["extraction_failure"]) for _, row in pairs)
             num_truncated = sum(sample.is_truncated for sample, _ in pairs)
-            parts["extraction_failure_rate"][question] = (float(num_failed), float(number))
-            parts["truncated_rate"][question] = (float(num_truncated), float(number))
+            parts["extraction_failure_rate"][question] = (num_failed, number)
+            parts["truncated_rate"][question] = (num_truncated, number)
     return dict(parts)

@@ -19,7 +19,7 @@ OWN_FILES = ("responses.jsonl", "verdicts.jsonl", "choices.jsonl", "models")
 """Every folder that these commands write has one of these files."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SamplingEvalOptions:
     """The options that these commands share."""
 
@@ -27,13 +27,13 @@ class SamplingEvalOptions:
     output: shared.ResumedFolder
     model: ModelOptions = field(default_factory=ModelOptions)
     prompt: Annotated[
-        str | None,
+        str,
         Option(
             help="pair of templates (chat_v2, micro); of eval also a .txt template with {{prompt}}, of eval code "
             "evalplus (its official prompt)",
             show_default="chat_v2, of a run its own",
         ),
-    ] = None
+    ] = ""
     adapter: shared.Adapter = "auto"
     columns: shared.Columns = field(default_factory=dict)
     limit: shared.Limit = None
@@ -72,7 +72,7 @@ class SamplingEvalOptions:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CodeEvalOptions(SamplingEvalOptions):
     """Options of ``eval code``."""
 
@@ -83,7 +83,7 @@ class CodeEvalOptions(SamplingEvalOptions):
     ] = "complete"
 
     def __post_init__(self) -> None:
-        SamplingEvalOptions.__post_init__(self)
+        super().__post_init__()
         if self.references:
             self.check_own("--references", num_samples=self.samples)
 
@@ -93,7 +93,7 @@ class CodeEvalOptions(SamplingEvalOptions):
         return sorted({k for k in (1, 5, 10, self.samples) if k <= self.samples})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SuiteEvalOptions(SamplingEvalOptions):
     """Options of ``eval test``."""
 
@@ -102,7 +102,7 @@ class SuiteEvalOptions(SamplingEvalOptions):
     max_mutants: Annotated[int, Option(min=0, help="a function; 0: no mutants")] = 50
 
     def __post_init__(self) -> None:
-        SamplingEvalOptions.__post_init__(self)
+        super().__post_init__()
         if self.own_tests:
             self.check_own("--own-tests")
 

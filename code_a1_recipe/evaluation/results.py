@@ -23,7 +23,7 @@ PartsByQuestion = dict[str, dict[str, Pair]]
 """Metric -> question -> (numerator, denominator)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Results:
     """One evaluation of one model.
 
@@ -52,9 +52,9 @@ class Results:
     @classmethod
     def load(cls, folder: Path) -> "Results":
         """Raises InputError where ``folder`` holds none."""
-        path = folder / RESULTS if folder.is_dir() else folder
+        path = folder / RESULTS
         try:
-            return cls(**json.loads(path.read_text(encoding="utf-8")))
+            return cls(**json.loads(path.read_bytes()))
         except (OSError, ValueError, TypeError) as error:
             raise InputError(
                 f"{folder} holds no finished evaluation ({path.name}: {error}); name the --output of "
@@ -79,18 +79,15 @@ class Results:
 
     def questions(self, metric: str, source: str | None = None) -> list[str]:
         """Questions that have the metric (of a product: both factors), of one data source or of all."""
-        first, *others = self.products.get(metric, (metric,))
-        names = list(self.parts[first])
-        for other in others:
-            names = [name for name in names if name in self.parts[other]]
-        return [name for name in names if source in (None, self.source_of[name])]
+        first, *others = (self.parts.get(factor, {}) for factor in self.products.get(metric, (metric,)))
+        names = [name for name in first if source in (None, self.source_of[name])]
+        return [name for name in names if all(name in other for other in others)]
 
-    def columns(self, metric: str, questions: Sequence[str]) -> list[list[float]]:
+    def columns(self, metric: str, questions: Sequence[str]) -> list[tuple[float, ...]]:
         """Numerators and denominators over ``questions``: two lists, of a product four."""
-        columns = []
+        columns: list[tuple[float, ...]] = []
         for factor in self.products.get(metric, (metric,)):
-            pairs = [self.parts[factor][name] for name in questions]
-            columns += [[numerator for numerator, _ in pairs], [denominator for _, denominator in pairs]]
+            columns += zip(*(self.parts[factor][name] for name in questions), strict=True)
         return columns
 
     def estimate(self, metric: str, questions: Sequence[str]) -> Estimate:
@@ -107,7 +104,7 @@ def product_of_ratios(*columns: Array) -> Any:
     if len(columns) == 2:
         return ratio
     other = ratio_of_sums(columns[2], columns[3])
-    return np.nan_to_num(ratio, nan=0.0) * np.nan_to_num(other, nan=0.0)
+    return np.nan_to_num(ratio) * np.nan_to_num(other)
 
 
 def results_table(results: Results) -> Table:
@@ -115,7 +112,7 @@ def results_table(results: Results) -> Table:
     rows = []
     samples = results.settings.get("samples", 1)
     for metric in results.metrics:
-        is_average = metric == "pass@1" and results.kind == "code" and samples > 1
+        is_average = metric == "pass@1" and samples > 1
         row = {"metric": f"pass@1 (avg@{samples})" if is_average else metric}
         for source in results.sources:
             number = sum(source in (None, name) for name in results.source_of.values())
@@ -182,11 +179,8 @@ def _difference(*columns: Array) -> Any:
 
 def _shared(metric: str, source: str | None, first: Results, second: Results) -> list[str]:
     """Questions of ``first`` that have the metric on both sides, and count for it unless it is a product."""
-    if metric not in second.metrics:
-        return []
     known = set(second.questions(metric))
     shared = [name for name in first.questions(metric, source) if name in known]
     if metric in first.products:
         return shared
-    before, after = first.parts[metric], second.parts[metric]
-    return [name for name in shared if before[name][1] and after[name][1]]
+    return [name for name in shared if first.parts[metric][name][1] and second.parts[metric][name][1]]

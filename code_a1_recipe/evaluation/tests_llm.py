@@ -29,7 +29,7 @@ from .results import LOST, PartsByQuestion, Results
 OWN_TESTS = "the questions' own tests"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WrittenSuite:
     """The response about one question."""
 
@@ -106,7 +106,7 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
 
 def sample_suites(questions: Sequence[Question], model: ModelChoice, options: SuiteEvalOptions) -> list[WrittenSuite]:
     """Responses of the Test LLM as suites, sampled where they are not stored; ``options.prompt`` is filled in."""
-    template = template_for("test", str(options.prompt))
+    template = template_for("test", options.prompt)
     prompts = [
         (one.id, render(template, **one.prompt_fields, candidate=one.reference, num_cases=options.tests))
         for one in questions

@@ -26,7 +26,7 @@ _MAX_JUDGED = 512
 _MAX_MUTANTS = 200
 
 
-@dataclass(slots=True)
+@dataclass
 class Found:
     """Tests and incorrect programs that a run recorded for a question."""
 
@@ -51,16 +51,16 @@ def collect(run: RunRecords) -> list[Found]:
     Raises:
         InputError: the run has no suites, or a file of its questions has gone.
     """
-    found = {question.id: Found(question) for question in run.questions("train_files")}
+    found = {name: Found(question) for name, question in run.questions("train_files").items()}
     steps = run.training_steps
     middle = len(steps) // 2
     for half in (steps[middle:], steps[:middle]):
         is_done = {name for name, one in found.items() if one.num_broken}
         for step in half:
             for record in run.training(step):
-                if record.question not in found:
+                question = found.get(record.question)
+                if question is None:
                     continue
-                question = found[record.question]
                 if record.source is not None and _is_wrong(record):
                     question.programs.setdefault(syntax_key(record.source), record.source)
                 if record.question in is_done:

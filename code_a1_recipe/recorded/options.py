@@ -9,7 +9,7 @@ from typer import Argument, Option
 from ..jobs import options as shared
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ScoreOptions:
     """What is scored. Settings and questions of a run that ``source`` lies in stand for what is not given."""
 

@@ -24,12 +24,12 @@ COLUMNS = {
 }
 """Columns of a row of one's own, and what each holds; others are ignored."""
 
-_RECORDED_COLUMNS = frozenset({"question", "candidate", "response", "suites", "verdict"})
+_RECORDED_COLUMNS = {"question", "candidate", "response", "suites", "verdict"}
 _WITHOUT_SUITES = ("greedy", "repair")
 """Kinds of records that no reward can be made of again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Item:
     """One program to judge."""
 

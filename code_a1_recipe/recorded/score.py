@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import msgspec
 
@@ -20,6 +19,7 @@ from ..jobs.confinement import Confinement, JudgeAll
 from ..jobs.jsonl_store import JsonlStore, Row
 from ..jobs.judge_loop import judge_into
 from ..jobs.outputs import Report
+from ..runs.folder import RunFolder
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import reward_record, verdict_record
 from .options import ScoreOptions
@@ -36,19 +36,19 @@ def score(options: ScoreOptions) -> Report:
         InputError, SandboxConfigError: something cannot be used; nothing was judged.
         OutageError, SandboxUnavailableError: the sandbox is down; what was judged is kept.
     """
-    source, questions, num_cases = options.source, options.questions, options.cases
+    source, questions, num_cases = options.source, options.questions, _CASES_PER_SUITE
     files = _rollout_files(source)
     rewards, confinement, seed = _PAPER, Confinement(allow_missing=options.allow_missing), 0
-    reading: dict[str, Any] = {}
+    table = question_table(questions)
     # From run/rollouts/train_000001.jsonl, or from run/rollouts, up to the run.
     if run := RunRecords.find(source, levels=1 if source.is_dir() else 2):
         settings = run.settings
         rewards, seed = settings.rewards, settings.seed
         confinement = Confinement.of_run(settings.sandbox, allow_missing=options.allow_missing)
-        num_cases = num_cases or settings.episode.cases_per_suite
+        num_cases = settings.episode.cases_per_suite
         if not questions:
-            questions = tuple(run.question_files())
-            reading = {"adapter": settings.data.adapter, "columns": settings.data.columns}
+            questions = tuple(run.question_files("train_files", "val_files"))
+            table = run.questions("train_files", "val_files")
         if rewards.code_tests != "suites":
             raise SettingsError(
                 f"the run rewarded programs on rewards.code_tests={rewards.code_tests}, and score knows the suites of "
@@ -57,8 +57,8 @@ def score(options: ScoreOptions) -> Report:
     changes = {"alpha": options.alpha, "adversarial": options.adversarial}
     given = {name: value for name, value in changes.items() if value is not None}
     rewards = rewards.replaced(where="rewards", **given)
-    num_cases = num_cases or _CASES_PER_SUITE
-    episodes = read_episodes(files, question_table(questions, **reading))
+    num_cases = options.cases or num_cases
+    episodes = read_episodes(files, table)
     rewards_of = _reward_functions(rewards, num_cases)
     read_files = (*files, *questions, *rewards.user_files.values())
     decisive = {
@@ -99,7 +99,8 @@ def _reward_functions(settings: RewardSettings, num_cases: int) -> Callable[[Seq
 def _rollout_files(source: Path) -> list[Path]:
     if source.is_file():
         return [source]
-    files = RunRecords(source).rollout_files() or sorted([*source.glob("*.jsonl"), *source.glob("*.jsonl.gz")])
+    files = sorted(RunFolder(source).rollouts.glob("*.jsonl"))
+    files = files or sorted([*source.glob("*.jsonl"), *source.glob("*.jsonl.gz")])
     if not files:
         hint = f"(relative paths start at {Path.cwd()})"
         raise InputError(f"{source} is no rollout file and no folder of *.jsonl or *.jsonl.gz {hint}")

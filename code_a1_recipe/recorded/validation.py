@@ -4,6 +4,7 @@ Episodes, seeds, prompts and judge are the same as in training, so the figures a
 """
 
 import asyncio
+import functools
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from ..algorithm.sampling import SamplingParameters
 from ..algorithm.tasks import tasks_of
 from ..data.torch_dataset import QuestionDataset
 from ..evaluation.models.response_store import RESPONSES, OpenModel, ResponseStore, StoredSampler, finish_all
-from ..evaluation.models.source import ModelChoice, checkpoint_model
+from ..evaluation.models.source import checkpoint_model
 from ..files import write_whole
 from ..jobs.confinement import Confinement
 from ..jobs.progress import Progress
@@ -62,18 +63,18 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
         started_at=time.time(),
         validate=True,
     )
-    policies = [_Policy.open(name, run, step=number, output=output) for name in settings.policy_names]
-    code, test = policies[0], policies[-1]  # a run with one model writes suites by it too
     with (
         ResponseStore(output / RESPONSES) as store,
         Confinement.of_run(settings.sandbox).judges(None, seed=settings.seed) as judges,
         Progress("validate", total=len(tasks), unit="question") as progress,
     ):
-        samplers = [code.sampler(store), test.sampler(store), code.sampler(store, greedy=True)]
+        policies = [_samplers(name, run, store, step=number, output=output) for name in settings.policy_names]
+        code, greedy = policies[0]
+        test, _ = policies[-1]  # a run with one model writes suites by it too
         runner = EpisodeRunner(
-            code=samplers[0],
-            test=samplers[1],
-            greedy=samplers[2],
+            code=code,
+            test=test,
+            greedy=greedy,
             judge=_AsyncJudge(judges),
             episode=settings.episode,
             rewards=settings.rewards,
@@ -86,9 +87,9 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
             progress.advance()
             return episode
 
-        episodes = asyncio.run(finish_all(map(run_episode, tasks), samplers=samplers))
-    lines = [encode_records(episode_records(episode, selected=())) for episode in episodes]
-    write_whole(output / f"val_{number:06d}.jsonl", b"".join(lines))
+        episodes = asyncio.run(finish_all(map(run_episode, tasks), samplers=[code, test, greedy]))
+    records = (record for episode in episodes for record in episode_records(episode, selected=()))
+    write_whole(output / f"val_{number:06d}.jsonl", encode_records(records))
     sums = [(episode.task.question.data_source, accumulate_episode(episode)) for episode in episodes]
     before = next((row for row in run.metrics if row["step"] == number), {})
     table, num_different = comparison_table(validation_metrics(sums), before, step=number)
@@ -112,38 +113,33 @@ def comparison_table(metrics: dict[str, float], before: dict[str, Any], *, step:
     return table_of(f"Validation at step {step}", rows, note=note), same["NO"]
 
 
-@dataclass(slots=True)
-class _Policy:
-    """One policy at a step. Its one engine, for greedy and other requests, starts when a response is not stored."""
+def _samplers(
+    name: str, run: RunRecords, store: ResponseStore, *, step: int, output: Path
+) -> tuple[StoredSampler, StoredSampler]:
+    """One policy at a step, and the same one greedy. Their one engine starts when a response is not stored."""
+    rollout = run.settings.policy(name).rollout
+    arguments = {
+        **{key: getattr(rollout, key) for key in _ENGINE_KEYS.split()},
+        "tensor_parallel_size": rollout.tensor_model_parallel_size,
+        "gpu_memory_utilization": min(rollout.gpu_memory_utilization, 0.45),  # two engines share a GPU
+        **(rollout.engine_kwargs.get("vllm") or {}),
+    }
+    model = checkpoint_model(run.folder, str(step), name, work_folder=output, engine=arguments)
+    sampling = SamplingParameters.of_rollout(rollout, validation=True)
 
-    model: ModelChoice
-    sampling: SamplingParameters
-    engine: "asyncio.Future[Any] | None" = None
+    @functools.cache
+    def engine() -> asyncio.Future[Any]:
+        return asyncio.ensure_future(model.open(sampling))
 
-    @classmethod
-    def open(cls, name: str, run: RunRecords, *, step: int, output: Path) -> "_Policy":
-        rollout = run.settings.policy(name).rollout
-        engine = {
-            **{key: getattr(rollout, key) for key in _ENGINE_KEYS.split()},
-            "tensor_parallel_size": rollout.tensor_model_parallel_size,
-            "gpu_memory_utilization": min(rollout.gpu_memory_utilization, 0.45),  # two engines share a GPU
-            **(rollout.engine_kwargs.get("vllm") or {}),
-        }
-        model = checkpoint_model(run.folder, str(step), name, work_folder=output, engine=engine)
-        return cls(model, SamplingParameters.of_rollout(rollout, validation=True))
-
-    def sampler(self, store: ResponseStore, *, greedy: bool = False) -> StoredSampler:
-        parameters = self.sampling.greedy() if greedy else self.sampling
-        return StoredSampler(store, model=self.model.fingerprint, parameters=parameters, open_model=self._open)
-
-    async def _open(self, parameters: SamplingParameters) -> OpenModel:
-        if self.engine is None:
-            self.engine = asyncio.ensure_future(self.model.open(parameters))
-        opened: OpenModel = replace(await self.engine, parameters=parameters)
+    async def open_model(parameters: SamplingParameters) -> OpenModel:
+        opened: OpenModel = replace(await engine(), parameters=parameters)
         return opened
 
+    plain = StoredSampler(store, model=model.fingerprint, parameters=sampling, open_model=open_model)
+    return plain, replace(plain, parameters=sampling.greedy())
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class _AsyncJudge:
     """An ``AsyncJudge`` over judge processes of this machine, without Ray."""
 

@@ -22,13 +22,13 @@ UPDATES = ("update_code", "update_test")
 
 _THROUGHPUTS = ("perf/generate_throughput", "perf/train_throughput")
 _COLUMNS = (
-    ("code", "code/reward", "{:.3f}"),
-    ("pass@1", "code/pass@1", "{:.3f}"),
-    ("test", "test/reward", "{:.3f}"),
-    ("valid", "test/valid", "{:.2f}"),
-    ("adv", "test/adv", "{:.2f}"),
-    ("book", "book/cases", "{:.0f}"),
-    ("outages", "judge/outages", "{:.0f}"),
+    ("code", "code/reward", ".3f"),
+    ("pass@1", "code/pass@1", ".3f"),
+    ("test", "test/reward", ".3f"),
+    ("valid", "test/valid", ".2f"),
+    ("adv", "test/adv", ".2f"),
+    ("book", "book/cases", ".0f"),
+    ("outages", "judge/outages", ".0f"),
 )
 
 
@@ -68,9 +68,7 @@ def step_line(step: int, total_steps: int, metrics: Mapping[str, float], *, pref
         prefix: of the metrics' names, e.g. ``val/`` for validation.
     """
     head = f"step {step}/{total_steps}" if not prefix else f"step {step} {prefix.strip('/')}"
-    columns = [
-        f"{word} {form.format(metrics[prefix + name])}" for word, name, form in _COLUMNS if prefix + name in metrics
-    ]
+    columns = [f"{word} {metrics[prefix + name]:{form}}" for word, name, form in _COLUMNS if prefix + name in metrics]
     if "timing_s/step" in metrics:
         shares = [
             f"{word} {metrics[f'time_frac/{name}']:.0%}"

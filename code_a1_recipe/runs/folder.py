@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from ..errors import InputError
-from ..files import replacing, write_whole
+from ..files import json_lines, replacing, write_whole
 
 RecordWriter = Callable[[bytes], object]
 
@@ -81,9 +81,8 @@ class RunFolder:
         A value that is not a finite number is written as null, since JSON has no NaN.
         """
         numbers = {name: plain_number(value) for name, value in sorted(metrics.items()) if name != "step"}
-        row = {"step": step, **numbers}
         with self.metrics.open("a", encoding="utf-8") as handle:
-            handle.write(json.dumps(row) + "\n")
+            handle.write(json_lines([{"step": step, **numbers}]))
 
     def metrics_row(self, step: int) -> dict[str, Any] | None:
         """The row of a step, None where there is none."""
@@ -94,17 +93,16 @@ class RunFolder:
         return any(name in row for row in self._rows())
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        return map(json.loads, self._lines())
-
-    def _lines(self) -> list[str]:
-        """Of the metrics, with their ends."""
-        return self.metrics.read_text(encoding="utf-8").splitlines(keepends=True) if self.metrics.exists() else []
+        """The rows of the metrics; a line that cannot be read was written when a machine died."""
+        lines = self.metrics.read_bytes().splitlines() if self.metrics.exists() else []
+        for line in lines:
+            with suppress(ValueError):
+                yield json.loads(line)
 
     def add_to_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Put metrics into the row of a step, which is the newest, or append it where it is missing."""
         row = self.metrics_row(step) or {}
-        if row:
-            self._keep_rows(step - 1)
+        self._keep_rows(step - 1)
         self.append_metrics(step, row | dict(metrics))
 
     def continue_at(self, step: int, row: Mapping[str, Any]) -> None:
@@ -133,9 +131,7 @@ class RunFolder:
 
     def _keep_rows(self, step: int) -> None:
         """Only the whole rows up to ``step``."""
-        if self.metrics.exists():
-            kept = [row for row in self._lines() if row.endswith("\n") and _step_of(row) <= step]
-            write_whole(self.metrics, "".join(kept))
+        write_whole(self.metrics, json_lines(row for row in self._rows() if row["step"] <= step))
 
     def rollout_file(self, step: int, *, validation: bool) -> Path:
         """The rollouts of a step's questions."""
@@ -170,14 +166,6 @@ class RunFolder:
         """
         with suppress(BrokenPipeError):
             tqdm.write(line, file=sys.__stdout__)
-
-
-def _step_of(row: str) -> float:
-    """Of a line of metrics.jsonl; one that cannot be read comes after all, for it was written when a machine died."""
-    try:
-        return int(json.loads(row)["step"])
-    except (ValueError, TypeError, KeyError):
-        return math.inf
 
 
 @contextmanager

@@ -7,7 +7,7 @@ Names carry the prefixes ``code/``, ``test/``, ``judge/`` and ``book/``.
 import logging
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from reward_fns import Breakdown
 from sandbox import NOT_ASKED, CandidateVerdict, CaseOutcome, RejectionReason, SuiteVerdict
@@ -22,6 +22,8 @@ from ..errors import OutageError
 logger = logging.getLogger(__name__)
 
 MetricAccumulator = dict[str, tuple[float, int]]
+Values = Iterator[tuple[str, float]]
+"""Names of metrics, each with a value that counts once."""
 
 GENERATED_TOKENS = "perf/generated_tokens"
 # Reported as totals; everything else is a mean.
@@ -31,36 +33,36 @@ _LOW_CORRELATION = 0.5
 """Servers with random weights gave 0.03, the right ones above 0.99."""
 
 
-class _Accumulator(MetricAccumulator):
-    def add(self, name: str, value: float, count: int = 1) -> None:
-        total, number = self.get(name, (0.0, 0))
-        self[name] = (total + float(value), number + count)
-
-    def add_all(self, values: Mapping[str, float]) -> None:
-        for name, value in values.items():
-            self.add(name, value)
-
-
 def accumulate_episode(episode: Episode) -> MetricAccumulator:
     """Accumulate the metrics of one episode; an outage counts in ``judge/outage_rate`` and nowhere else."""
-    collector = _Accumulator()
+    sums: MetricAccumulator = {}
+    for name, value in _values(episode):
+        _add(sums, name, float(value))
+    return sums
+
+
+def _add(sums: MetricAccumulator, name: str, value: float, count: int = 1) -> None:
+    total, number = sums.get(name, (0.0, 0))
+    sums[name] = (total + value, number + count)
+
+
+def _values(episode: Episode) -> Values:
     for candidate in episode.candidates:
-        collector.add("code/extraction_failure_rate", candidate.source is None)
-        collector.add("code/truncated_rate", candidate.response.is_truncated)
-        _add_outage(collector, candidate)
+        yield "code/extraction_failure_rate", candidate.source is None
+        yield "code/truncated_rate", candidate.response.is_truncated
+        yield from _outage_values(candidate)
         if candidate.verdict is not None and candidate.reward is not None:
-            _add_candidate(collector, candidate, candidate.verdict, candidate.reward)
+            yield from _candidate_values(candidate, candidate.verdict, candidate.reward)
             for suite, verdict in zip(candidate.suites, candidate.verdict.suites, strict=False):
                 if suite.reward is not None:
-                    _add_suite(collector, suite, suite.reward, verdict)
+                    yield from _suite_values(suite, suite.reward, verdict)
     written = [*episode.candidates, *episode.buggy_programs, *episode.repaired]
     responses = [one.response for one in written] + [suite.response for one in written for suite in one.suites]
-    collector.add(GENERATED_TOKENS, sum(len(response.token_ids) for response in responses))
-    _add_repairs(collector, episode)
+    yield GENERATED_TOKENS, sum(len(response.token_ids) for response in responses)
+    yield from _repair_values(episode)
     if episode.greedy is not None and episode.greedy.hidden is not None:
-        collector.add("code/greedy_pass@1", solves(episode.greedy.hidden))
-    _add_buggy_programs(collector, episode.buggy_programs)
-    return dict(collector)
+        yield "code/greedy_pass@1", solves(episode.greedy.hidden)
+    yield from _buggy_program_values(episode.buggy_programs)
 
 
 def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
@@ -98,7 +100,7 @@ def solves(hidden: CandidateVerdict) -> bool:
     return suite.num_valid > 0 and suite.num_failed == 0
 
 
-def _add_buggy_programs(collector: _Accumulator, buggy_programs: Sequence[CandidateResult]) -> None:
+def _buggy_program_values(buggy_programs: Sequence[CandidateResult]) -> Values:
     """How the Test LLM does on programs of one question that are known to be wrong; each question counts once."""
     found = defaultdict(list)
     for buggy in buggy_programs:
@@ -109,89 +111,81 @@ def _add_buggy_programs(collector: _Accumulator, buggy_programs: Sequence[Candid
             for name, value in buggy_program_rates(verdict, valid=suite.reward.terms["valid"]).items():
                 found[name].append(value)
     for name, values in found.items():
-        collector.add(f"test/buggy_programs_{name}", statistics.fmean(values))
+        yield f"test/buggy_programs_{name}", statistics.fmean(values)
 
 
-def _add_candidate(
-    collector: _Accumulator,
-    candidate: CandidateResult,
-    verdict: CandidateVerdict,
-    reward: Breakdown,
-) -> None:
-    collector.add_all({"code/reward": reward.total, "code/loaded_rate": verdict.loaded})
+def _candidate_values(candidate: CandidateResult, verdict: CandidateVerdict, reward: Breakdown) -> Values:
+    yield "code/reward", reward.total
+    yield "code/loaded_rate", verdict.loaded
     if verdict.loaded:
-        collector.add("code/example_failure_rate", bool(verdict.example_failure))
+        yield "code/example_failure_rate", bool(verdict.example_failure)
     cases = [case for suite in verdict.suites for case in suite.cases]
     if (share := distinct_call_rate([case.key or case.call for case in cases])) is not None:
         # Of all suites for one program; when it falls, the Test LLM is settling on a habit.
-        collector.add("test/distinct_call_rate", share)
-    for judged in (verdict, candidate.hidden):
-        if judged is not None:
-            collector.add("judge/cache_hit_rate", judged.was_cached)
+        yield "test/distinct_call_rate", share
+    yield "judge/cache_hit_rate", verdict.was_cached
     for suite in verdict.suites:
         num_slow = sum(one.reason == RejectionReason.REFERENCE_TIMED_OUT for one in suite.rejections)
-        collector.add("judge/slow_reference_rate", num_slow / max(1, suite.num_valid + len(suite.rejections)))
-    collector.add("book/replayed", len(verdict.history))
+        yield "judge/slow_reference_rate", num_slow / max(1, suite.num_valid + len(suite.rejections))
+    yield "book/replayed", len(verdict.history)
     for case in cases:
-        collector.add("code/case_pass_rate", case.outcome is CaseOutcome.PASSED)
-        collector.add("judge/timeout_rate", case.outcome is CaseOutcome.TIMED_OUT)
+        yield "code/case_pass_rate", case.outcome is CaseOutcome.PASSED
+        yield "judge/timeout_rate", case.outcome is CaseOutcome.TIMED_OUT
     for case in verdict.history:
-        collector.add("book/replay_pass_rate", case.outcome is CaseOutcome.PASSED)
+        yield "book/replay_pass_rate", case.outcome is CaseOutcome.PASSED
     if candidate.hidden is not None:
         hidden, is_right = candidate.hidden.suites[0], solves(candidate.hidden)
-        collector.add("code/pass@1", is_right)
-        collector.add("code/hidden_case_pass_rate", 1.0 - hidden.num_failed / max(1, hidden.num_valid))
+        yield "judge/cache_hit_rate", candidate.hidden.was_cached
+        yield "code/pass@1", is_right
+        yield "code/hidden_case_pass_rate", 1.0 - hidden.num_failed / max(1, hidden.num_valid)
         num_left_out = sum(case.detail == NOT_ASKED for case in hidden.cases)
-        collector.add("code/hidden_not_asked_frac", num_left_out / max(1, hidden.num_valid))
+        yield "code/hidden_not_asked_frac", num_left_out / max(1, hidden.num_valid)
         if reward.total > FULL_REWARD:
-            collector.add("code/reward_false_positive_rate", not is_right)
+            yield "code/reward_false_positive_rate", not is_right
 
 
-def _add_outage(collector: _Accumulator, result: CandidateResult) -> None:
-    collector.add_all(dict.fromkeys(("judge/outage_rate", "judge/outages"), bool(result.outage)))
+def _outage_values(result: CandidateResult) -> Values:
+    for name in ("judge/outage_rate", "judge/outages"):
+        yield name, bool(result.outage)
 
 
-def _add_repairs(collector: _Accumulator, episode: Episode) -> None:
+def _repair_values(episode: Episode) -> Values:
     """How repair turns went; each repaired program counts once for each of its turns."""
     final = list(episode.candidates)
     for repair in episode.repairs:
         result = repair.result
-        _add_outage(collector, result)
+        yield from _outage_values(result)
         final[repair.candidate] = result  # without a reward where nothing is known of it
         if result.reward is None:
             continue
-        collector.add("code/repaired_rate", not shown_failure(result.verdict))
+        yield "code/repaired_rate", not shown_failure(result.verdict)
         if (rate := broken_rate(repair)) is not None:
-            collector.add("code/repair_broke_case_rate", rate)
+            yield "code/repair_broke_case_rate", rate
     for one in final if episode.repair_turns else ():
         if one.reward is not None and one.hidden is not None:
-            collector.add("code/pass@1_after_repair", solves(one.hidden))
+            yield "code/pass@1_after_repair", solves(one.hidden)
 
 
-def _add_suite(collector: _Accumulator, suite: SuiteResult, reward: Breakdown, verdict: SuiteVerdict) -> None:
+def _suite_values(suite: SuiteResult, reward: Breakdown, verdict: SuiteVerdict) -> Values:
     response = suite.response
-    values = {
-        "test/reward": reward.total,
-        "test/extraction_failure_rate": bool(suite.extraction_failure),
-        "test/truncated_rate": response.is_truncated,
-        "test/prompt_cached_frac": response.cached_tokens / max(1, len(response.prompt_ids)),
-        "test/broke_candidate_rate": verdict.num_failed > 0,
-        **{f"test/{term}": value for term, value in reward.terms.items()},
-    }
-    collector.add_all(values)
+    yield "test/reward", reward.total
+    yield "test/extraction_failure_rate", bool(suite.extraction_failure)
+    yield "test/truncated_rate", response.is_truncated
+    yield "test/prompt_cached_frac", response.cached_tokens / max(1, len(response.prompt_ids))
+    yield "test/broke_candidate_rate", verdict.num_failed > 0
+    for term, value in reward.terms.items():
+        yield f"test/{term}", value
     if verdict.num_valid:
-        collector.add("test/expected_correct_rate", verdict.num_expected_correct / verdict.num_valid)
+        yield "test/expected_correct_rate", verdict.num_expected_correct / verdict.num_valid
 
 
 def finalize_metrics(parts: Iterable[MetricAccumulator], *, prefix: str = "") -> dict[str, float]:
     """Means over several episodes (totals for the few names that count things), ready for the loggers."""
-    sums = _Accumulator()
+    sums: MetricAccumulator = {}
     for part in parts:
         for name, (value, count) in part.items():
-            sums.add(name, value, count)
-    return {
-        f"{prefix}{name}": value if name in _TOTALS else value / count for name, (value, count) in sums.items() if count
-    }
+            _add(sums, name, value, count)
+    return {f"{prefix}{name}": value if name in _TOTALS else value / count for name, (value, count) in sums.items()}
 
 
 def validation_metrics(parts: Sequence[tuple[str, MetricAccumulator]]) -> dict[str, float]:

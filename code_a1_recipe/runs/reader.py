@@ -10,8 +10,7 @@ import msgspec
 import yaml
 
 from ..algorithm.mistake_book import MistakeBook
-from ..algorithm.question import Question
-from ..data.reader import load_questions
+from ..data.reader import QuestionTable, question_table
 from ..errors import InputError
 from .folder import RunFolder
 from .rollout_record import VERSION, RolloutRecord
@@ -69,8 +68,8 @@ class RunRecords:
         """``resolved_config.yaml`` as it stands there."""
         path = self.paths.resolved_config
         try:
-            loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            loaded = yaml.safe_load(path.read_bytes())
+        except (OSError, yaml.YAMLError) as error:
             raise InputError(f"{path} cannot be read: {error}") from error
         if not isinstance(loaded, dict):
             raise InputError(f"{path} must be a mapping of keys, got {type(loaded).__name__}")
@@ -125,26 +124,22 @@ class RunRecords:
         except FileNotFoundError:
             return MistakeBook()
 
-    def questions(self, *keys: str) -> list[Question]:
-        """The questions of ``data.<key>``, "train_files" and "val_files".
+    def questions(self, *keys: str) -> QuestionTable:
+        """The questions of ``data.<key>``, "train_files" and "val_files", by id.
 
         Raises:
             InputError: a file is not there any more, or cannot be read as questions. A file that has changed since
                 the run is read as it is now.
+            InputError: an id stands for two different questions.
         """
         data = self.config["data"]
-        columns, adapter = data.get("columns"), data.get("adapter", "auto")
         files = self.question_files(*keys)
-        return [question for file in files for question in load_questions(file, adapter=adapter, columns=columns)]
+        return question_table(files, adapter=data.get("adapter", "auto"), columns=data.get("columns"))
 
     def question_files(self, *keys: str) -> list[Path]:
-        """The files of ``data.<key>``, all where no key is given."""
-        values = [self.config["data"].get(key) or [] for key in keys or ("train_files", "val_files")]
+        """The files of ``data.<key>``."""
+        values = [self.config["data"].get(key) or [] for key in keys]
         return [Path(str(file)) for value in values for file in (value if isinstance(value, list) else [value])]
-
-    def rollout_files(self) -> list[Path]:
-        """All files of rollouts, in order of name."""
-        return sorted(self.paths.rollouts.glob("*.jsonl"))
 
 
 def read_rollouts(path: Path) -> Iterator[RolloutRecord]:

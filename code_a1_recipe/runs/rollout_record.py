@@ -5,7 +5,7 @@ Episode workers write the lines (``encode_records``); ``runs.reader`` reads them
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -228,7 +228,6 @@ def _record(
     # A repair met suites that were written for another program. Else a suite that nobody wrote is the dataset's own.
     met = judged if turn else ()
     has_given = not turn and len(judged) > len(candidate.suites)
-    copied: dict[str, Any] = {name: getattr(candidate, name) for name in _COPIED}
     return RolloutRecord(
         v=VERSION,
         index=task.index,
@@ -261,5 +260,5 @@ def _record(
             )
             for s, suite in enumerate(candidate.suites)
         ),
-        **copied,
+        **{name: getattr(candidate, name) for name in _COPIED},
     )

@@ -16,8 +16,8 @@ its tests cover nothing), and count the import lines that they put before the fu
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from sandbox import (
     HANGS_THROUGHOUT,
@@ -44,12 +44,12 @@ Pair = tuple[float, float]
 
 Flags = tuple[bool, ...]
 """One for each test, or for each mutant."""
-MUTATION_RULES = {
-    "mut": "only functions whose first tests are all right, at least one of them there; cosmic-ray's baseline",
-    "mut_all": "all functions; one that fails the baseline kills nothing",
-    "mut_right_only": "all functions; their right tests among the first k do the killing; not of UnLeakedTestBench",
-}
-"""Metric -> which functions and tests it counts."""
+MUTATION_RULES = (
+    "mut",  # only functions whose first tests are all right, at least one of them there; cosmic-ray's baseline
+    "mut_all",  # all functions; one that fails the baseline kills nothing
+    "mut_right_only",  # all functions; their right tests among the first k do the killing; not of UnLeakedTestBench
+)
+"""Metrics, and which functions and tests each counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +83,7 @@ def parts_of(result: FunctionResult, k: int) -> dict[str, Pair]:
         "line_cov": (len(lines), result.num_lines),
         "branch_cov": (len(branches), result.num_branches),
     }
-    killable = result.killable
-    if killable is None:
-        killable = tuple(map(any, result.kills))
+    killable = result.killable or map(any, result.kills)
     killable_rows = tuple(itertools.compress(result.kills, killable))
     for ending, rows in (("", result.kills), ("_killable", killable_rows)):
         for rule in MUTATION_RULES:
@@ -142,15 +140,15 @@ def measure_function(
     if suites and mutants:
         requests = [request_for(question, mutant.source, *suites) for mutant in mutants]
         kills = tuple(_spread(verdict, right) for verdict in verdicts_of(judge_all, requests))
-    covered: dict[str, Any] = {}
-    if coverage is not None:
-        covered = {"num_lines": len(coverage.lines), "lines": coverage.lines_of_call}
-        covered |= {"num_branches": len(coverage.branches), "branches": coverage.branches_of_call}
-    return FunctionResult(
-        right=right,
-        kills=kills,
-        killable=killable,
-        **covered,
+    result = FunctionResult(right=right, kills=kills, killable=killable)
+    if coverage is None:
+        return result
+    return replace(
+        result,
+        num_lines=len(coverage.lines),
+        lines=coverage.lines_of_call,
+        num_branches=len(coverage.branches),
+        branches=coverage.branches_of_call,
     )
 
 

@@ -28,20 +28,20 @@ from ..errors import PARSE_ERRORS, InputError
 logger = logging.getLogger(__name__)
 
 OPERATORS = {
-    "AddNot": "negates the condition of an if, a while, an assert or a conditional expression",
-    "ExceptionReplacer": "catches another exception, which nothing raises",
-    "NumberReplacer": "adds 1 to a number, or takes 1 away",
-    "RemoveDecorator": "removes a decorator of an inner function",
-    "ReplaceAndWithOr": "and -> or",
-    "ReplaceBinaryOperator": "one of + - * / // % ** >> << | & ^ becomes each of the others",
-    "ReplaceBreakWithContinue": "break -> continue",
-    "ReplaceComparisonOperator": "one of == != < <= > >= is (is not) becomes each of the others",
-    "ReplaceContinueWithBreak": "continue -> break",
-    "ReplaceFalseWithTrue": "False -> True",
-    "ReplaceOrWithAnd": "or -> and",
-    "ReplaceTrueWithFalse": "True -> False",
-    "ReplaceUnaryOperator": "one of + - ~ becomes another or goes; not goes",
-    "ZeroIterationForLoop": "a for loop runs over an empty list",
+    "AddNot",  # negates the condition of an if, a while, an assert or a conditional expression
+    "ExceptionReplacer",  # catches another exception, which nothing raises
+    "NumberReplacer",  # adds 1 to a number, or takes 1 away
+    "RemoveDecorator",  # removes a decorator of an inner function
+    "ReplaceAndWithOr",  # and -> or
+    "ReplaceBinaryOperator",  # one of + - * / // % ** >> << | & ^ becomes each of the others
+    "ReplaceBreakWithContinue",  # break -> continue
+    "ReplaceComparisonOperator",  # one of == != < <= > >= is (is not) becomes each of the others
+    "ReplaceContinueWithBreak",  # continue -> break
+    "ReplaceFalseWithTrue",  # False -> True
+    "ReplaceOrWithAnd",  # or -> and
+    "ReplaceTrueWithFalse",  # True -> False
+    "ReplaceUnaryOperator",  # one of + - ~ becomes another or goes; not goes
+    "ZeroIterationForLoop",  # a for loop runs over an empty list
 }
 """Families of operators used here, and what they do. cosmic-ray has a class for each pair, named after both.
 
@@ -93,7 +93,7 @@ def mutants_of(source: str, *, max_mutants: int | None = None, seed: int = 0) ->
 
 
 def family_of(operator: str) -> str:
-    """The key of ``OPERATORS`` that a cosmic-ray operator belongs to."""
+    """The one of ``OPERATORS`` that a cosmic-ray operator belongs to."""
     return operator.removeprefix(_PROVIDER).partition("_")[0]
 
 
@@ -134,8 +134,7 @@ def _made(source: str) -> list[Mutant]:
         if not text or keys & known:
             continue
         known |= keys
-        name = operator.removeprefix(_PROVIDER)
-        mutants.append(Mutant(source=text, operator=name, line=line))
+        mutants.append(Mutant(source=text, operator=operator.removeprefix(_PROVIDER), line=line))
     return sorted(mutants, key=lambda mutant: mutant.line)
 
 

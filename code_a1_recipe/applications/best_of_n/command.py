@@ -97,7 +97,7 @@ def _test_model(options: SelectOptions) -> ModelOptions:
 
 def _sampled_programs(questions: Sequence[Question], model: ModelChoice, options: SelectOptions) -> list[Pool]:
     """Programs of each question; responses without one are left out."""
-    template = template_for("code", str(options.prompt))
+    template = template_for("code", options.prompt)
     prompts = [(one.id, render(template, **one.prompt_fields)) for one in questions]
     responses = sample_stored(
         model, prompts, options, policy="code", num_samples=options.samples, description="programs"
@@ -119,7 +119,7 @@ def _sample_suites(pools: Sequence[Pool], model: ModelChoice, options: SelectOpt
 
     Each suite then judges all programs.
     """
-    template = template_for("test", str(options.prompt))
+    template = template_for("test", options.prompt)
     num_tests = options.tests or 0
     asked = []
     prompts = []

@@ -54,32 +54,31 @@ class Comparison(enum.StrEnum):
     """Like VALUE, or the surface with the height measured from the base's centre rather than along a face."""
 
 
+_COMPARED_AS_SETS = (
+    "similar_elements",
+    "find_char_long",
+    "common_in_nested_lists",
+    "extract_singly",
+    "larg_nnum",
+    "intersection_array",
+    "find_dissimilar",
+    "Diff",
+)
 _COMPARISONS = {
-    ("humaneval", "find_zero"): Comparison.ROOT,
-    ("mbpp", "are_equivalent"): Comparison.ANYTHING,
-    ("mbpp", "sum_div"): Comparison.VALUE_OR_ZERO,
-    ("mbpp", "digit_distance_nums"): Comparison.VALUE_OR_PADDED_DIGITS,
-    ("mbpp", "surface_Area"): Comparison.VALUE_OR_PYRAMID,
-    **{("mbpp", name): Comparison.NOT_NONE for name in ("check_str", "text_match_three", "text_starta_endb")},
-    **{
-        ("mbpp", name): Comparison.SET
-        for name in (
-            "similar_elements",
-            "find_char_long",
-            "common_in_nested_lists",
-            "extract_singly",
-            "larg_nnum",
-            "intersection_array",
-            "find_dissimilar",
-            "Diff",
-        )
+    "humaneval": {"find_zero": Comparison.ROOT},
+    "mbpp": {
+        "are_equivalent": Comparison.ANYTHING,
+        "sum_div": Comparison.VALUE_OR_ZERO,
+        "digit_distance_nums": Comparison.VALUE_OR_PADDED_DIGITS,
+        "surface_Area": Comparison.VALUE_OR_PYRAMID,
+        **dict.fromkeys(("check_str", "text_match_three", "text_starta_endb"), Comparison.NOT_NONE),
+        **dict.fromkeys(_COMPARED_AS_SETS, Comparison.SET),
     },
 }
-"""(dataset, entry point) -> comparison, as EvalPlus 0.3.1 has it; VALUE for all others."""
-_DATASETS = {"HumanEval": "humaneval", "MBPP": "mbpp", "Mbpp": "mbpp"}
+"""Dataset -> entry point -> comparison, as EvalPlus 0.3.1 has it; VALUE for all others."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class EvalPlusProblem:
     """One problem. ``expected`` is empty until the reference ran where the file lists no results."""
 
@@ -89,6 +88,7 @@ class EvalPlusProblem:
     """``humaneval`` or ``mbpp``, in EvalPlus's spelling."""
     entry_point: str
     prompt: str
+    """EvalPlus's statement: of HumanEval+ the signature with its docstring, of MBPP+ a docstring of task and assert."""
     reference: str
     """A whole program."""
     calls: tuple[str, ...]
@@ -113,14 +113,14 @@ class EvalPlusProblem:
         return list(map(_value, call.args))
 
 
-def read_problems(path: Path) -> list[tuple[Row, EvalPlusProblem]]:
-    """The rows of such a file with their problems; nothing is run.
+def read_problems(path: Path) -> list[EvalPlusProblem]:
+    """The problems of such a file; nothing is run.
 
     Raises:
         InputError: the file cannot be read, lacks a column, or a row is no EvalPlus problem.
     """
     row_reader(columns_of(iter_rows(path)), where=path, adapter="evalplus")
-    return list(read_each(iter_rows(path), lambda row: (row, read_problem(row)), where=path))
+    return list(read_each(iter_rows(path), read_problem, where=path))
 
 
 def read_problem(row: Row) -> EvalPlusProblem:
@@ -133,20 +133,22 @@ def read_problem(row: Row) -> EvalPlusProblem:
     if not native.id:
         raise RowError("extra_info", "must be a mapping with 'function_name' and 'question_id'")
     problem_id = str(native.id)
-    dataset = _DATASETS.get(problem_id.partition("/")[0])
-    if dataset is None:
+    dataset = problem_id.partition("/")[0].lower()
+    if dataset not in _COMPARISONS:
         raise RowError("extra_info", f"question_id must begin with HumanEval/ or MBPP/, got {problem_id!r}")
     if check.results and len(check.results) != len(check.inputs):
         raise RowError("test", f"has {len(check.inputs)} inputs but {len(check.results)} results")
+    description = str(row.get("description") or "").strip()
+    is_docstring = dataset == "mbpp" and description
     return EvalPlusProblem(
         id=problem_id,
         dataset=dataset,
         entry_point=check.entry,
-        prompt=native.prompt,
+        prompt=f'"""\n{description}\n"""\n' if is_docstring else native.prompt,
         reference=native.reference,
         calls=tuple(_call_text(check.entry, given) for given in check.inputs),
         expected=tuple(encode(_value(result)) for result in check.results),
-        comparison=_COMPARISONS.get((dataset, check.entry), Comparison.VALUE),
+        comparison=_COMPARISONS[dataset].get(check.entry, Comparison.VALUE),
         atol=0.0 if check.tolerance is None else float(ast.literal_eval(check.tolerance)),
     )
 

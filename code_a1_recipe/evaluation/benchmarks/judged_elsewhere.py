@@ -12,9 +12,9 @@ from ...jobs.progress import Progress
 from .own_evaluators import OwnEvaluator, code_lists, solution_lines
 from .tasks import CodeTask
 
-LIVECODEBENCH_COLUMNS = frozenset({"question_id", "question_content", "starter_code", "contest_date"})
+LIVECODEBENCH_COLUMNS = {"question_id", "question_content", "starter_code", "contest_date"}
 """Columns that must all exist; they also recognise the benchmark."""
-BIGCODEBENCH_COLUMNS = frozenset({"task_id", "complete_prompt", "instruct_prompt", "entry_point"})
+BIGCODEBENCH_COLUMNS = {"task_id", "complete_prompt", "instruct_prompt", "entry_point"}
 _HINT = "take the file as its authors published it, or remove the row"
 _FENCE = "```"
 
@@ -55,17 +55,16 @@ LIVECODEBENCH = OwnEvaluator(
 
 def _livecodebench_task(row: Row) -> CodeTask:
     name = row.get("question_id")
-    if isinstance(name, bool) or not isinstance(name, str | int) or name == "":
+    if type(name) not in (str, int) or name == "":
         raise RowError("question_id", f"must be a text or an integer, got {name!r}")
     content = text_of(row, "question_content").rstrip()
     starter = text_of(row, "starter_code").rstrip()
     wanted = "Write a whole program that reads standard input and prints the answer."
     if starter:
         wanted = f"Complete this code:\n{_FENCE}python\n{starter}\n{_FENCE}"
-    difficulty = row.get("difficulty")
     return CodeTask(
         id=f"LiveCodeBench/{name}",
-        data_source=f"LiveCodeBench {difficulty}" if difficulty else "LiveCodeBench",
+        data_source=f"LiveCodeBench {row.get('difficulty') or ''}".strip(),
         prompt=f"{content}\n\n{wanted}",
         reads_input=not starter,
         evaluator=LIVECODEBENCH,

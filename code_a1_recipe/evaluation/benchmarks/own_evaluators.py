@@ -13,7 +13,7 @@ Solution = tuple[str, str]
 """A problem's id in its benchmark, and a program."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class OwnEvaluator:
     """The evaluator that a benchmark's authors published."""
 

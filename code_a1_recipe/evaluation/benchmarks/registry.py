@@ -54,11 +54,11 @@ def _question_tasks(
 ) -> list[CodeTask]:
     """Tasks of the questions of a file that have tests; see ``AssertGrading``."""
     loaded = read_questions(path, adapter=options.adapter, columns=options.columns)
-    tasks = []
-    for question in loaded.questions:
-        if question.tests:
-            grading = AssertGrading(question=question, judges=judges, holds_expected_outputs=options.references)
-            tasks.append(CodeTask.of(question, grading))
+    tasks = [
+        CodeTask.of(one, AssertGrading(question=one, judges=judges, holds_expected_outputs=options.references))
+        for one in loaded.questions
+        if one.tests
+    ]
     if not tasks:
         raise InputError(f"{path}: no question has a test that can be judged; give it a column 'tests' of asserts")
     left_out["questions without a usable test"] += len(loaded.questions) - len(tasks)

@@ -18,7 +18,7 @@ FIRST_TESTS = 16
 LATER_TESTS = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CodeVerdict:
     """The verdict on one program for one problem."""
 
@@ -32,7 +32,7 @@ Grades = list[CodeVerdict | SandboxUnavailableError]
 """One for each program; an outage takes the place of a verdict."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Extracted:
     """The program in a response."""
 
@@ -49,7 +49,7 @@ class Grading(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CodeTask:
     """One problem."""
 
@@ -90,7 +90,7 @@ class CodeTask:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AssertGrading:
     """Literal asserts, the reference's answers as the oracle.
 

@@ -44,8 +44,6 @@ class EndpointModel:
             InputError: it refuses the request, and would again.
             OutageError: it does not answer; a later try may do.
         """
-        import openai
-
         if beginning_of_answer(messages):  # endpoints do not go on from one in general
             messages = messages[:-1]
         try:
@@ -57,7 +55,7 @@ class EndpointModel:
                 f"--endpoint={self._url}: the prompt of question {session!r} and --max-tokens "
                 f"{self._sampling['max_tokens']} exceed the model's context together; lower --max-tokens"
             ) from None
-        if not isinstance(answer, openai.types.chat.ChatCompletion) or not answer.choices:
+        if not getattr(answer, "choices", None):
             raise OutageError(
                 f"--endpoint={self._url} answered without a choice for question {session!r}: {str(answer)[:200]}; "
                 "nothing is stored for it"

@@ -37,14 +37,14 @@ def prepare_environment() -> bool:
     return on_cpu
 
 
-def check_context(path: str, parameters: SamplingParameters, options: Mapping[str, Any], *, prefix: str = "") -> None:
+def check_context(path: str, parameters: SamplingParameters, options: Mapping[str, Any], *, prefix: str) -> None:
     """Refuse lengths that a folder's model does not have; a hub id is left to vLLM.
 
     Raises:
         InputError: with both lengths and the hint.
     """
     try:
-        config = json.loads((Path(path) / "config.json").read_text(encoding="utf-8"))
+        config = json.loads((Path(path) / "config.json").read_bytes())
     except (OSError, ValueError):
         return
     most = config.get("max_position_embeddings")
@@ -56,12 +56,13 @@ def check_context(path: str, parameters: SamplingParameters, options: Mapping[st
         )
 
 
-def chat_tokenizer(path: str, options: Mapping[str, Any], *, prefix: str = "") -> Any:
+def chat_tokenizer(path: str, parameters: SamplingParameters, options: Mapping[str, Any], *, prefix: str = "") -> Any:
     """The tokenizer of a model that can be asked; the arguments are the engine's.
 
     Raises:
-        InputError: it cannot be loaded, or has no chat template.
+        InputError: the model's context is too short, or its tokenizer cannot be loaded or has no chat template.
     """
+    check_context(path, parameters, options, prefix=prefix)
     from transformers import AutoTokenizer
 
     revision = options.get("tokenizer_revision") or options.get("revision")
@@ -76,7 +77,7 @@ def chat_tokenizer(path: str, options: Mapping[str, Any], *, prefix: str = "") -
     return tokenizer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EngineModel:
     """One model in one engine; many requests at once, each with a seed of its own."""
 
@@ -94,10 +95,10 @@ class EngineModel:
             options: further arguments of vLLM's engine.
 
         Raises:
-            InputError: the model cannot be loaded, or has no chat template.
+            InputError: the model cannot be loaded, or cannot be asked as :func:`chat_tokenizer` says.
         """
-        check_context(path, parameters, options)
         on_cpu = prepare_environment()
+        tokenizer = chat_tokenizer(path, parameters, options)
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
@@ -116,7 +117,6 @@ class EngineModel:
                 "enable_chunked_prefill": False,
                 "max_num_batched_tokens": max(4096, defaults["max_model_len"]),
             }
-        tokenizer = chat_tokenizer(path, options)
         try:
             engine = AsyncLLM.from_engine_args(AsyncEngineArgs(model=path, **{**defaults, **options}))
         except LOADING_ERRORS as error:

@@ -37,23 +37,23 @@ def _engine_arguments(texts: list[str]) -> dict[str, Any]:
     return {key: yaml.safe_load(value) for key, value in pairs.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelOptions:
     """``--model`` and its neighbours. Where None stands for a value, it is as the run validated, or the usual one."""
 
     model: Annotated[
-        str | None,
+        str,
         option(help="a Hugging Face folder or hub id (runs in vLLM here), a run folder, or a step of its checkpoints"),
-    ] = None
+    ] = ""
     step: Annotated[str, option(help="of a run folder: latest, best, or a saved step")] = "latest"
     endpoint: Annotated[
-        str | None,
+        str,
         option(
             metavar="URL",
             help="OpenAI-compatible server instead, such as http://localhost:8000/v1; its key in OPENAI_API_KEY",
         ),
-    ] = None
-    endpoint_model: Annotated[str | None, option(metavar="NAME", help="the model's name there")] = None
+    ] = ""
+    endpoint_model: Annotated[str, option(metavar="NAME", help="the model's name there")] = ""
     temperature: Annotated[
         float | None, option(min=0, max=2, help="0 is greedy", show_default=f"0.7, {_AS_VALIDATED}")
     ] = None
@@ -117,7 +117,7 @@ def run_of(*models: ModelOptions) -> "RunConfig | None":
         InputError: it cannot be read.
     """
     for one in models:
-        if one.model is None or (Path(one.model) / "config.json").is_file():
+        if not one.model or (Path(one.model) / "config.json").is_file():
             continue
         if run := RunRecords.find(Path(one.model), levels=_LEVELS):
             return run.settings

@@ -8,8 +8,8 @@ from typing import Any
 
 from ...algorithm.episode_types import Message
 from ...algorithm.prompts import PROMPT_PAIRS, placeholders, render, template_for
-from ...algorithm.question import UNNAMED
 from ...errors import InputError
+from ..benchmarks.tasks import CodeTask
 from ..scoring.evalplus_sanitizer import INSTALL, package_text
 
 EVALPLUS = "evalplus"
@@ -19,7 +19,7 @@ _END_OF_BLOCK = f"\n{_FENCE}\n"
 """Beside the ends that ``evalplus_phrases`` reads, where EvalPlus lets an answer begun for the model end."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Asked:
     """One prompt, ready to be sent."""
 
@@ -55,35 +55,27 @@ def check_style(style: str) -> None:
         render(style, prompt="", entry_points="")
 
 
-def ask_code(
-    style: str,
-    *,
-    prompt: str,
-    entry_points: str = UNNAMED,
-    reads_input: bool = False,
-    can_prefill: bool,
-) -> Asked:
+def ask_code(style: str, task: CodeTask, *, can_prefill: bool) -> Asked:
     """The Code LLM's prompt for one problem.
 
     Args:
         style: a name of ``STYLES``, or the path of a template with ``{{prompt}}``.
-        prompt: the problem statement, in EvalPlus's form for that style.
-        entry_points: what the program must define, for templates that say it.
-        reads_input: the program reads standard input and prints.
+        task: the problem, its statement in EvalPlus's form for that style.
         can_prefill: the answer may be begun for the model; endpoints do not allow it in general.
 
     Raises:
         InputError: ``style`` needs something that is missing.
     """
     if style != EVALPLUS:
-        fields = {"prompt": prompt, "entry_points": entry_points}
-        return Asked(messages=tuple(render(template_for("code", style), reads_input=reads_input, **fields)))
+        template = template_for("code", style)
+        fields = {"prompt": task.prompt, "entry_points": task.entry_points}
+        return Asked(messages=tuple(render(template, reads_input=task.reads_input, **fields)))
     instruction, beginning, ends = evalplus_phrases()
     if not can_prefill:
-        text = f"{instruction}\n{_FENCE}python\n{prompt.strip()}\n{_FENCE}"
+        text = f"{instruction}\n{_FENCE}python\n{task.prompt.strip()}\n{_FENCE}"
         return Asked(messages=({"role": "user", "content": text},))
     prefix = f"{beginning}\n{_FENCE}python\n"
-    question = f"{instruction}\n{_FENCE}\n{prompt.strip()}\n{_FENCE}\n"
+    question = f"{instruction}\n{_FENCE}\n{task.prompt.strip()}\n{_FENCE}\n"
     messages = ({"role": "user", "content": question}, {"role": "assistant", "content": prefix})
     return Asked(messages=messages, prefix=prefix, ends=(*ends, _END_OF_BLOCK))
 

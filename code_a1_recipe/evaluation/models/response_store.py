@@ -55,7 +55,7 @@ async def finish_all(
     return [task.result() for task in tasks]
 
 
-@dataclass(slots=True)
+@dataclass
 class StoredSampler:
     """A ``Sampler`` that answers from the store and asks a model only for what is not there."""
 
@@ -85,19 +85,21 @@ class StoredSampler:
         """
         key = self.key(messages, seed=seed)
         if key not in self.store:
-            row: Row = {"key": key, "session": session, "seed": seed, "text": "", "too_long": ""}
+            answer: Row = {"text": "", "too_long": ""}
             async with self._room:
                 model = await self._model()
                 try:
                     response = await model.sample(messages, seed=seed, session=session)
-                    row["text"] = response.text
-                    row["prompt_tokens"] = len(response.prompt_ids)
-                    row["response_tokens"] = len(response.token_ids)
+                    answer |= {
+                        "text": response.text,
+                        "prompt_tokens": len(response.prompt_ids),
+                        "response_tokens": len(response.token_ids),
+                    }
                 except PromptTooLongError as error:
                     if not getattr(model, "length_is_settled", True):
                         raise
-                    row["too_long"] = str(error)
-            self.store.append(row)
+                    answer["too_long"] = str(error)
+            self.store.append({"key": key, "session": session, "seed": seed, **answer})
         row = self.store.row(key)
         if row["too_long"]:
             raise PromptTooLongError(row["too_long"])

@@ -10,12 +10,13 @@ from typing import Any
 
 from ...algorithm.episode_types import Message, PromptTooLongError, Response
 from ...algorithm.sampling import SamplingParameters, sampling_seed
-from ...errors import CheckpointError, InputError
+from ...errors import InputError
 from ...files import files_fingerprint
 from ...jobs.progress import Progress
 from ...training.checkpoint.export import check_policy, export_policy, find_step
 from ..options import SamplingEvalOptions
 from .endpoint import EndpointModel
+from .engine import EngineModel, chat_tokenizer
 from .options import ModelOptions
 from .response_store import RESPONSES, OpenModel, ResponseStore, StoredSampler, finish_all
 
@@ -23,13 +24,17 @@ Prompts = Sequence[tuple[str, Sequence[Message]]]
 """Each with a name, for error messages and the store."""
 Samples = list[list[Response | None]]
 """``[prompt][sample]`` responses; None where the prompt is too long."""
-_OF_PLACEMENT = frozenset(
-    {"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "gpu_memory_utilization", "max_num_seqs"}
-)
+_OF_PLACEMENT = {
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "data_parallel_size",
+    "gpu_memory_utilization",
+    "max_num_seqs",
+}
 """Engine arguments that say where and how much at once, not what is computed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelChoice:
     """A model that can be opened."""
 
@@ -53,10 +58,7 @@ class ModelChoice:
             InputError: its context is too short for ``parameters``, or its tokenizer cannot be used.
         """
         if not self.endpoint:
-            from .engine import chat_tokenizer, check_context
-
-            check_context(self.path, parameters, self.engine, prefix=prefix)
-            chat_tokenizer(self.path, self.engine, prefix=prefix)
+            chat_tokenizer(self.path, parameters, self.engine, prefix=prefix)
 
     async def open(self, parameters: SamplingParameters) -> OpenModel:
         """Start or reach it.
@@ -66,8 +68,6 @@ class ModelChoice:
         """
         if self.endpoint:
             return EndpointModel(url=self.endpoint, name=self.label, parameters=parameters)
-        from .engine import EngineModel
-
         return EngineModel.start(self.path, parameters=parameters, options=self.engine)
 
 
@@ -92,7 +92,6 @@ def choose_model(options: ModelOptions, *, policy: str, work_folder: Path, store
         if not endpoint.startswith(("http://", "https://")):
             raise InputError(f"--{prefix}endpoint must begin with http:// or https://, got {endpoint!r}")
         return ModelChoice(label=name, fingerprint=f"{endpoint} {name}", endpoint=endpoint)
-    assert model is not None
     engine, path = options.engine, Path(model)
     found = ModelChoice(label=model, fingerprint=model, path=model, engine=engine)
     if (path / "config.json").is_file():
@@ -123,7 +122,7 @@ def checkpoint_model(
     try:
         found = find_step(source, step)
         check_policy(found, policy)
-    except (CheckpointError, InputError) as error:
+    except InputError as error:
         raise InputError(
             f"--model={source} is neither a model (no config.json) nor a run with such a checkpoint: {error}"
         ) from error

@@ -44,22 +44,17 @@ def evalplus_tasks(path: Path, runner: Runner) -> list[CodeTask]:
     Raises:
         InputError: a row is no EvalPlus problem.
     """
-    tasks = []
-    for row, problem in read_problems(path):
-        description = str(row.get("description") or "").strip()
-        # EvalPlus's statement: of HumanEval+ the signature with its docstring, of MBPP+ a docstring of task and assert.
-        is_docstring = problem.dataset == "mbpp" and description
-        tasks.append(
-            CodeTask(
-                id=problem.id,
-                data_source=_SOURCES[problem.dataset],
-                prompt=f'"""\n{description}\n"""\n' if is_docstring else problem.prompt,
-                entry_points=entry_points_text(problem.reference, [problem.entry_point]),
-                reference=problem.reference,
-                entry_point=problem.entry_point,
-                grading=EvalPlusGrading(problem=problem, runner=runner),
-                evaluator=EVALPLUS,
-                official_id=problem.id.replace("MBPP/", "Mbpp/"),
-            )
+    return [
+        CodeTask(
+            id=problem.id,
+            data_source=_SOURCES[problem.dataset],
+            prompt=problem.prompt,
+            entry_points=entry_points_text(problem.reference, [problem.entry_point]),
+            reference=problem.reference,
+            entry_point=problem.entry_point,
+            grading=EvalPlusGrading(problem=problem, runner=runner),
+            evaluator=EVALPLUS,
+            official_id=problem.id.replace("MBPP/", "Mbpp/"),
         )
-    return tasks
+        for problem in read_problems(path)
+    ]

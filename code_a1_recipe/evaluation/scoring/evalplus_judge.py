@@ -138,7 +138,7 @@ def _judge_calls(problem: EvalPlusProblem, source: str, num_calls: int, runner: 
     for index, (answer, (before, after)) in enumerate(answers):
         if not accepts(problem, index, answer, atol_before=before, atol=after):
             has_value = answer.status is CallStatus.VALUE
-            outcome = CaseOutcome.WRONG_VALUE.value if has_value else answer.status.value
+            outcome = CaseOutcome.WRONG_VALUE if has_value else answer.status
             reason = f"{outcome}: {problem.calls[index][:200]} {answer.detail[:100]}".strip()
             return CodeVerdict(passed=False, reason=reason)
     return CodeVerdict(passed=True)
@@ -156,7 +156,7 @@ def _is_floats(data: bytes) -> bool:
 
 
 def _equal_numbers(wanted: Any, returned: Any) -> bool:
-    if _has_nan(wanted) or _has_nan(returned):
+    if wanted != wanted or returned != returned:  # NaN
         return False
     if type(wanted) is int and type(returned) is Decimal:  # their keys tell long ones apart
         return wanted.bit_length() <= _MOST_DECIMAL_BITS and bool(wanted == returned)
@@ -174,10 +174,6 @@ def _keys(value: Any) -> set[bytes]:
     elif isinstance(value, RawDict):
         value = value.keys
     return set(map(canonical_key, value))
-
-
-def _has_nan(number: Any) -> bool:
-    return number.is_nan() if isinstance(number, Decimal) else number != number
 
 
 def _is_close(wanted: Any, returned: Any, atol: float) -> bool:

@@ -173,7 +173,7 @@ def test_a_reference_that_does_not_load_or_answer_is_refused(runner):
 @pytest.mark.shared
 @pytest.mark.filterwarnings("ignore:invalid escape sequence")
 def test_all_problems_of_both_sets_are_read(shared_dir):
-    problems = [problem for _, problem in read_problems(shared_dir / "data" / "evalplus_humaneval_mbpp.parquet")]
+    problems = read_problems(shared_dir / "data" / "evalplus_humaneval_mbpp.parquet")
     assert Counter(problem.dataset for problem in problems) == {"humaneval": 164, "mbpp": 378}
     assert sum(len(problem.calls) for problem in problems) == 164_615
     assert Counter(problem.atol for problem in problems) == {0.0: 526, 1e-4: 14, 1e-6: 2}

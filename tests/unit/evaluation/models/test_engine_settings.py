@@ -52,7 +52,7 @@ def test_on_gpus_vllm_chooses_executor_graphs_and_chunks_itself(machine, monkeyp
     started = []
     monkeypatch.setattr(arg_utils, "AsyncEngineArgs", lambda **arguments: arguments)
     monkeypatch.setattr(AsyncLLM, "from_engine_args", started.append)
-    monkeypatch.setattr(engine_module, "chat_tokenizer", lambda path, options: None)
+    monkeypatch.setattr(engine_module, "chat_tokenizer", lambda path, parameters, options: None)
     machine(gpu=gpu)
     EngineModel.start("/nowhere", parameters=PARAMETERS, options={"gpu_memory_utilization": 0.5})
     (arguments,) = started

@@ -10,6 +10,7 @@ from code_a1_recipe.algorithm.sampling import SamplingParameters, prompt_token_i
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import InputError, OutageError, OutputError
+from code_a1_recipe.evaluation.benchmarks.tasks import CodeTask
 from code_a1_recipe.evaluation.models.engine import check_context
 from code_a1_recipe.evaluation.models.options import ModelOptions, run_of, usual_prompt
 from code_a1_recipe.evaluation.models.prompt_styles import ask_code, check_style, evalplus_phrases
@@ -324,9 +325,9 @@ def test_a_model_that_is_no_run_gets_the_usual_values():
 def test_lengths_that_a_model_does_not_have_are_refused_before_it_is_started(tmp_path):
     (tmp_path / "config.json").write_text('{"max_position_embeddings": 1024}')
     with pytest.raises(InputError, match="context of 1024 tokens"):
-        check_context(str(tmp_path), ModelOptions().sampling("code"), {})
-    check_context(str(tmp_path), PARAMETERS, {})
-    check_context(str(tmp_path), ModelOptions().sampling("code"), {"max_model_len": 512})
+        check_context(str(tmp_path), ModelOptions().sampling("code"), {}, prefix="")
+    check_context(str(tmp_path), PARAMETERS, {}, prefix="")
+    check_context(str(tmp_path), ModelOptions().sampling("code"), {"max_model_len": 512}, prefix="")
 
 
 # ------------------------------ prompts ------------------------------
@@ -334,7 +335,8 @@ def test_lengths_that_a_model_does_not_have_are_refused_before_it_is_started(tmp
 
 def test_evalplus_prompts_come_from_its_package_and_begin_the_answer_where_that_can_be():
     pytest.importorskip("evalplus", reason="EvalPlus's package is not installed")
-    begun = ask_code("evalplus", prompt="def f(x):\n", can_prefill=True)
+    task = CodeTask(id="0", data_source="d", prompt="def f(x):\n")
+    begun = ask_code("evalplus", task, can_prefill=True)
     instruction, beginning, _ = evalplus_phrases()
     assert begun.messages[0]["content"] == f"{instruction}\n```\ndef f(x):\n```\n"
     assert begun.messages[1]["content"].startswith(beginning)
@@ -346,7 +348,7 @@ def test_evalplus_prompts_come_from_its_package_and_begin_the_answer_where_that_
     program = "def f(x):\n    return x\n"
     assert begun.program_text(begun.prefix + program) == begun.program_text(program)
     assert begun.answer(begun.prefix + program) == program
-    plain = ask_code("evalplus", prompt="def f(x):\n", can_prefill=False)
+    plain = ask_code("evalplus", task, can_prefill=False)
     assert len(plain.messages) == 1
     assert plain.program_text("as it is") == "as it is"
 
@@ -354,7 +356,8 @@ def test_evalplus_prompts_come_from_its_package_and_begin_the_answer_where_that_
 def test_templates_are_prompts_too(tmp_path):
     template = tmp_path / "mine.txt"
     template.write_text("Solve: {{prompt}}\n")
-    assert ask_code(str(template), prompt="p", can_prefill=True).messages[0]["content"] == "Solve: p"
+    task = CodeTask(id="0", data_source="d", prompt="p")
+    assert ask_code(str(template), task, can_prefill=True).messages[0]["content"] == "Solve: p"
     check_style(str(template))
     with pytest.raises(InputError, match="must be one of"):
         check_style("nobody")

@@ -356,7 +356,7 @@ SPECIAL = (
 @pytest.mark.shared
 def test_the_references_of_the_special_problems_pass(shared_dir, runner):
     found = read_problems(shared_dir / "data" / "evalplus_humaneval_mbpp.parquet")
-    problems = [problem for _, problem in found if problem.id in SPECIAL]
+    problems = [problem for problem in found if problem.id in SPECIAL]
     assert len(problems) == len(SPECIAL)
     prepared = [prepare(problem, runner) for problem in problems]
     verdicts = {one.id: judge_program(one, one.reference, runner=runner) for one in prepared}
