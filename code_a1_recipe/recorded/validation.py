@@ -20,6 +20,8 @@ from ..algorithm.tasks import tasks_of
 from ..data.torch_dataset import QuestionDataset
 from ..evaluation.models.response_store import RESPONSES, OpenModel, ResponseStore, StoredSampler, finish_all
 from ..evaluation.models.source import ModelChoice, checkpoint_model
+from ..extensions import extensions_of
+from ..extensions.scripted_tester import find_scripted_tester
 from ..files import write_whole
 from ..jobs.confinement import Confinement
 from ..jobs.progress import Progress
@@ -51,7 +53,8 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
         OutageError, SandboxUnavailableError: a model or the sandbox is down.
     """
     run = RunRecords.open(folder)
-    settings, data = run.settings, run.settings.data
+    settings, data, script = run.settings, run.settings.data, run.settings.episode.tester
+    extensions = extensions_of(settings)
     number = find_step(folder, step).step
     held_out = QuestionDataset(data.val_files, config=dict(data), max_samples=data.val_max_samples)
     tasks = tasks_of(
@@ -61,6 +64,7 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
         step=number,
         started_at=time.time(),
         validate=True,
+        extensions=extensions,
     )
     policies = [_Policy.open(name, run, step=number, output=output) for name in settings.policy_names]
     code, test = policies[0], policies[-1]  # a run with one model writes suites by it too
@@ -79,6 +83,8 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
             rewards=settings.rewards,
             prompts=settings.prompts,
             judge_timeout_seconds=settings.sandbox.judge_timeout_seconds,
+            tester=None if script is None else find_scripted_tester(script),
+            extensions=extensions,
         )
 
         async def run_episode(task: EpisodeTask) -> Episode:
@@ -89,7 +95,7 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
         episodes = asyncio.run(finish_all(map(run_episode, tasks), samplers=samplers))
     lines = [encode_records(episode_records(episode, selected=())) for episode in episodes]
     write_whole(output / f"val_{number:06d}.jsonl", b"".join(lines))
-    sums = [(episode.task.question.data_source, accumulate_episode(episode)) for episode in episodes]
+    sums = [(episode.task.question.data_source, accumulate_episode(episode, extensions)) for episode in episodes]
     before = next((row for row in run.metrics if row["step"] == number), {})
     table, num_different = comparison_table(validation_metrics(sums), before, step=number)
     write_whole(output / f"validation_{number:06d}.md", table.markdown())

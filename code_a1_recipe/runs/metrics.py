@@ -1,7 +1,7 @@
 """Metrics of a step from compact sums, so that the trainer never holds a step's text.
 
 A ``MetricAccumulator`` maps a metric to (sum, count); those of episodes are merged and turn into means at the end.
-Names carry the prefixes ``code/``, ``test/``, ``judge/`` and ``book/``.
+Names carry the prefixes ``code/``, ``test/``, ``judge/`` and ``book/``, or an extension's own.
 """
 
 import logging
@@ -10,11 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from reward_fns import Breakdown
-from sandbox import NOT_ASKED, CandidateVerdict, CaseOutcome, RejectionReason, SuiteVerdict
+from sandbox import NOT_ASKED, CandidateVerdict, CaseOutcome, RejectionReason, SuiteVerdict, passes_all
 
 from ..algorithm.episode_types import CandidateResult, Episode, SuiteResult
+from ..algorithm.hooks import Extension
 from ..algorithm.mistake_book import BookChange, MistakeBook
-from ..algorithm.repair import broken_rate, shown_failure
 from ..algorithm.rewards import FULL_REWARD
 from ..algorithm.spans import Span, union
 from ..errors import OutageError
@@ -41,8 +41,11 @@ class _Accumulator(MetricAccumulator):
             self.add(name, value)
 
 
-def accumulate_episode(episode: Episode) -> MetricAccumulator:
-    """Accumulate the metrics of one episode; an outage counts in ``judge/outage_rate`` and nowhere else."""
+def accumulate_episode(episode: Episode, extensions: Sequence[Extension] = ()) -> MetricAccumulator:
+    """Accumulate the metrics of one episode; an outage counts in ``judge/outage_rate`` and nowhere else.
+
+    Extensions add their own.
+    """
     collector = _Accumulator()
     for candidate in episode.candidates:
         collector.add("code/extraction_failure_rate", candidate.source is None)
@@ -53,22 +56,26 @@ def accumulate_episode(episode: Episode) -> MetricAccumulator:
             for suite, verdict in zip(candidate.suites, candidate.verdict.suites, strict=False):
                 if suite.reward is not None:
                     _add_suite(collector, suite, suite.reward, verdict)
-    written = [*episode.candidates, *episode.buggy_programs, *episode.repaired]
+    written = episode.written
     responses = [one.response for one in written] + [suite.response for one in written for suite in one.suites]
     collector.add(GENERATED_TOKENS, sum(len(response.token_ids) for response in responses))
-    _add_repairs(collector, episode)
+    for extra in episode.extra_programs:
+        _add_outage(collector, extra.result)
+    for extension in extensions:
+        for name, value in extension.metrics(episode):
+            collector.add(name, value)
     if episode.greedy is not None and episode.greedy.hidden is not None:
-        collector.add("code/greedy_pass@1", solves(episode.greedy.hidden))
+        collector.add("code/greedy_pass@1", passes_all(episode.greedy.hidden))
     _add_buggy_programs(collector, episode.buggy_programs)
     return dict(collector)
 
 
 def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
     """When the episode had something generated ("generate") and judged ("judge"): sorted, disjoint spans."""
-    candidates = [*episode.candidates, *episode.buggy_programs, *episode.repaired]
-    programs = [one.span for one in candidates]
-    suites = [suite.span for one in candidates for suite in one.suites]
-    judged = [span for one in candidates for span in (one.judge_span, one.hidden_span, one.pooled_span)]
+    written = episode.written
+    programs = [one.span for one in written]
+    suites = [suite.span for one in written for suite in one.suites]
+    judged = [span for one in written for span in (one.judge_span, one.hidden_span, one.pooled_span)]
     spans = {"generate": programs + suites, "judge": judged}
     return {name: union(span for span in own if span is not None) for name, own in spans.items()}
 
@@ -90,12 +97,6 @@ def buggy_program_rates(suite: SuiteVerdict, *, valid: float) -> dict[str, float
     failed = [case for case in suite.cases if case.outcome.failed]
     rates = {"valid": valid, "kill": bool(failed), "detection_rate": any(case.expected_correct for case in failed)}
     return rates | ({"kill_per_case": len(failed) / suite.num_valid} if suite.cases else {})
-
-
-def solves(hidden: CandidateVerdict) -> bool:
-    """Every hidden test passed, and there are some."""
-    suite = hidden.suites[0]
-    return suite.num_valid > 0 and suite.num_failed == 0
 
 
 def _add_buggy_programs(collector: _Accumulator, buggy_programs: Sequence[CandidateResult]) -> None:
@@ -138,7 +139,7 @@ def _add_candidate(
     for case in verdict.history:
         collector.add("book/replay_pass_rate", case.outcome is CaseOutcome.PASSED)
     if candidate.hidden is not None:
-        hidden, is_right = candidate.hidden.suites[0], solves(candidate.hidden)
+        hidden, is_right = candidate.hidden.suites[0], passes_all(candidate.hidden)
         collector.add("code/pass@1", is_right)
         collector.add("code/hidden_case_pass_rate", 1.0 - hidden.num_failed / max(1, hidden.num_valid))
         num_left_out = sum(case.detail == NOT_ASKED for case in hidden.cases)
@@ -149,23 +150,6 @@ def _add_candidate(
 
 def _add_outage(collector: _Accumulator, result: CandidateResult) -> None:
     collector.add_all(dict.fromkeys(("judge/outage_rate", "judge/outages"), bool(result.outage)))
-
-
-def _add_repairs(collector: _Accumulator, episode: Episode) -> None:
-    """How repair turns went; each repaired program counts once for each of its turns."""
-    final = list(episode.candidates)
-    for repair in episode.repairs:
-        result = repair.result
-        _add_outage(collector, result)
-        final[repair.candidate] = result  # without a reward where nothing is known of it
-        if result.reward is None:
-            continue
-        collector.add("code/repaired_rate", not shown_failure(result.verdict))
-        if (rate := broken_rate(repair)) is not None:
-            collector.add("code/repair_broke_case_rate", rate)
-    for one in final if episode.repair_turns else ():
-        if one.reward is not None and one.hidden is not None:
-            collector.add("code/pass@1_after_repair", solves(one.hidden))
 
 
 def _add_suite(collector: _Accumulator, suite: SuiteResult, reward: Breakdown, verdict: SuiteVerdict) -> None:
@@ -213,7 +197,6 @@ def book_metrics(book: MistakeBook, change: BookChange) -> dict[str, float]:
     return {
         "book/cases": book.num_cases,
         "book/questions": book.num_questions,
-        "book/lessons": len(book.lessons),
         "book/added": change.num_added,
         "book/removed": change.num_removed,
     }

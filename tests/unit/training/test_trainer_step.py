@@ -12,6 +12,7 @@ from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, Mistak
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import OutageError
+from code_a1_recipe.extensions import extensions_of
 from code_a1_recipe.runs import metrics as runs_metrics
 from code_a1_recipe.runs.folder import RunFolder
 from code_a1_recipe.runs.metrics import check_served_weights
@@ -75,6 +76,7 @@ def report(task, *, rows):
             for policy in ("code", "test")
         },
         book_update=BookUpdate(failed=(failed, failed)),
+        found={"counter": name},
         has_spread=name != "q1",
         accumulator={"code/reward": (0.5, 1)},
         busy={"generate": (), "judge": ()},
@@ -95,6 +97,7 @@ def make_trainer(tmp_path, monkeypatch):
         trainer.config, trainer.settings = config.for_verl(), config
         trainer.run_folder, trainer.book = RunFolder(tmp_path), Book()
         trainer.book.log = log
+        trainer.extensions = extensions_of(config)
         trainer.policies = {name: Policy(name, log) for name in trainer.settings.policy_names}
         trainer.episodes = Episodes(log, rows=rows)
         trainer.finished = TrainState(step=step - 1, data=None)
@@ -306,10 +309,51 @@ def test_the_questions_begin_again_when_an_epoch_is_over(make_trainer):
 
 def test_a_run_goes_on_after_the_step_of_its_checkpoint(make_trainer, monkeypatch):
     trainer, _ = make_trainer()
-    resumed = TrainState(step=2, data="order"), MistakeBook()
+    resumed = TrainState(step=2, data="order", extensions={"hindsight": [], "gone": 1}), MistakeBook()
     keeper = SimpleNamespace(resume=lambda **_: resumed, continue_records=lambda *_, **__: False)
     monkeypatch.setattr(trainer_module, "CheckpointKeeper", lambda *_, **__: keeper)
     monkeypatch.setattr(trainer_module, "run_identity", lambda *_: {})
     trainer.total_training_steps = 4
     trainer._load_checkpoint()
     assert (trainer.global_steps, trainer.finished) == (2, resumed[0])
+
+
+OWN = """
+from dataclasses import replace
+
+from code_a1_recipe.algorithm.hooks import Extension
+
+
+class Counter(Extension):
+    name = "counter"
+
+    def __init__(self, *, first):
+        self.seen = [first]
+
+    def before_episode(self, task, book):
+        return replace(task, history=("f(7)",), extras={"counter": (len(self.seen), book.num_cases)})
+
+    def after_step(self, found):
+        self.seen += found
+        return {"counter/seen": len(self.seen)}
+
+    def state(self):
+        return self.seen
+
+    def load_state(self, state):
+        self.seen = state
+"""
+
+
+def test_an_extension_of_the_users_changes_tasks_learns_from_steps_and_keeps_its_state(make_trainer, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    own = f"extensions=[{{path: {tmp_path}/own.py, name: Counter, kwargs: {{first: start}}}}]"
+    trainer, _ = make_trainer(own)
+    metrics = {}
+    trainer.step(metrics, {})
+    tasks = trainer.episodes.tasks
+    assert [(task.history, task.extras) for task in tasks] == [(("f(7)",), {"counter": (1, 0)})] * 2
+    assert metrics["counter/seen"] == 3
+    assert trainer.finished.extensions == {"counter": ["start", "q0", "q1"]}  # in the order of the questions
+    trainer.extensions[0].after_step(["next"])
+    assert trainer.finished.extensions == {"counter": ["start", "q0", "q1"]}  # of the finished step
