@@ -72,11 +72,11 @@ class EpisodeRunner:
             self._candidates(task), self._greedy_candidate(task), self._buggy_programs(task)
         )
         work = JudgedQuestion(runner=self, task=task, candidates=candidates)
-        programs: list[ExtraProgram] = []
+        programs: tuple[ExtraProgram, ...] = ()
         kept = {}
         for extension in self.extensions:
             found = await extension.after_verdicts(work)
-            programs.extend(found.programs)
+            programs += found.programs
             if found.kept is not None:
                 kept[extension.name] = found.kept
         if not self._rewards_pool:
@@ -85,7 +85,7 @@ class EpisodeRunner:
         return Episode(
             task=task,
             candidates=candidates,
-            extra_programs=tuple(programs),
+            extra_programs=programs,
             found=kept,
             greedy=greedy,
             buggy_programs=buggy_programs,

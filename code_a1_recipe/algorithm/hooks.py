@@ -36,7 +36,7 @@ class Runner(Protocol):
         """The judged program with its verdict on all cases that were written for the programs ``among``."""
         ...
 
-    def rewarded(self, task: EpisodeTask, results: Sequence[CandidateResult]) -> tuple[CandidateResult, ...]:
+    def rewarded(self, task: EpisodeTask, results: Sequence[CandidateResult]) -> Sequence[CandidateResult]:
         """Judged programs with the run's rewards."""
         ...
 
@@ -47,7 +47,7 @@ class JudgedQuestion:
 
     runner: Runner
     task: EpisodeTask
-    candidates: tuple[CandidateResult, ...]
+    candidates: Sequence[CandidateResult]
     """[C], with ``pooled`` where an extension or the reward needs all cases."""
 
 
@@ -91,7 +91,7 @@ class Extension:
     constructor and the tasks tell it.
     """
 
-    name: str = ""
+    name = ""
     """Its part of a checkpoint, of ``EpisodeTask.extras`` and of ``Episode.found``; no other extension has it."""
 
     def before_episode(self, task: EpisodeTask, book: MistakeBook) -> EpisodeTask:

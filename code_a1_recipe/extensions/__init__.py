@@ -19,18 +19,31 @@ def extensions_of(config: ExtendedSettings) -> tuple[Extension, ...]:
     """
     found: list[Extension] = []
     if config.learns_in_hindsight:
-        found.append(Hindsight(config.hindsight, num_cases=config.episode.cases_per_suite))
-    if num_turns := config.episode.repair_turns:
-        is_pooled = config.rewards.code_tests == "pooled"
-        found.append(Repair(num_turns=num_turns, prompts=config.prompts.name, is_pooled=is_pooled))
-    return (*found, *(own.load() for own in config.extensions))
+        hindsight = Hindsight(
+            config.hindsight,
+            num_cases=config.episode.cases_per_suite,
+        )
+        found.append(hindsight)
+    if config.episode.repair_turns:
+        repair = Repair(
+            num_turns=config.episode.repair_turns,
+            prompts=config.prompts.name,
+            is_pooled=config.rewards.code_tests == "pooled",
+        )
+        found.append(repair)
+    found.extend(own.load() for own in config.extensions)
+    return tuple(found)
 
 
-def after_step(extensions: Sequence[Extension], found: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def after_step(
+    extensions: Sequence[Extension],
+    found: Sequence[Mapping[str, Any]],
+) -> dict[str, float]:
     """Let all learn from a step, of whose questions ``found`` has ``Episode.found`` in their order; their metrics."""
     metrics: dict[str, float] = {}
     for extension in extensions:
-        own = [episode[extension.name] for episode in found if extension.name in episode]
+        name = extension.name
+        own = [kept[name] for kept in found if name in kept]
         metrics.update(extension.after_step(own))
     return metrics
 
@@ -41,12 +54,15 @@ def saved_states(extensions: Sequence[Extension]) -> dict[str, Any]:
     Raises:
         CodeA1Error: a state is made of other than JSON values.
     """
-    states = {extension.name: extension.state() for extension in extensions}
-    try:
-        text = json.dumps({name: state for name, state in states.items() if state is not None})
-    except (TypeError, ValueError) as error:
-        raise CodeA1Error(f"extensions: state() of {', '.join(states)} must return JSON values: {error}") from error
-    return dict(json.loads(text))
+    states = {}
+    for extension in extensions:
+        try:
+            state = json.loads(json.dumps(extension.state()))
+        except (TypeError, ValueError) as error:
+            raise CodeA1Error(f"extensions: state() of {extension.name} must return JSON values: {error}") from error
+        if state is not None:
+            states[extension.name] = state
+    return states
 
 
 def restore_states(extensions: Sequence[Extension], states: Mapping[str, Any]) -> None:

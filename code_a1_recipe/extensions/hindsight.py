@@ -78,8 +78,12 @@ class Hindsight(Extension):
     async def after_verdicts(self, work: JudgedQuestion) -> Found:
         if work.task.is_validation:
             return Found()
-        question = work.task.question
-        lessons = find_lessons(question, work.candidates, settings=self._settings, num_cases=self._num_cases)
+        lessons = find_lessons(
+            work.task.question,
+            work.candidates,
+            settings=self._settings,
+            num_cases=self._num_cases,
+        )
         return Found(kept=lessons)
 
     def imitated(self, task: EpisodeTask) -> Iterator[Imitated]:
@@ -98,7 +102,9 @@ class Hindsight(Extension):
 
     def load_state(self, state: list[dict[str, Any]]) -> None:
         self._lessons.clear()
-        self._lessons.extend(Lesson(**{**item, "asserts": tuple(item["asserts"])}) for item in state)
+        for item in state:
+            asserts = tuple(item["asserts"])
+            self._lessons.append(Lesson(**{**item, "asserts": asserts}))
 
 
 def find_lessons(

@@ -46,39 +46,51 @@ class Repair(Extension):
                     shown[c].add(failure["call"])
             asked = [self._written_again(work, c, turn, latest[c], failure) for c, failure in failures.items()]
             written = await asyncio.gather(*asked)
-            results = {c: one for c, one in zip(failures, written, strict=True) if one is not None}
+            results = {}
+            for c, program_again in zip(failures, written, strict=True):
+                if program_again is not None:
+                    results[c] = program_again
             if not results:
                 break
             others = [_on_others(one, shown[c]) for c, one in results.items()]
-            rewards = [one.reward for one in work.runner.rewarded(work.task, others)]
-            rewarded = {c: replace(results[c], reward=reward) for c, reward in zip(results, rewards, strict=True)}
-            for c, result in rewarded.items():
-                found.append(
-                    ExtraProgram(
-                        kind=self.name,
-                        candidate=c,
-                        turn=turn,
-                        before=latest[c],
-                        result=result,
-                    )
-                )
+            rewarded = work.runner.rewarded(work.task, others)
+            before, latest = latest, {}
             # Who had no room in the prompt stays with its last program, and is not asked again.
-            latest = rewarded
+            for c, other in zip(results, rewarded, strict=True):
+                latest[c] = replace(results[c], reward=other.reward)
+                repair = ExtraProgram(
+                    kind=self.name,
+                    candidate=c,
+                    turn=turn,
+                    before=before[c],
+                    result=latest[c],
+                )
+                found.append(repair)
         return Found(programs=tuple(found))
 
     async def _written_again(
-        self, work: JudgedQuestion, c: int, turn: int, before: CandidateResult, failure: dict[str, str]
+        self,
+        work: JudgedQuestion,
+        c: int,
+        turn: int,
+        before: CandidateResult,
+        failure: dict[str, str],
     ) -> CandidateResult | None:
         """The new program, judged; None where the prompt has no room."""
         runner, task = work.runner, work.task
-        fields = {**task.question.prompt_fields, "candidate": before.source, **failure}
+        fields = {
+            **task.question.prompt_fields,
+            "candidate": before.source,
+            **failure,
+        }
         try:
             written = await runner.write(task, f"{c}r{turn}", self._template, fields)
         except PromptTooLongError:
             return None
         # The suites of the first program, so that both rewards compare.
-        written = replace(written, suites=work.candidates[c].suites, **await runner.hidden(task, written))
-        judged = await runner.judged(task, written)
+        suites = work.candidates[c].suites
+        hidden = await runner.hidden(task, written)
+        judged = await runner.judged(task, replace(written, suites=suites, **hidden))
         if self._is_pooled:
             judged = await runner.pooled(task, judged, work.candidates)
         return replace(judged, suites=())
@@ -94,9 +106,9 @@ class Repair(Extension):
             yield "code/repaired_rate", not shown_failure(result.verdict)
             if (rate := broken_rate(repair)) is not None:
                 yield "code/repair_broke_case_rate", rate
-        for one in final:
-            if one.reward is not None and one.hidden is not None:
-                yield "code/pass@1_after_repair", passes_all(one.hidden)
+        for program in final:
+            if program.reward is not None and program.hidden is not None:
+                yield "code/pass@1_after_repair", passes_all(program.hidden)
 
     def extra_groups(self, episode: Episode) -> Iterator[ExtraGroup]:
         """One for each turn. Its prompts differ in the program and the case that they show, and share the question."""
@@ -104,7 +116,11 @@ class Repair(Extension):
         for repair in self._repairs(episode):
             turns[repair.turn].append((repair.candidate, repair.result))
         for turn, members in turns.items():
-            yield ExtraGroup(policy="code", name=f"r{turn}", members=members)
+            yield ExtraGroup(
+                policy="code",
+                name=f"r{turn}",
+                members=members,
+            )
 
     def _repairs(self, episode: Episode) -> list[ExtraProgram]:
         return [extra for extra in episode.extra_programs if extra.kind == self.name]
@@ -161,7 +177,9 @@ def _on_others(program: CandidateResult, shown: Collection[str]) -> CandidateRes
     if verdict is not None:
         suites = tuple(replace(suite, cases=others(suite.cases)) for suite in verdict.suites)
         verdict = replace(verdict, suites=suites, history=others(verdict.history))
-    return replace(program, verdict=verdict, pooled=pooled and replace(pooled, cases=others(pooled.cases)))
+    if pooled is not None:
+        pooled = replace(pooled, cases=others(pooled.cases))
+    return replace(program, verdict=verdict, pooled=pooled)
 
 
 def broken_rate(repair: ExtraProgram) -> float | None:

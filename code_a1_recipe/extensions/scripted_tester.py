@@ -8,12 +8,14 @@ from ..algorithm.episode_types import ScriptedTester
 from ..errors import CodeA1Error, SettingsError
 
 
-def find_scripted_tester(path: str) -> ScriptedTester:
-    """The function at ``pkg://package.module:function``, or ``folder/file.py:function``.
+def find_scripted_tester(path: str | None) -> ScriptedTester | None:
+    """The function at ``pkg://package.module:function``, or ``folder/file.py:function``; None for None.
 
     Raises:
         SettingsError: it is not there.
     """
+    if path is None:
+        return None
     module, _, name = path.rpartition(":")
     hint = "give pkg://package.module:function, or FILE.py:function"
     if not module or not name.isidentifier():

@@ -53,7 +53,7 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
         OutageError, SandboxUnavailableError: a model or the sandbox is down.
     """
     run = RunRecords.open(folder)
-    settings, data, script = run.settings, run.settings.data, run.settings.episode.tester
+    settings, data = run.settings, run.settings.data
     extensions = extensions_of(settings)
     number = find_step(folder, step).step
     held_out = QuestionDataset(data.val_files, config=dict(data), max_samples=data.val_max_samples)
@@ -83,7 +83,7 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
             rewards=settings.rewards,
             prompts=settings.prompts,
             judge_timeout_seconds=settings.sandbox.judge_timeout_seconds,
-            tester=None if script is None else find_scripted_tester(script),
+            tester=find_scripted_tester(settings.episode.tester),
             extensions=extensions,
         )
 

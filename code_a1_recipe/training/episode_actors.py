@@ -116,7 +116,7 @@ class EpisodeWorker:
         self._connections = connections
 
     def _runner(self, judges: JudgePool, *, validate: bool) -> EpisodeRunner:
-        settings, script = self._settings, self._settings.episode.tester
+        settings = self._settings
         # Whoever writes the suites: the Test LLM, or in self-play the one model. No suites are written without either.
         tester = "test" if "test" in self._endpoints else "code"
         code, test = (self._endpoints[name] for name in ("code", tester))
@@ -129,7 +129,7 @@ class EpisodeWorker:
             rewards=settings.rewards,
             prompts=settings.prompts,
             judge_timeout_seconds=settings.sandbox.judge_timeout_seconds,
-            tester=None if script is None else find_scripted_tester(script),
+            tester=find_scripted_tester(settings.episode.tester),
             extensions=self._extensions,
         )
 
@@ -170,17 +170,17 @@ class EpisodeWorker:
     def _lessons(self, task: EpisodeTask, *, group: str) -> list[Trajectory]:
         """Rows of the suites that extensions let the Test LLM imitate, but of those that do not fit."""
         lessons = []
-        for imitated in (one for extension in self._extensions for one in extension.imitated(task)):
-            response = imitated_response(
-                imitated,
-                template=self._settings.prompts.test_template,
-                num_cases=self._settings.episode.cases_per_suite,
-                tokenizer=self._tokenizers["test"],
-                room=self._endpoints["test"].training,
-                step=task.step,
-            )
-            if response is not None:
-                lessons.append((response, imitated.weight))
+        for extension in self._extensions:
+            for imitated in extension.imitated(task):
+                response = imitated_response(
+                    imitated,
+                    settings=self._settings,
+                    tokenizer=self._tokenizers["test"],
+                    room=self._endpoints["test"].training,
+                    step=task.step,
+                )
+                if response is not None:
+                    lessons.append((response, imitated.weight))
         return lesson_trajectories(lessons, group=group)
 
     async def validate(self, task: EpisodeTask, connections: bytes) -> EpisodeReport:

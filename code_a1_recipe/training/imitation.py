@@ -7,22 +7,22 @@ from ..algorithm.episode_types import Message, Response
 from ..algorithm.hooks import Imitated
 from ..algorithm.prompts import render
 from ..algorithm.sampling import SamplingParameters, beginning_of_answer, prompt_token_ids
+from ..algorithm.settings import RecipeSettings
 
 _FENCE = "```"
 
 
 def imitated_response(
-    imitated: Imitated, *, template: str, num_cases: int, tokenizer: Any, room: SamplingParameters, step: int
+    imitated: Imitated, *, settings: RecipeSettings, tokenizer: Any, room: SamplingParameters, step: int
 ) -> Response | None:
-    """The suite as if the Test LLM had written it at ``step``; None where it does not fit.
-
-    Args:
-        template: the Test LLM's, for ``prompts.render``.
-        num_cases: K.
-        room: the longest prompt and response.
-    """
-    messages = render(template, **imitated.fields, num_cases=num_cases)
-    prompt_ids, text = prompt_token_ids(tokenizer, messages), answer_to(messages, imitated.asserts)
+    """The suite as if the Test LLM had written it at ``step``; None where ``room`` has none for prompt or response."""
+    messages = render(
+        settings.prompts.test_template,
+        **imitated.fields,
+        num_cases=settings.episode.cases_per_suite,
+    )
+    prompt_ids = prompt_token_ids(tokenizer, messages)
+    text = answer_to(messages, imitated.asserts)
     token_ids = [*tokenizer.encode(text, add_special_tokens=False), tokenizer.eos_token_id]
     if not text or len(prompt_ids) > room.max_prompt_tokens or len(token_ids) > room.max_response_tokens:
         return None

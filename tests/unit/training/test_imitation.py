@@ -3,6 +3,7 @@
 from code_a1_recipe.algorithm.hooks import Imitated
 from code_a1_recipe.algorithm.prompts import render
 from code_a1_recipe.algorithm.sampling import SamplingParameters
+from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.training.imitation import answer_to, imitated_response
 
 ASSERTS = ("assert f(1) == 2",)
@@ -43,7 +44,8 @@ def respond(*, prompt=10_000, response=100, asserts=ASSERTS):
         temperature=1.0, top_p=1.0, top_k=-1, max_prompt_tokens=prompt, max_response_tokens=response
     )
     imitated = Imitated(fields=FIELDS, asserts=asserts, weight=1.0)
-    return imitated_response(imitated, template="micro_test", num_cases=2, tokenizer=Tokenizer(), room=room, step=3)
+    settings = read_config("cpu")  # whose prompts are those of the micro world
+    return imitated_response(imitated, settings=settings, tokenizer=Tokenizer(), room=room, step=3)
 
 
 def test_the_response_is_the_suite_and_the_end_token_of_the_step():

@@ -1,7 +1,9 @@
 """The step of the trainer on stand-ins for servers, workers and updates: what happens, in which order, to whom."""
 
 import math
+import re
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -22,6 +24,7 @@ from code_a1_recipe.training.episode_actors import EpisodeReport
 from code_a1_recipe.training.lifecycle.signals import SignalHandler
 from code_a1_recipe.training.trajectories import StoredRows
 
+README = Path(trainer_module.__file__).parents[1] / "algorithm" / "README.md"
 QUESTIONS = [Question(id=f"q{number}", prompt="p", reference="def f(x): return x") for number in range(2)]
 
 
@@ -76,7 +79,7 @@ def report(task, *, rows):
             for policy in ("code", "test")
         },
         book_update=BookUpdate(failed=(failed, failed)),
-        found={"counter": name},
+        found={"focus": 2},
         has_spread=name != "q1",
         accumulator={"code/reward": (0.5, 1)},
         busy={"generate": (), "judge": ()},
@@ -318,42 +321,16 @@ def test_a_run_goes_on_after_the_step_of_its_checkpoint(make_trainer, monkeypatc
     assert (trainer.global_steps, trainer.finished) == (2, resumed[0])
 
 
-OWN = """
-from dataclasses import replace
-
-from code_a1_recipe.algorithm.hooks import Extension
-
-
-class Counter(Extension):
-    name = "counter"
-
-    def __init__(self, *, first):
-        self.seen = [first]
-
-    def before_episode(self, task, book):
-        return replace(task, history=("f(7)",), extras={"counter": (len(self.seen), book.num_cases)})
-
-    def after_step(self, found):
-        self.seen += found
-        return {"counter/seen": len(self.seen)}
-
-    def state(self):
-        return self.seen
-
-    def load_state(self, state):
-        self.seen = state
-"""
-
-
-def test_an_extension_of_the_users_changes_tasks_learns_from_steps_and_keeps_its_state(make_trainer, tmp_path):
-    (tmp_path / "own.py").write_text(OWN)
-    own = f"extensions=[{{path: {tmp_path}/own.py, name: Counter, kwargs: {{first: start}}}}]"
+def test_the_extension_of_the_readme_changes_tasks_learns_from_steps_and_keeps_its_state(make_trainer, tmp_path):
+    (source,) = re.findall(r"```python\n(from dataclasses .*?)```", README.read_text(), re.DOTALL)
+    (tmp_path / "focus.py").write_text(source)
+    own = f"extensions=[{{path: {tmp_path}/focus.py, name: Focus, kwargs: {{share: 0.5}}}}]"
     trainer, _ = make_trainer(own)
+    failed = [FailedCase(call=f"f({number})", answer="1") for number in range(4)]
+    trainer.book.update("q0", BookUpdate(failed=failed))
     metrics = {}
     trainer.step(metrics, {})
-    tasks = trainer.episodes.tasks
-    assert [(task.history, task.extras) for task in tasks] == [(("f(7)",), {"counter": (1, 0)})] * 2
-    assert metrics["counter/seen"] == 3
-    assert trainer.finished.extensions == {"counter": ["start", "q0", "q1"]}  # in the order of the questions
-    trainer.extensions[0].after_step(["next"])
-    assert trainer.finished.extensions == {"counter": ["start", "q0", "q1"]}  # of the finished step
+    assert [task.history for task in trainer.episodes.tasks] == [("f(0)", "f(1)"), ()]
+    assert (metrics["focus/programs"], trainer.finished.extensions) == (4, {"focus": 4})
+    trainer.extensions[0].after_step([3])
+    assert trainer.finished.extensions == {"focus": 4}  # of the finished step
