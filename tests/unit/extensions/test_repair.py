@@ -169,11 +169,6 @@ def test_a_repaired_program_meets_the_suites_of_the_first_one_and_the_cases_of_a
     assert (repair.kind, repair.result.suites, repair.result.hidden_span) == ("repair", (), (1.0, 2.0))
 
 
-def test_no_turns_ask_nothing():
-    repairs, runner = run_turns([program("wrong", verdict(WRONG), 0.0)], {}, num_turns=0)
-    assert (repairs, runner.asked) == ((), [])
-
-
 EXTENSIONS = (Repair(num_turns=1, prompts="chat_v2", is_pooled=False),)
 
 
@@ -228,10 +223,6 @@ def test_a_case_that_needs_no_cut_is_shown_before_a_longer_one():
     long, short = case(f"f({'1' * 5000})", WRONG, "7"), case(f"f({'1' * 390})", WRONG, "7" * 390)
     assert shown_failure(verdict(history=[long, short]))["call"] == short.call
     assert len(shown_failure(verdict(history=[long]))["call"]) == 403
-
-
-def test_a_single_repair_is_no_group():
-    assert rows_of(episode(repair(0, verdict(PASSED, PASSED), 1.0))) == []
 
 
 def test_a_program_that_passed_nothing_has_nothing_to_break():
