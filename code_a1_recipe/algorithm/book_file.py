@@ -9,12 +9,10 @@ from ..errors import InputError
 from ..files import write_whole
 
 FORMAT_NAME = "code-a1-mistake-book"
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 
 Rows = dict[str, list[list[Any]]]
 """Question id -> rows ``[call, answer, frequency, key, num_met, num_failed]``, oldest first."""
-Buffers = dict[str, Any]
-"""``{"lessons": MistakeBook.lessons}``, as plain values."""
 
 
 def digest_of(rows: Any) -> str:
@@ -24,27 +22,26 @@ def digest_of(rows: Any) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def write_rows(path: Path, rows: Rows, buffers: Buffers) -> None:
+def write_rows(path: Path, rows: Rows) -> None:
     """Write atomically: after a crash the file is the old one or the new one."""
     document = {
         "format": FORMAT_NAME,
         "version": FORMAT_VERSION,
-        "digest": digest_of([rows, buffers]),
+        "digest": digest_of(rows),
         "questions": rows,
-        "buffers": buffers,
     }
     write_whole(path, json.dumps(document, separators=(",", ":")))  # with an indent the C encoder is not used
 
 
-def read_rows(path: Path) -> tuple[Rows, Buffers]:
-    """Rows and buffers of a file, checked; the errors are those of ``MistakeBook.load``."""
+def read_rows(path: Path) -> Rows:
+    """Rows of a file, checked; the errors are those of ``MistakeBook.load``."""
     try:
         document = json.loads(path.read_text(encoding="ascii"))
     except ValueError as error:  # JSON and Unicode errors are both ValueErrors
         raise InputError(
             f"{path} is not readable JSON ({error}); restore it from the checkpoint it belongs to"
         ) from error
-    return _checked_rows(document, path), document["buffers"]
+    return _checked_rows(document, path)
 
 
 def _checked_rows(document: Any, path: Path) -> Rows:
@@ -61,7 +58,7 @@ def _checked_rows(document: Any, path: Path) -> Rows:
             f"{path} is damaged: 'questions' must map ids to lists of [call, answer, frequency >= 1, key, "
             f"num_met, num_failed of 0 to num_met]"
         )
-    if digest_of([rows, document.get("buffers")]) != document.get("digest"):
+    if digest_of(rows) != document.get("digest"):
         raise InputError(f"{path} is damaged or was edited: its content does not match its digest")
     return rows
 

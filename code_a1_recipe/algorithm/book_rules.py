@@ -6,12 +6,10 @@ from .settings_block import Block, Count
 
 
 class BookRules(Block):
-    """The most cases and lessons that a book keeps; None: no bound."""
+    """The most cases that a book keeps; None: no bound."""
 
     max_size: Count | None = None
     """Cases kept of all questions together."""
-    max_lessons: Count = 256
-    """Newest lessons kept, with hindsight.weight."""
 
 
 class QuestionSizes:

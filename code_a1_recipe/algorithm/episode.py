@@ -18,19 +18,18 @@ from .episode_types import (
     CandidateResult,
     Episode,
     EpisodeTask,
+    ExtraProgram,
     PromptTooLongError,
-    Repair,
     Response,
     Sampler,
+    ScriptedTester,
     SuiteResult,
 )
-from .hindsight import HindsightSettings, Lesson, find_lessons
-from .prompts import PromptSettings, render, template_for
+from .hooks import Extension, JudgedQuestion
+from .prompts import PromptSettings, render
 from .question import Question, request_for
-from .repair import repair_turns
 from .rewards import QuestionRewards, RewardSettings
 from .sampling import sampling_seed
-from .scripted_tester import find_scripted_tester
 from .settings import EpisodeSettings
 
 
@@ -51,15 +50,16 @@ class EpisodeRunner:
     judge_timeout_seconds: float
     greedy: Sampler | None = None
     """The Code LLM at temperature 0."""
-    hindsight: HindsightSettings | None = None
-    """Lessons are looked for, for which every program meets all cases of its question."""
+    tester: ScriptedTester | None = None
+    """Writes the suites in place of ``test``."""
+    extensions: Sequence[Extension] = ()
+    """Ideas beside the paper; they see a judged question in this order."""
 
     def __post_init__(self) -> None:
-        num_cases, tester = self.episode.cases_per_suite, self.episode.tester
+        num_cases = self.episode.cases_per_suite
         self._question_rewards = QuestionRewards(self.rewards, num_cases=num_cases)
         self._buggy_program_rewards = QuestionRewards(self.rewards.by_the_paper(), num_cases=num_cases)
         self._rewards_pool = self.rewards.code_tests == "pooled"
-        self._scripted = find_scripted_tester(tester) if tester is not None else None
 
     async def run(self, task: EpisodeTask) -> Episode:
         """All C candidates at once; each goes on to its suites and the judge as soon as it is there.
@@ -68,56 +68,40 @@ class EpisodeRunner:
         server) ends the episode and reaches the trainer.
         """
         # All at once: greedy and buggy programs need nothing of the candidates, and keep the servers busy.
-        (candidates, lessons), greedy, buggy_programs = await asyncio.gather(
+        candidates, greedy, buggy_programs = await asyncio.gather(
             self._candidates(task), self._greedy_candidate(task), self._buggy_programs(task)
         )
+        work = JudgedQuestion(runner=self, task=task, candidates=candidates)
+        programs: tuple[ExtraProgram, ...] = ()
+        kept = {}
+        for extension in self.extensions:
+            found = await extension.after_verdicts(work)
+            programs += found.programs
+            if found.kept is not None:
+                kept[extension.name] = found.kept
+        if not self._rewards_pool:
+            # Records hold these cases only where they are what the reward is made of.
+            candidates = tuple(replace(one, pooled=None) for one in candidates)
         return Episode(
             task=task,
             candidates=candidates,
-            repairs=await self._repairs(task, candidates),
-            repair_turns=self.episode.repair_turns,
+            extra_programs=programs,
+            found=kept,
             greedy=greedy,
             buggy_programs=buggy_programs,
-            lessons=lessons,
         )
 
-    async def _candidates(self, task: EpisodeTask) -> tuple[tuple[CandidateResult, ...], tuple[Lesson, ...]]:
-        """All candidates, rewarded together; and lessons of them."""
-        lessons: tuple[Lesson, ...] = ()
+    async def _candidates(self, task: EpisodeTask) -> tuple[CandidateResult, ...]:
+        """All candidates, rewarded together."""
         found = await asyncio.gather(*[self._candidate(task, c) for c in range(task.num_candidates)])
         # The pool is known when the last suite of the question is there, so programs are judged on it a second time.
-        if self._rewards_pool or self.hindsight is not None:
-            pool = _pool(found)
-            found = await asyncio.gather(*[self._pooled(task, one, pool) for one in found])
-        if self.hindsight is not None:
-            cases = self.episode.cases_per_suite
-            lessons = find_lessons(task.question, found, settings=self.hindsight, num_cases=cases)
-        if not self._rewards_pool:
-            found = [replace(new, pooled=None) for new in found]
-        return self._question_rewards.apply(task.question, found), lessons
+        if self._rewards_pool or any(extension.needs_all_cases(task) for extension in self.extensions):
+            found = await asyncio.gather(*[self.pooled(task, one, found) for one in found])
+        return self.rewarded(task, found)
 
-    async def _repairs(self, task: EpisodeTask, tested: Sequence[CandidateResult]) -> tuple[Repair, ...]:
-        """The candidates among ``tested`` that failed a case, written again up to ``episode.repair_turns`` times."""
-
-        async def write(c: int, turn: int, before: CandidateResult, failure: dict[str, str]) -> CandidateResult | None:
-            fields = {**task.question.prompt_fields, "candidate": before.source, **failure}
-            try:
-                written = await self._written(task, f"{c}r{turn}", template_for("repair", self.prompts.name), fields)
-            except PromptTooLongError:
-                return None
-            # The suites of the first program, so that both rewards compare.
-            written = replace(written, suites=tested[c].suites, **await self._hidden(task, written))
-            judged = await self._judged(task, written)
-            if self._rewards_pool:
-                judged = await self._pooled(task, judged, _pool(tested))
-            return replace(judged, suites=())
-
-        return await repair_turns(
-            tested,
-            num_turns=self.episode.repair_turns,
-            write=write,
-            reward=lambda results: self._question_rewards.apply(task.question, results),
-        )
+    def rewarded(self, task: EpisodeTask, results: Sequence[CandidateResult]) -> tuple[CandidateResult, ...]:
+        """Judged programs of the question with the run's rewards."""
+        return self._question_rewards.apply(task.question, results)
 
     async def _greedy_candidate(self, task: EpisodeTask) -> CandidateResult | None:
         if not task.with_greedy or self.greedy is None:
@@ -152,15 +136,15 @@ class EpisodeRunner:
     async def _buggy_program(self, task: EpisodeTask, name: str, source: str) -> CandidateResult:
         given = CandidateResult(response=Response.scripted(source), source=source)
         tested = await self._tested(task, name, given)
-        return tested if tested.is_too_long_to_test else await self._judged(task, tested)
+        return tested if tested.is_too_long_to_test else await self.judged(task, tested)
 
     async def _candidate(self, task: EpisodeTask, c: int) -> CandidateResult:
-        written = await self._written(task, c, self.prompts.code_template, task.question.prompt_fields)
+        written = await self.write(task, c, self.prompts.code_template, task.question.prompt_fields)
         # Hidden tests need not be written, so the program meets them while its suites are.
-        tested, hidden = await asyncio.gather(self._tested(task, c, written), self._hidden(task, written))
-        return await self._judged(task, replace(tested, **hidden))
+        tested, hidden = await asyncio.gather(self._tested(task, c, written), self.hidden(task, written))
+        return await self.judged(task, replace(tested, **hidden))
 
-    async def _hidden(self, task: EpisodeTask, written: CandidateResult) -> dict[str, Any]:
+    async def hidden(self, task: EpisodeTask, written: CandidateResult) -> dict[str, Any]:
         """Fields of the program's result: the verdict on the hidden tests, or the outage that took its place.
 
         In training the verdict is for metrics only, and an outage takes nothing but that.
@@ -177,11 +161,12 @@ class EpisodeRunner:
             "hidden_span": task.span_since(started),
         }
 
-    async def _written(
-        self, task: EpisodeTask, c: int | str, template: str, fields: Mapping[str, Any]
+    async def write(
+        self, task: EpisodeTask, name: int | str, template: str, fields: Mapping[str, Any]
     ) -> CandidateResult:
+        """A program of the Code LLM; ``name`` tells its sampling seed from those of the question's others."""
         started = time.time()
-        seed = sampling_seed(task.seed, "code", task.step, task.question.id, c)
+        seed = sampling_seed(task.seed, "code", task.step, task.question.id, name)
         messages = render(template, **fields)
         response = await self.code.sample(messages, seed=seed, session=f"{task.step}/{task.question.id}")
         found = candidate_result(response, task.question)
@@ -208,13 +193,13 @@ class EpisodeRunner:
         key = (task.step, task.question.id, c)
         # One session for all suites of a program: its prompt is then in one server's prefix cache.
         session = f"{task.step}/{task.question.id}/{c}"
-        if self._scripted is not None:
+        if self.tester is not None:
             sizes = {
                 "num_suites": task.num_suites,
                 "num_cases": cases,
                 "seed": sampling_seed(task.seed, "test", *key),
             }
-            texts = self._scripted(task.question.prompt, source, **sizes)
+            texts = self.tester(task.question.prompt, source, **sizes)
             return tuple(suite_result(Response.scripted(text)) for text in texts)
 
         async def suite(s: int) -> SuiteResult:
@@ -225,7 +210,8 @@ class EpisodeRunner:
 
         return tuple(await asyncio.gather(*[suite(s) for s in range(task.num_suites)]))
 
-    async def _judged(self, task: EpisodeTask, result: CandidateResult) -> CandidateResult:
+    async def judged(self, task: EpisodeTask, result: CandidateResult) -> CandidateResult:
+        """The program with its verdict on its suites (or the given tests) and the replays, or with an outage."""
         if result.outage:
             return result
         started = time.time()
@@ -238,14 +224,17 @@ class EpisodeRunner:
             return replace(result, outage=_outage(error))
         return replace(result, verdict=verdict, judge_span=task.span_since(started))
 
-    async def _pooled(self, task: EpisodeTask, result: CandidateResult, pool: tuple[str, ...]) -> CandidateResult:
-        """The candidate with its verdict on all the question's cases; its suites keep theirs.
+    async def pooled(
+        self, task: EpisodeTask, result: CandidateResult, among: Sequence[CandidateResult]
+    ) -> CandidateResult:
+        """The program with its verdict on all cases written for the programs ``among``; its suites keep theirs.
 
-        An outage takes the verdict away where it is rewarded; otherwise it takes a lesson at most.
+        An outage takes the verdict away where it is rewarded, and else nothing.
         """
         if result.verdict is None or result.is_too_long_to_test:
             return result
         started = time.time()
+        pool = tuple(dict.fromkeys(text for one in among for suite in one.suites for text in suite.asserts))
         request = request_for(task.question, result.source, pool)
         try:
             pooled = (await self._ask(request)).suites[0]
@@ -256,11 +245,6 @@ class EpisodeRunner:
     async def _ask(self, request: JudgeRequest) -> CandidateVerdict:
         async with asyncio.timeout(self.judge_timeout_seconds):
             return await self.judge.judge(request)
-
-
-def _pool(programs: Sequence[CandidateResult]) -> tuple[str, ...]:
-    """All asserts that were written for them, each once."""
-    return tuple(dict.fromkeys(text for one in programs for suite in one.suites for text in suite.asserts))
 
 
 def _on_hidden_tests(task: EpisodeTask, source: str | None) -> JudgeRequest:

@@ -4,9 +4,9 @@ Axes: C candidates of a question, S suites of a candidate.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 from reward_fns import Breakdown
 from sandbox import CandidateVerdict, JudgeRequest, SuiteVerdict
@@ -14,8 +14,8 @@ from sandbox import CandidateVerdict, JudgeRequest, SuiteVerdict
 from .question import Question
 from .spans import Span
 
-if TYPE_CHECKING:
-    from .hindsight import Lesson
+ScriptedTester = Callable[..., list[str]]
+"""``(question, program, *, num_suites, num_cases, seed) -> suites``: prompt and program to S texts of asserts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +92,8 @@ class EpisodeTask:
     """Validation: also one program at temperature 0, without suites."""
     num_buggy_program_suites: int = 0
     """Validation: suites for each of the question's buggy programs."""
-    lessons: tuple["Lesson", ...] = ()
-    """What the Test LLM imitates at this step beside its own suites; of any questions."""
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    """What extensions of the trainer tell those of the workers, by name."""
     started_at: float = field(default_factory=time.time)
     """When the step began (Unix seconds): the zero of all spans. Clocks of nodes are taken to agree."""
 
@@ -146,11 +146,13 @@ class CandidateResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repair:
-    """A program that was written again after it failed a case (``episode.repair_turns``)."""
+class ExtraProgram:
+    """A program that an extension had written beside the candidates."""
 
+    kind: str
+    """Names it in rollout records."""
     candidate: int
-    """Number of the candidate that all turns began with."""
+    """Number of the candidate that it began with."""
     turn: int
     """From 1."""
     before: CandidateResult
@@ -163,20 +165,19 @@ class Repair:
 class Episode:
     task: EpisodeTask
     candidates: tuple[CandidateResult, ...]
-    repairs: tuple[Repair, ...] = ()
-    """Turn by turn, in the order of the candidates."""
-    repair_turns: int = 0
-    """How many there could be."""
+    extra_programs: tuple[ExtraProgram, ...] = ()
+    """Extension by extension."""
+    found: Mapping[str, Any] = field(default_factory=dict)
+    """What extensions keep of it, by name."""
     greedy: CandidateResult | None = None
     """Decoded at temperature 0 and judged on the hidden tests; in validation, where asked for."""
     buggy_programs: tuple[CandidateResult, ...] = ()
     """The question's buggy programs with the suites written for them, in validation."""
-    lessons: tuple["Lesson", ...] = ()
-    """What was found to imitate, with ``hindsight.weight``."""
 
     @property
-    def repaired(self) -> tuple[CandidateResult, ...]:
-        return tuple(repair.result for repair in self.repairs)
+    def written(self) -> tuple[CandidateResult, ...]:
+        """All programs but the greedy one."""
+        return (*self.candidates, *self.buggy_programs, *(extra.result for extra in self.extra_programs))
 
     def suite_rewards_CS(self) -> list[list[float | None]]:
         """[C, S] rewards of the suites written for the candidates; None for a suite without a reward."""

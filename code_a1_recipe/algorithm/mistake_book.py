@@ -9,15 +9,14 @@ Beyond the paper each case has a quality, and ``BookRules`` say how many cases a
 
 import heapq
 import logging
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
 from pathlib import Path
 
-from .book_file import Buffers, Rows, read_rows, write_rows
+from .book_file import Rows, read_rows, write_rows
 from .book_rules import BookRules, QuestionSizes
-from .hindsight import Lesson
 
 logger = logging.getLogger(__name__)
 
@@ -79,8 +78,6 @@ class BookUpdate:
     """Keys, one per candidate that fails it as a replay; they do not change the frequency."""
     passed_new: Sequence[str] = ()
     """Keys, one per candidate and suite that passes it as a valid case; likewise."""
-    lessons: Sequence[Lesson] = ()
-    """Suites that the Test LLM may imitate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +104,6 @@ class MistakeBook:
         self._entries: dict[str, dict[str, BookEntry]] = {}
         self.num_cases = 0
         """Cases of all questions together."""
-        self.lessons: deque[Lesson] = deque(maxlen=self._rules.max_lessons)
-        """Suites that the Test LLM may imitate, the newest last."""
         self._sizes = QuestionSizes()
 
     def __eq__(self, other: object) -> bool:
@@ -151,7 +146,6 @@ class MistakeBook:
         ones the older, which has had its chance. That costs a pass over the cases of each question that loses some,
         and a logarithm of the number of questions.
         """
-        self.lessons.extend(update.lessons)
         # Keys and not texts: a candidate meets the same case under many spellings.
         gained = Counter(case.key or case.call for case in update.failed)
         num_failed = gained + Counter(update.failed_replays)
@@ -200,7 +194,7 @@ class MistakeBook:
         Raises:
             OSError: the folder cannot be written.
         """
-        write_rows(path, *self._content())
+        write_rows(path, self._content())
 
     @classmethod
     def load(cls, path: Path, rules: BookRules | None = None) -> "MistakeBook":
@@ -211,9 +205,7 @@ class MistakeBook:
             InputError: it is damaged, of another version, or no Mistake Book.
         """
         book = cls(rules)
-        rows, buffers = read_rows(path)
-        book.lessons.extend(Lesson(**item | {"asserts": tuple(item["asserts"])}) for item in buffers["lessons"])
-        for question_id, cases in rows.items():
+        for question_id, cases in read_rows(path).items():
             entries = [BookEntry(**dict(zip(_COLUMNS, case, strict=True))) for case in cases]
             book._entries[question_id] = {entry.key or entry.call: entry for entry in entries}
             book.num_cases += len(book._entries[question_id])
@@ -244,10 +236,9 @@ class MistakeBook:
             self._note_size(question_id)
         return before - self.num_cases
 
-    def _content(self) -> tuple[Rows, Buffers]:
+    def _content(self) -> Rows:
         values = attrgetter(*_COLUMNS)
-        rows = {name: [list(values(entry)) for entry in self.entries(name)] for name in self.question_ids()}
-        return rows, {"lessons": [asdict(one) for one in self.lessons]}
+        return {name: [list(values(entry)) for entry in self.entries(name)] for name in self.question_ids()}
 
 
 def _worth(entry: BookEntry) -> tuple[float, int]:

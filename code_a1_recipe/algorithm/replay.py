@@ -4,18 +4,16 @@ from collections.abc import Sequence
 
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, RejectionReason
 
-from .hindsight import Lesson
 from .mistake_book import BookUpdate, FailedCase
 
 
-def collect_book_update(verdicts: Sequence[CandidateVerdict], *, lessons: tuple[Lesson, ...] = ()) -> BookUpdate:
+def collect_book_update(verdicts: Sequence[CandidateVerdict]) -> BookUpdate:
     """Collect the cases and replays that a question's candidates failed and passed from their verdicts.
 
     All failures count, time-outs and deaths included, but those of a candidate that does not load.
 
     Args:
         verdicts: of candidates the judge answered for; rows lost to an outage are left out by the caller.
-        lessons: found in the question's episode.
 
     Returns:
         Items in the order of candidates, suites and cases; the book does not depend on it.
@@ -36,7 +34,6 @@ def collect_book_update(verdicts: Sequence[CandidateVerdict], *, lessons: tuple[
             if dropped.reason is not RejectionReason.DUPLICATE
         ),
         passed_new=tuple(case.key or case.call for case in new if not case.outcome.failed),
-        lessons=lessons,
     )
 
 

@@ -132,7 +132,7 @@ class QuestionRewards:
         judged = QuestionVerdicts(
             question_id=question.id,
             num_cases=self._num_cases,
-            candidates=tuple(_judged(candidate) for candidate in candidates),
+            candidates=tuple(self._judged(candidate) for candidate in candidates),
             reference=request_for(question, None),
         )
         of_code = self._called("code", self._settings.code, lambda: reward_code(self._code, judged), question.id)
@@ -144,6 +144,20 @@ class QuestionRewards:
                 suites=tuple(replace(suite, reward=one) for suite, one in zip(candidate.suites, row, strict=True)),
             )
             for candidate, reward, row in zip(candidates, of_code, of_suites, strict=True)
+        )
+
+    def _judged(self, candidate: CandidateResult) -> JudgedCandidate:
+        return JudgedCandidate(
+            source=candidate.source,
+            # No suite was written for it, so its verdict says nothing: it is masked as after an outage.
+            verdict=None if candidate.is_too_long_to_test else candidate.verdict,
+            suite_texts=tuple(suite.response.text for suite in candidate.suites),
+            response_tokens=len(candidate.response.token_ids),
+            is_truncated=candidate.response.is_truncated,
+            suite_tokens=tuple(len(suite.response.token_ids) for suite in candidate.suites),
+            suite_is_truncated=tuple(suite.response.is_truncated for suite in candidate.suites),
+            # An extension may have had it judged on all cases, which earn nothing unless the run says so.
+            pooled=candidate.pooled if self._settings.code_tests == "pooled" else None,
         )
 
     def _called(self, role: str, choice: RewardChoice, call: Callable[[], Found], question_id: str) -> Found:
@@ -168,17 +182,3 @@ def _find(role: str, settings: RewardSettings) -> Any:
         return find_test_reward(test.name, path=test.path, kwargs=test.kwargs, defaults=settings.parameters)
     except ValueError as error:
         raise SettingsError(f"rewards.{role}: {error}") from error
-
-
-def _judged(candidate: CandidateResult) -> JudgedCandidate:
-    return JudgedCandidate(
-        source=candidate.source,
-        # No suite was written for it, so its verdict says nothing: it is masked as after an outage.
-        verdict=None if candidate.is_too_long_to_test else candidate.verdict,
-        suite_texts=tuple(suite.response.text for suite in candidate.suites),
-        response_tokens=len(candidate.response.token_ids),
-        is_truncated=candidate.response.is_truncated,
-        suite_tokens=tuple(len(suite.response.token_ids) for suite in candidate.suites),
-        suite_is_truncated=tuple(suite.response.is_truncated for suite in candidate.suites),
-        pooled=candidate.pooled,
-    )

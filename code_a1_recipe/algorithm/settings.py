@@ -13,7 +13,6 @@ from pydantic import AfterValidator, Field, PlainValidator
 from sandbox import OPTIONAL_FEATURES, Limits
 
 from .book_rules import BookRules
-from .hindsight import HindsightSettings
 from .prompts import PromptSettings
 from .rewards import RewardSettings
 from .schedule import UpdateSchedule
@@ -136,7 +135,6 @@ class RecipeSettings(Block):
     rewards: RewardSettings
     mistake_book: MistakeBookSettings
     selection: SelectionSettings
-    hindsight: HindsightSettings = HindsightSettings()
     schedule: UpdateSchedule
     sandbox: SandboxSettings
     validation: ValidationSettings
@@ -153,11 +151,6 @@ class RecipeSettings(Block):
     def user_files(self) -> dict[str, Path]:
         """Templates and reward functions of the user's own, by key."""
         return self.prompts.user_files | self.rewards.user_files
-
-    @property
-    def learns_in_hindsight(self) -> bool:
-        """Lessons are looked for: there is a Test LLM that learns."""
-        return bool(self.hindsight.weight and self.schedule.test_every and "test" in self.policy_names)
 
     @property
     def policy_names(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from .episode_types import EpisodeTask
-from .hindsight import Lesson, draw_lessons
+from .hooks import Extension
 from .mistake_book import MistakeBook
 from .question import Question
 from .settings import RecipeSettings
@@ -18,11 +18,11 @@ def tasks_of(
     started_at: float,
     validate: bool,
     first_index: int = 0,
+    extensions: Sequence[Extension] = (),
 ) -> list[EpisodeTask]:
     """One task for each question, in their order.
 
-    In training a question replays its cases in the book. Lessons are as many as a group has suites, drawn anew for each
-    question of the step.
+    In training a question replays its cases in the book.
 
     Args:
         book: as it is at the start of the step; validation replays nothing.
@@ -30,19 +30,16 @@ def tasks_of(
         started_at: Unix seconds, the zero of the step's spans.
         validate: the counts of ``validation`` instead of those of ``episode``.
         first_index: of the first question among all of the step.
+        extensions: may change each task, in this order.
     """
     validation = settings.validation
     counts = validation if validate else settings.episode
     tasks = []
     for index, question in enumerate(questions, first_index):
         history: tuple[str, ...] = ()
-        lessons: tuple[Lesson, ...] = ()
         if settings.mistake_book.enabled and not validate:
             replayed = book.retrieve(question.id, settings.mistake_book.replay_limit)
             history = tuple(entry.call for entry in replayed)
-        # By index and not by question: one that stands twice in a step gets other lessons the second time.
-        if settings.learns_in_hindsight and not validate:
-            lessons = draw_lessons(book.lessons, counts.num_suites, seed=f"{settings.seed}/lessons/{step}/{index}")
         task = EpisodeTask(
             question=question,
             history=history,
@@ -56,8 +53,9 @@ def tasks_of(
             is_validation=validate,
             with_greedy=validate and validation.greedy,
             num_buggy_program_suites=validation.num_buggy_program_suites if validate else 0,
-            lessons=lessons,
             started_at=started_at,
         )
+        for extension in extensions:
+            task = extension.before_episode(task, book)
         tasks.append(task)
     return tasks

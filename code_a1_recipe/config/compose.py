@@ -255,7 +255,9 @@ def _complete(tree: DictConfig, name: str) -> None:
     tree.run_dir = str(Path(str(tree.run_dir)).absolute())
     tree.transfer_queue.enable = True
     tree.trainer.experiment_name = tree.trainer.experiment_name or Path(tree.run_dir).name
-    for key in _USER_FILES:
+    own = tree.get("extensions")
+    extensions = [f"extensions[{number}].path" for number in range(len(own) if OmegaConf.is_list(own) else 0)]
+    for key in (*_USER_FILES, *extensions):
         path = OmegaConf.select(tree, key)
         if isinstance(path, str) and path and "://" not in path:
             OmegaConf.update(tree, key, str(Path(path).expanduser().absolute()))

@@ -6,9 +6,9 @@ by itself.
 
 from collections.abc import Callable, Iterable, Iterator
 
-from ..algorithm.scripted_tester import find_scripted_tester
 from ..algorithm.settings import FUSION, RecipeSettings
 from ..errors import SettingsError
+from ..extensions.scripted_tester import find_scripted_tester
 from .run_config import SEPARATE, RunConfig
 
 Rule = Callable[[RunConfig], Iterable[str]]
@@ -51,8 +51,6 @@ def _hindsight(config: RunConfig) -> Iterator[str]:
         return
     if config.self_play or config.prompts.black_box:
         yield f"hindsight.weight must be 0 where the Test LLM is not shown a program, got {weight}"
-    if not config.mistake_book.enabled:
-        yield f"hindsight.weight must be 0 without the Mistake Book, which keeps the lessons, got {weight}"
     if config.algorithm.rollout_correction.bypass_mode:
         why = "algorithm.rollout_correction.bypass_mode=true (no server sampled a lesson and knows its probability)"
         yield f"hindsight.weight must be 0 with {why}, got {weight}"
@@ -77,9 +75,10 @@ def _given_tests(config: RecipeSettings) -> Iterator[str]:
         yield f"episode.repair_turns must be 0 {key} (a prompt never shows one), got {config.episode.repair_turns}"
 
 
-def _user_files(config: RecipeSettings) -> Iterator[str]:
+def _user_files(config: RunConfig) -> Iterator[str]:
     yield from config.prompts.problems()
     yield from config.rewards.problems()
+    yield from config.extension_problems()
 
 
 def _scripted_tester(config: RecipeSettings) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """``RunConfig``: everything that a run is started with, checked and frozen.
 
-The recipe's own blocks are ``algorithm.settings``; the blocks here are the part of verl's configuration that the recipe
-reads. verl itself gets hydra's tree, by ``RunConfig.for_verl`` and ``RunConfig.for_policy`` alone.
+The recipe's own blocks are in ``algorithm`` and ``extensions``; the blocks here are the part of verl's configuration
+that the recipe reads. verl itself gets hydra's tree, by ``RunConfig.for_verl`` and ``RunConfig.for_policy`` alone.
 """
 
 import os
@@ -13,8 +13,9 @@ from omegaconf import DictConfig, OmegaConf
 from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, SkipValidation, ValidationError
 
 from ..algorithm.schedule import POLICY_NAMES
-from ..algorithm.settings import RecipeSettings, SeedSettings
+from ..algorithm.settings import SeedSettings
 from ..algorithm.settings_block import Amount, Block, Count, Precision, describe, key_of
+from ..extensions.settings import ExtendedSettings
 from .partial import origin, without
 
 CONFIG_FORMAT = 2
@@ -208,8 +209,7 @@ class CorrectionConfig(VerlBlock):
 class AdvantageConfig(VerlBlock):
     rollout_correction: CorrectionConfig
     adv_estimator: Literal["grpo", "grpo_vectorized", "rloo"]
-    """Those of verl's that compare a response with its group alone; others ask for a critic, a second response or
-    several rewards, or for a whole batch, into which verl's filling rows would count."""
+    """Those that compare a response with its group alone; others need a critic, or would count verl's filling rows."""
 
 
 class RayConfig(VerlBlock):
@@ -230,7 +230,7 @@ class QueueConfig(VerlBlock):
         return int(self.backend["SimpleStorage"]["num_data_storage_units"])
 
 
-class RunConfig(RecipeSettings):
+class RunConfig(ExtendedSettings):
     """The configuration of one run. ``config.compose.read_config`` makes it."""
 
     model_config = ConfigDict(extra="ignore")

@@ -25,8 +25,6 @@ COLUMNS = {
 """Columns of a row of one's own, and what each holds; others are ignored."""
 
 _RECORDED_COLUMNS = {"question", "candidate", "response", "suites", "verdict"}
-_WITHOUT_SUITES = ("greedy", "repair")
-"""Kinds of records that no reward can be made of again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +87,7 @@ def _read_file(path: Path, questions: QuestionTable) -> Iterator[tuple[object, l
 
 
 def _recorded_items(record: RolloutRecord, questions: QuestionTable, history: tuple[str, ...]) -> list[Item]:
-    if record.kind in _WITHOUT_SUITES:
+    if record.kind == "greedy" or record.turn:  # without suites of its own, of which a reward could be made again
         return []
     question = _question(record.question, questions)
     program = candidate_result(Response.scripted(record.response), question)

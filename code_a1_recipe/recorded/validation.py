@@ -21,6 +21,8 @@ from ..algorithm.tasks import tasks_of
 from ..data.torch_dataset import QuestionDataset
 from ..evaluation.models.response_store import RESPONSES, OpenModel, ResponseStore, StoredSampler, finish_all
 from ..evaluation.models.source import checkpoint_model
+from ..extensions import extensions_of
+from ..extensions.scripted_tester import find_scripted_tester
 from ..files import write_whole
 from ..jobs.confinement import Confinement
 from ..jobs.progress import Progress
@@ -53,6 +55,7 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
     """
     run = RunRecords.open(folder)
     settings, data = run.settings, run.settings.data
+    extensions = extensions_of(settings)
     number = find_step(folder, step).step
     held_out = QuestionDataset(data.val_files, config=dict(data), max_samples=data.val_max_samples)
     tasks = tasks_of(
@@ -62,6 +65,7 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
         step=number,
         started_at=time.time(),
         validate=True,
+        extensions=extensions,
     )
     with (
         ResponseStore(output / RESPONSES) as store,
@@ -80,6 +84,8 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
             rewards=settings.rewards,
             prompts=settings.prompts,
             judge_timeout_seconds=settings.sandbox.judge_timeout_seconds,
+            tester=find_scripted_tester(settings.episode.tester),
+            extensions=extensions,
         )
 
         async def run_episode(task: EpisodeTask) -> Episode:
@@ -90,7 +96,7 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
         episodes = asyncio.run(finish_all(map(run_episode, tasks), samplers=[code, test, greedy]))
     records = (record for episode in episodes for record in episode_records(episode, selected=()))
     write_whole(output / f"val_{number:06d}.jsonl", encode_records(records))
-    sums = [(episode.task.question.data_source, accumulate_episode(episode)) for episode in episodes]
+    sums = [(episode.task.question.data_source, accumulate_episode(episode, extensions)) for episode in episodes]
     before = next((row for row in run.metrics if row["step"] == number), {})
     table, num_different = comparison_table(validation_metrics(sums), before, step=number)
     write_whole(output / f"validation_{number:06d}.md", table.markdown())

@@ -1,7 +1,7 @@
 """Metrics of a step from compact sums, so that the trainer never holds a step's text.
 
 A ``MetricAccumulator`` maps a metric to (sum, count); those of episodes are merged and turn into means at the end.
-Names carry the prefixes ``code/``, ``test/``, ``judge/`` and ``book/``.
+Names carry the prefixes ``code/``, ``test/``, ``judge/`` and ``book/``, or an extension's own.
 """
 
 import logging
@@ -10,11 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from reward_fns import Breakdown
-from sandbox import NOT_ASKED, CandidateVerdict, CaseOutcome, RejectionReason, SuiteVerdict
+from sandbox import NOT_ASKED, CandidateVerdict, CaseOutcome, RejectionReason, SuiteVerdict, passes_all
 
 from ..algorithm.episode_types import CandidateResult, Episode, SuiteResult
+from ..algorithm.hooks import Extension
 from ..algorithm.mistake_book import BookChange, MistakeBook
-from ..algorithm.repair import broken_rate, shown_failure
 from ..algorithm.rewards import FULL_REWARD
 from ..algorithm.spans import Span, union
 from ..errors import OutageError
@@ -33,10 +33,13 @@ _LOW_CORRELATION = 0.5
 """Servers with random weights gave 0.03, the right ones above 0.99."""
 
 
-def accumulate_episode(episode: Episode) -> MetricAccumulator:
-    """Accumulate the metrics of one episode; an outage counts in ``judge/outage_rate`` and nowhere else."""
+def accumulate_episode(episode: Episode, extensions: Sequence[Extension] = ()) -> MetricAccumulator:
+    """Accumulate the metrics of one episode; an outage counts in ``judge/outage_rate`` and nowhere else.
+
+    Extensions add their own.
+    """
     sums: MetricAccumulator = {}
-    for name, value in _values(episode):
+    for name, value in _values(episode, extensions):
         _add(sums, name, float(value))
     return sums
 
@@ -46,7 +49,7 @@ def _add(sums: MetricAccumulator, name: str, value: float, count: int = 1) -> No
     sums[name] = (total + value, number + count)
 
 
-def _values(episode: Episode) -> Values:
+def _values(episode: Episode, extensions: Sequence[Extension]) -> Values:
     for candidate in episode.candidates:
         yield "code/extraction_failure_rate", candidate.source is None
         yield "code/truncated_rate", candidate.response.is_truncated
@@ -56,21 +59,24 @@ def _values(episode: Episode) -> Values:
             for suite, verdict in zip(candidate.suites, candidate.verdict.suites, strict=False):
                 if suite.reward is not None:
                     yield from _suite_values(suite, suite.reward, verdict)
-    written = [*episode.candidates, *episode.buggy_programs, *episode.repaired]
+    written = episode.written
     responses = [one.response for one in written] + [suite.response for one in written for suite in one.suites]
     yield GENERATED_TOKENS, sum(len(response.token_ids) for response in responses)
-    yield from _repair_values(episode)
+    for extra in episode.extra_programs:
+        yield from _outage_values(extra.result)
+    for extension in extensions:
+        yield from extension.metrics(episode)
     if episode.greedy is not None and episode.greedy.hidden is not None:
-        yield "code/greedy_pass@1", solves(episode.greedy.hidden)
+        yield "code/greedy_pass@1", passes_all(episode.greedy.hidden)
     yield from _buggy_program_values(episode.buggy_programs)
 
 
 def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
     """When the episode had something generated ("generate") and judged ("judge"): sorted, disjoint spans."""
-    candidates = [*episode.candidates, *episode.buggy_programs, *episode.repaired]
-    programs = [one.span for one in candidates]
-    suites = [suite.span for one in candidates for suite in one.suites]
-    judged = [span for one in candidates for span in (one.judge_span, one.hidden_span, one.pooled_span)]
+    written = episode.written
+    programs = [one.span for one in written]
+    suites = [suite.span for one in written for suite in one.suites]
+    judged = [span for one in written for span in (one.judge_span, one.hidden_span, one.pooled_span)]
     spans = {"generate": programs + suites, "judge": judged}
     return {name: union(span for span in own if span is not None) for name, own in spans.items()}
 
@@ -92,12 +98,6 @@ def buggy_program_rates(suite: SuiteVerdict, *, valid: float) -> dict[str, float
     failed = [case for case in suite.cases if case.outcome.failed]
     rates = {"valid": valid, "kill": bool(failed), "detection_rate": any(case.expected_correct for case in failed)}
     return rates | ({"kill_per_case": len(failed) / suite.num_valid} if suite.cases else {})
-
-
-def solves(hidden: CandidateVerdict) -> bool:
-    """Every hidden test passed, and there are some."""
-    suite = hidden.suites[0]
-    return suite.num_valid > 0 and suite.num_failed == 0
 
 
 def _buggy_program_values(buggy_programs: Sequence[CandidateResult]) -> Values:
@@ -134,7 +134,7 @@ def _candidate_values(candidate: CandidateResult, verdict: CandidateVerdict, rew
     for case in verdict.history:
         yield "book/replay_pass_rate", case.outcome is CaseOutcome.PASSED
     if candidate.hidden is not None:
-        hidden, is_right = candidate.hidden.suites[0], solves(candidate.hidden)
+        hidden, is_right = candidate.hidden.suites[0], passes_all(candidate.hidden)
         yield "judge/cache_hit_rate", candidate.hidden.was_cached
         yield "code/pass@1", is_right
         yield "code/hidden_case_pass_rate", 1.0 - hidden.num_failed / max(1, hidden.num_valid)
@@ -147,23 +147,6 @@ def _candidate_values(candidate: CandidateResult, verdict: CandidateVerdict, rew
 def _outage_values(result: CandidateResult) -> Values:
     for name in ("judge/outage_rate", "judge/outages"):
         yield name, bool(result.outage)
-
-
-def _repair_values(episode: Episode) -> Values:
-    """How repair turns went; each repaired program counts once for each of its turns."""
-    final = list(episode.candidates)
-    for repair in episode.repairs:
-        result = repair.result
-        yield from _outage_values(result)
-        final[repair.candidate] = result  # without a reward where nothing is known of it
-        if result.reward is None:
-            continue
-        yield "code/repaired_rate", not shown_failure(result.verdict)
-        if (rate := broken_rate(repair)) is not None:
-            yield "code/repair_broke_case_rate", rate
-    for one in final if episode.repair_turns else ():
-        if one.reward is not None and one.hidden is not None:
-            yield "code/pass@1_after_repair", solves(one.hidden)
 
 
 def _suite_values(suite: SuiteResult, reward: Breakdown, verdict: SuiteVerdict) -> Values:
@@ -207,7 +190,6 @@ def book_metrics(book: MistakeBook, change: BookChange) -> dict[str, float]:
     return {
         "book/cases": book.num_cases,
         "book/questions": book.num_questions,
-        "book/lessons": len(book.lessons),
         "book/added": change.num_added,
         "book/removed": change.num_removed,
     }

@@ -102,12 +102,12 @@ class RunRecords:
         return self._programs(step, validation=True)
 
     def training(self, step: int) -> list[RolloutRecord]:
-        """Programs for the training questions of ``step``, without repairs."""
+        """Programs for the training questions of ``step``, without those of extensions."""
         return self._programs(step, validation=False)
 
     def _programs(self, step: int, *, validation: bool) -> list[RolloutRecord]:
         records = read_rollouts(self.paths.rollout_file(step, validation=validation))
-        return [record for record in records if record.kind != "repair"]
+        return [record for record in records if not record.turn]
 
     def _rollout_steps(self, kind: str) -> list[int]:
         stems = [path.stem.removeprefix(f"{kind}_") for path in self.paths.rollouts.glob(f"{kind}_*.jsonl")]

@@ -26,11 +26,6 @@ SUITE, REPLAYED = "suite", "replayed from the Mistake Book"
 """Names of ``RolloutRecord.met_cases``."""
 
 
-Kind = Literal["sampled", "greedy", "buggy_program", "repair"]
-"""In validation also "greedy" (the program at temperature 0) and "buggy_program" (one of the question's); "repair" is
-one written again (``episode.repair_turns``)."""
-
-
 class RewardRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A reward with its parts and terms."""
 
@@ -97,13 +92,15 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     step: int
     question: str
     data_source: str
-    kind: Kind
+    kind: str
+    """"sampled"; in validation also "greedy" (at temperature 0) and "buggy_program" (one of the question's); "repair",
+    or another word for an extension's program."""
     candidate: int
-    """Number among the programs of its kind; of a repair, that of the program that its turns began with."""
+    """Number among the programs of its kind; of an extension's program, that of the candidate that it began with."""
     turn: int
-    """From 1, of a repair, whose record holds no suites: it met those of ``candidate``."""
+    """From 1, of an extension's program, whose record holds no suites: it met those of ``candidate``. Else 0."""
     repair_cases: tuple[CaseResult, ...]
-    """What a repair did in the cases of these suites."""
+    """What an extension's program did in the cases of these suites."""
     response: str
     response_tokens: int
     prompt_tokens: int
@@ -199,8 +196,8 @@ def episode_records(episode: Episode, *, selected: Sequence[int]) -> Iterator[Ro
     """One record per program; ``selected`` marks candidates whose suites train the Test LLM."""
     for c, candidate in enumerate(episode.candidates):
         yield _record(episode, "sampled", c, candidate, selected=c in selected)
-    for repair in episode.repairs:
-        yield _record(episode, "repair", repair.candidate, repair.result, turn=repair.turn)
+    for extra in episode.extra_programs:
+        yield _record(episode, extra.kind, extra.candidate, extra.result, turn=extra.turn)
     if episode.greedy is not None:
         yield _record(episode, "greedy", 0, episode.greedy)
     for p, buggy in enumerate(episode.buggy_programs):
@@ -221,11 +218,12 @@ _COPIED = (
 
 
 def _record(
-    episode: Episode, kind: Kind, number: int, candidate: CandidateResult, *, selected: bool = False, turn: int = 0
+    episode: Episode, kind: str, number: int, candidate: CandidateResult, *, selected: bool = False, turn: int = 0
 ) -> RolloutRecord:
     task, response, verdict = episode.task, candidate.response, candidate.verdict
     judged = verdict.suites if verdict is not None else ()
-    # A repair met suites that were written for another program. Else a suite that nobody wrote is the dataset's own.
+    # An extension's program met suites that were written for another one. Else a suite that nobody wrote is the
+    # dataset's own.
     met = judged if turn else ()
     has_given = not turn and len(judged) > len(candidate.suites)
     return RolloutRecord(

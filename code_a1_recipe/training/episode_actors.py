@@ -12,22 +12,33 @@ from ray import cloudpickle
 from verl.utils import hf_tokenizer
 
 from ..algorithm.episode import EpisodeRunner
-from ..algorithm.episode_types import Episode, EpisodeTask, Response
-from ..algorithm.hindsight import Lesson
+from ..algorithm.episode_types import Episode, EpisodeTask
+from ..algorithm.hooks import Extension
 from ..algorithm.mistake_book import BookUpdate
-from ..algorithm.prompts import render
 from ..algorithm.replay import collect_book_update
-from ..algorithm.sampling import SamplingParameters, prompt_token_ids
+from ..algorithm.sampling import SamplingParameters
 from ..algorithm.selection import GROUP_SELECTORS
 from ..algorithm.spans import Span, seconds_of
 from ..config.run_config import RunConfig
+from ..extensions import extensions_of
+from ..extensions.scripted_tester import find_scripted_tester
 from ..runs.metrics import MetricAccumulator, accumulate_episode, busy_spans
 from ..runs.rollout_record import encode_records, episode_records
 from ..verl_plugin import row_queue
+from .imitation import imitated_response
 from .judge_actors import JudgePool
 from .plan.needs import CPUS_PER_EPISODE_WORKER
 from .sampler import PolicyEndpoint, ServerSampler
-from .trajectories import StoredRows, code_trajectories, group_uid, lesson_trajectories, store, test_trajectories
+from .trajectories import (
+    StoredRows,
+    Trajectory,
+    code_trajectories,
+    extra_trajectories,
+    group_uid,
+    lesson_trajectories,
+    store,
+    test_trajectories,
+)
 
 # An actor that dies is started again and its unfinished episodes are run again; rows already stored are overwritten
 # under the same keys.
@@ -59,6 +70,8 @@ class EpisodeReport:
     grpo_rows: Mapping[str, StoredRows]
     """Stored GRPO groups by policy name: the candidates, and the suites of those that TOPVAR selected."""
     book_update: BookUpdate
+    found: Mapping[str, Any]
+    """What extensions keep of the episode, by name."""
     has_spread: bool
     """The question's programs earned different rewards, without which none has an advantage."""
     accumulator: MetricAccumulator
@@ -84,6 +97,7 @@ class EpisodeWorker:
     def __init__(self, settings: RunConfig) -> None:
         self._settings = settings
         self._connections = b""
+        self._extensions = extensions_of(settings)
         # It takes seconds, and the servers that come next take longer.
         self._tokenizers = {name: load_tokenizer(settings, name) for name in settings.policy_names}
 
@@ -114,8 +128,9 @@ class EpisodeWorker:
             episode=settings.episode,
             rewards=settings.rewards,
             prompts=settings.prompts,
-            hindsight=settings.hindsight if settings.learns_in_hindsight and not validate else None,
             judge_timeout_seconds=settings.sandbox.judge_timeout_seconds,
+            tester=find_scripted_tester(settings.episode.tester),
+            extensions=self._extensions,
         )
 
     def _sampler(self, name: str, parameters: SamplingParameters) -> ServerSampler:
@@ -134,10 +149,12 @@ class EpisodeWorker:
         select_groups = GROUP_SELECTORS[selection.name]
         selected = select_groups(episode.suite_rewards_CS(), update_n=selection.update_n)
         group = group_uid(task.step, task.index)
-        trajectories = {"code": code_trajectories(episode, group=group)}
+        extra = [one for extension in self._extensions for one in extension.extra_groups(episode)]
+        trajectories = {
+            "code": code_trajectories(episode, group=group) + extra_trajectories(extra, "code", group=group)
+        }
         suites = test_trajectories(episode, selected=selected, group=group)
-        lessons = [response for lesson in task.lessons if (response := self._lesson_response(lesson, task.step))]
-        suites += lesson_trajectories(lessons, weight=self._settings.hindsight.weight, group=group)
+        suites += extra_trajectories(extra, "test", group=group) + self._lessons(task, group=group)
         if self._settings.self_play:
             trajectories["code"] += suites
         else:
@@ -145,44 +162,38 @@ class EpisodeWorker:
         stored = await asyncio.gather(*[store(name, rows, step=task.step) for name, rows in trajectories.items()])
         return _report(
             episode,
+            extensions=self._extensions,
             grpo_rows=dict(zip(trajectories, stored, strict=True)),
             selected=selected,
         )
 
-    def _lesson_response(self, lesson: Lesson, step: int) -> Response | None:
-        """The lesson as if the Test LLM had written it; None where it does not fit."""
-        settings, tokenizer = self._settings, self._tokenizers["test"]
-        messages = render(
-            settings.prompts.test_template,
-            prompt=lesson.prompt,
-            entry_points=lesson.entry_points,
-            reads_input=lesson.reads_input,
-            candidate=lesson.candidate_source,
-            num_cases=settings.episode.cases_per_suite,
-        )
-        prompt_ids, text = prompt_token_ids(tokenizer, messages), lesson.answer(messages)
-        token_ids = [*tokenizer.encode(text, add_special_tokens=False), tokenizer.eos_token_id]
-        room = self._endpoints["test"].training
-        if not text or len(prompt_ids) > room.max_prompt_tokens or len(token_ids) > room.max_response_tokens:
-            return None
-        return Response(
-            prompt_ids=tuple(prompt_ids),
-            token_ids=tuple(token_ids),
-            log_probs=(0.0,) * len(token_ids),
-            text=text,
-            policy_version=step,
-        )
+    def _lessons(self, task: EpisodeTask, *, group: str) -> list[Trajectory]:
+        """Rows of the suites that extensions let the Test LLM imitate, but of those that do not fit."""
+        lessons = []
+        for extension in self._extensions:
+            for imitated in extension.imitated(task):
+                response = imitated_response(
+                    imitated,
+                    settings=self._settings,
+                    tokenizer=self._tokenizers["test"],
+                    room=self._endpoints["test"].training,
+                    step=task.step,
+                )
+                if response is not None:
+                    lessons.append((response, imitated.weight))
+        return lesson_trajectories(lessons, group=group)
 
     async def validate(self, task: EpisodeTask, connections: bytes) -> EpisodeReport:
         """Run an episode on a held-out question; nothing is stored, nothing is learned."""
         self.connect(connections)
         episode = await self._runners[True].run(task)
-        return _report(episode, grpo_rows={}, selected=())
+        return _report(episode, extensions=self._extensions, grpo_rows={}, selected=())
 
 
 def _report(
     episode: Episode,
     *,
+    extensions: Sequence[Extension],
     grpo_rows: Mapping[str, StoredRows],
     selected: Sequence[int],
 ) -> EpisodeReport:
@@ -191,12 +202,13 @@ def _report(
         index=episode.task.index,
         question_id=episode.task.question.id,
         grpo_rows=grpo_rows,
-        book_update=collect_book_update(verdicts, lessons=episode.lessons),
+        book_update=collect_book_update(verdicts),
+        found=episode.found,
         has_spread=len({one.reward.total for one in episode.candidates if one.reward is not None}) > 1,
-        accumulator=accumulate_episode(episode),
+        accumulator=accumulate_episode(episode, extensions),
         busy=busy_spans(episode),
         records=encode_records(episode_records(episode, selected=selected)),
-        outage=next((one.outage for one in (*episode.candidates, *episode.repaired) if one.outage), ""),
+        outage=next((one.outage for one in episode.written if one.outage), ""),
     )
 
 

@@ -20,6 +20,7 @@ from ..algorithm.mistake_book import BookChange, MistakeBook
 from ..algorithm.question import Question
 from ..algorithm.tasks import tasks_of
 from ..config.run_config import SEPARATE, RunConfig
+from ..extensions import after_step, extensions_of, restore_states, saved_states
 from ..jobs.judge_loop import in_parallel
 from ..runs import metrics as measures
 from ..runs.console import step_line, time_metrics
@@ -51,6 +52,7 @@ class CodeA1Trainer(PPOTrainerSync):
         self.settings = config
         self.run_folder = RunFolder(Path(config.run_dir))
         self.book = MistakeBook(config.mistake_book)
+        self.extensions = extensions_of(config)
         self.policies: dict[str, Policy] = {}
         self.finished = TrainState(step=0, data=None)
         self._has_stepped = False
@@ -131,6 +133,7 @@ class CodeA1Trainer(PPOTrainerSync):
             self._stop_rollout_profiling()
         self._sleep_servers()
         self._update_mistake_book(reports, metrics)
+        metrics.update(after_step(self.extensions, [report.found for report in reports]))
         groups = self._collect_grpo_groups(reports, len(questions))  # of suites those that TOPVAR selected
         self._alternate_updates(groups, metrics, timing_raw)
         self._finish_step(metrics)
@@ -181,6 +184,7 @@ class CodeA1Trainer(PPOTrainerSync):
                     started_at=started_at,
                     validate=validate,
                     first_index=len(reports),
+                    extensions=self.extensions,
                 )
                 for report in self.episodes.run(tasks, validate=validate, while_waiting=self.signals.check):
                     write(report.records)
@@ -231,6 +235,7 @@ class CodeA1Trainer(PPOTrainerSync):
             data=self.train_dataloader.state_dict(),
             row=self._row(metrics),
             random_states=random_states.capture(),
+            extensions=saved_states(self.extensions),
         )
 
     @contextmanager
@@ -327,6 +332,7 @@ class CodeA1Trainer(PPOTrainerSync):
         resumed = self.checkpoints.resume(policies=self.policies, dataloader=self.train_dataloader)
         if resumed is not None:
             self.finished, self.book = resumed
+            restore_states(self.extensions, self.finished.extensions)
         self.global_steps = self.finished.step
         self.config.trainer.val_before_train = self.checkpoints.continue_records(
             self.finished, self.book, last_step=self.total_training_steps

@@ -12,6 +12,7 @@ import torch
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 from ..algorithm.episode_types import CandidateResult, Episode, Response, SuiteResult
+from ..algorithm.hooks import ExtraGroup
 from ..verl_plugin.row_queue import put_rows_async
 
 
@@ -62,19 +63,18 @@ def group_uid(step: int, index: int) -> str:
 
 
 def code_trajectories(episode: Episode, *, group: str) -> list[Trajectory]:
-    """The rewarded candidates of a question, one group of up to C; then its repairs, a group for each turn.
-
-    Prompts of repairs differ in the program and the case that they show; what they share is the question.
-    """
-    turns = {group: list(enumerate(episode.candidates))}
-    for repair in episode.repairs:
-        turns.setdefault(f"{group}r{repair.turn}", []).append((repair.candidate, repair.result))
-    return [row for name, programs in turns.items() for row in _group(name, programs)]
+    """The rewarded candidates of a question, one group of up to C."""
+    return _group(group, enumerate(episode.candidates))
 
 
 def test_trajectories(episode: Episode, *, selected: Sequence[int], group: str) -> list[Trajectory]:
     """The suites of the selected ones of ``episode.candidates``: a group of up to S for each."""
     return [row for c in selected for row in _group(f"{group}c{c}", enumerate(episode.candidates[c].suites))]
+
+
+def extra_trajectories(extra: Sequence[ExtraGroup], policy: str, *, group: str) -> list[Trajectory]:
+    """The groups of extensions that train ``policy``."""
+    return [row for one in extra if one.policy == policy for row in _group(f"{group}{one.name}", one.members)]
 
 
 def _group(name: str, members: Iterable[tuple[int, CandidateResult | SuiteResult]]) -> list[Trajectory]:
@@ -88,15 +88,15 @@ def _group(name: str, members: Iterable[tuple[int, CandidateResult | SuiteResult
     return rows if len(rows) >= 2 else []
 
 
-def lesson_trajectories(responses: Sequence[Response], *, weight: float, group: str) -> list[Trajectory]:
+def lesson_trajectories(lessons: Sequence[tuple[Response, float]], *, group: str) -> list[Trajectory]:
     """Suites to imitate, each the only member of its group: GRPO then takes the reward itself as the advantage.
 
     On-policy the gradient of verl's policy loss is ``-advantage * grad log p``, so a fixed advantage is the gradient of
-    supervised learning, ``weight`` times the negative log-likelihood.
+    supervised learning, a lesson's weight times the negative log-likelihood.
     """
     return [
         Trajectory(group=f"{group}{_LESSON}{number}", member=0, response=response, reward=weight, is_lesson=True)
-        for number, response in enumerate(responses)
+        for number, (response, weight) in enumerate(lessons)
     ]
 
 

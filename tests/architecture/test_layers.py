@@ -16,10 +16,15 @@ PACKAGES = ("sandbox", "reward_fns", "code_a1_recipe")
 ALLOWED = {"sandbox": {"sandbox", "seccomp", "pyseccomp"}, "reward_fns": {"sandbox", "reward_fns"}}
 """Imports beside the standard library. A seccomp binding is the sandbox's one optional dependency."""
 
-PURE_ROOMS = ("algorithm", "data", "stats")
+PURE_ROOMS = ("algorithm", "data", "extensions", "stats")
 """Rooms of the recipe that run without torch, verl, Ray and hydra."""
 
-PURE_LIBRARIES = {"algorithm": {"pydantic"}, "data": {"pyarrow", "msgspec"}, "stats": {"numpy", "scipy"}}
+PURE_LIBRARIES = {
+    "algorithm": {"pydantic"},
+    "data": {"pyarrow", "msgspec"},
+    "extensions": {"pydantic"},
+    "stats": {"numpy", "scipy"},
+}
 """What a pure room may import beside the standard library, ``sandbox`` and ``reward_fns``."""
 
 EXEMPT_FROM_PURE = ("data/torch_dataset.py",)
@@ -30,20 +35,23 @@ ROOT_FILES = {"errors", "files"}
 
 ARROWS = {
     "algorithm": set(),
+    "extensions": {"algorithm"},
     "data": {"algorithm"},
     "stats": set(),
-    "config": {"algorithm", "data"},
+    "config": {"algorithm", "data", "extensions"},
     "runs": {"algorithm", "config", "data"},
     "jobs": {"algorithm", "data", "runs"},
     "test_quality": {"algorithm", "data", "jobs", "stats"},
     "verl_plugin": {"algorithm"},
     "micro_world": {"algorithm"},
-    "training": {"algorithm", "config", "data", "jobs", "micro_world", "runs", "stats", "verl_plugin"},
+    "training": {
+        "algorithm", "config", "data", "extensions", "jobs", "micro_world", "runs", "stats", "verl_plugin"
+    },
     "evaluation": {
         "algorithm", "config", "data", "jobs", "runs", "stats", "test_quality", "training", "verl_plugin"
     },
     "recorded": {
-        "algorithm", "config", "data", "evaluation", "jobs", "runs", "stats", "test_quality", "training"
+        "algorithm", "config", "data", "evaluation", "extensions", "jobs", "runs", "stats", "test_quality", "training"
     },
     "curation": {"algorithm", "config", "data", "evaluation", "jobs", "runs", "stats", "test_quality"},
     "analysis": {"algorithm", "curation", "data", "jobs", "runs", "stats", "training"},

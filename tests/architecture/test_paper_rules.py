@@ -11,6 +11,7 @@ from code_a1_recipe.config.compose import compose_config
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 README = REPOSITORY / "code_a1_recipe" / "algorithm" / "README.md"
+EXTENSIONS = REPOSITORY / "code_a1_recipe" / "extensions" / "README.md"
 COLUMNS = ["Rule", "Equation", "File", "Function", "Key", "Test"]
 RULES = ("Oracle", "Mistake Book, store", "Mistake Book, retrieve", "White-box prompt", "Code LLM's reward")
 RULES += ("Test LLM's composite reward", "Validity", "Adversarial term", "Mistake Book, update", "TOPVAR")
@@ -18,8 +19,11 @@ RULES += ("GRPO groups", "Alternation of the two updates")
 
 
 def rows():
+    """Rows of the paper, then those beyond it, each with the README that it stands in."""
     of_the_paper, beyond, *_ = README.read_text(encoding="utf-8").split("\n## ")
-    return [row for section in (of_the_paper, beyond) for row in rows_of(section)]
+    extensions = EXTENSIONS.read_text(encoding="utf-8")
+    sections = ((README, of_the_paper), (README, beyond), (EXTENSIONS, extensions))
+    return [row | {"README": readme} for readme, section in sections for row in rows_of(section)]
 
 
 def rows_of(section):
@@ -42,7 +46,7 @@ def names_in(path):
 @pytest.mark.parametrize("row", rows(), ids=lambda row: re.sub(r"\W+", "_", row["Rule"].split(":")[0]).strip("_"))
 def test_what_a_rule_names_exists(row):
     (link,) = re.findall(r"\]\(([^)]+)\)", row["File"])
-    file = README.parent / link
+    file = row["README"].parent / link
     assert file.is_file()
     assert file.resolve().relative_to(REPOSITORY).as_posix().endswith(re.findall(r"`([^`]+)`", row["File"])[0])
     functions = re.findall(r"`([^`]+)`", row["Function"])
@@ -57,9 +61,9 @@ def test_what_a_rule_names_exists(row):
 
 
 def test_a_rule_beyond_the_paper_says_what_came_of_it():
-    beyond = rows_of(README.read_text(encoding="utf-8").split("\n## ")[1])
+    beyond = [row for row in rows() if "Result" in row]
     silent = [row["Rule"] for row in beyond if "no result yet" not in row["Result"] and "](" not in row["Result"]]
-    assert silent == []
+    assert (len(beyond), silent) == (7, [])
 
 
 def test_every_rule_of_the_paper_has_its_row():

@@ -77,13 +77,13 @@ def order_problems(folder: Path, *, steps: int, steps_an_epoch: int) -> list[str
 
 
 def state_differences(one: Path, other: Path) -> list[str]:
-    """Where two checkpoints differ, bit by bit: weights, optimizers, random states, data order, book."""
+    """Where two checkpoints differ, bit by bit: weights, optimizers, random states, data order, book, extensions."""
     found = []
     for path in sorted(one.rglob("*.pt")):
         name = path.relative_to(one)
         states = (torch.load(folder / name, weights_only=False) for folder in (one, other))
         found += [f"{name}{place}" for place in _differences(*states)]
-    for name in ("mistake_book.json",):
+    for name in ("mistake_book.json", "extensions.json"):
         if (one / name).read_bytes() != (other / name).read_bytes():
             found.append(name)
     return found

@@ -2,9 +2,10 @@
 
 Layout of ``checkpoints/global_step_<n>``: ``code/`` and ``test/`` (verl's actor checkpoints: weights, optimizer,
 learning-rate schedule and random states of every rank), ``mistake_book.json``, ``data.pt`` (position and order of the
-questions), ``random_states.pt`` (the trainer's own), ``state.json`` (step, what the run was made of, its whole
-configuration, versions, counters). ``checkpoints/latest_checkpointed_iteration.txt`` names
-the newest step and is written last; ``checkpoints/best.json`` names the best one by validation, where asked for.
+questions), ``random_states.pt`` (the trainer's own), ``extensions.json`` (states of extensions, by name),
+``state.json`` (step, what the run was made of, its whole configuration, versions, counters).
+``checkpoints/latest_checkpointed_iteration.txt`` names the newest step and is written last; ``checkpoints/best.json``
+names the best one by validation, where asked for.
 """
 
 import json
@@ -30,6 +31,7 @@ BOOK_NAME = "mistake_book.json"
 DATA_NAME = "data.pt"
 RANDOM_NAME = "random_states.pt"
 ROW_NAME = "metrics.json"
+EXTENSIONS_NAME = "extensions.json"
 BEST_NAME = "best.json"
 CHECKPOINTS = "checkpoints"
 """Folder of all checkpoints inside a run's."""
@@ -43,7 +45,7 @@ IDENTITY, ORIGIN, FILES = "identity", "origin", "files"
 """Keys of ``state.json``: what a run that resumes must share; the other run's checkpoint that this one started from;
 bytes of each file of the checkpoint."""
 
-FORMAT = 2
+FORMAT = 3
 """Of ``state.json`` and the folder around it."""
 
 ANOTHER_STEP = "resume from another step with resume=<folder of a step>"

@@ -23,6 +23,7 @@ from .folder import (
     ANOTHER_STEP,
     BOOK_NAME,
     DATA_NAME,
+    EXTENSIONS_NAME,
     IDENTITY,
     ORIGIN,
     RANDOM_NAME,
@@ -51,6 +52,8 @@ class TrainState:
     """Its metrics as far as they were known; the end of a step may be cut off after its checkpoint."""
     random_states: dict[str, Any] | None = None
     """The trainer's own after it, see ``random_states.capture``; None before step 1."""
+    extensions: Mapping[str, Any] = field(default_factory=dict)
+    """States of the extensions after it, by name, as JSON values; the next step does not change them."""
 
 
 @dataclass(eq=False)
@@ -86,6 +89,7 @@ class CheckpointKeeper:
                 torch.save(finished.random_states, folder / RANDOM_NAME)
                 row = {name: plain_number(value) for name, value in finished.row.items()}
                 (folder / ROW_NAME).write_text(json.dumps(row), encoding="utf-8")
+                (folder / EXTENSIONS_NAME).write_text(json.dumps(finished.extensions), encoding="utf-8")
                 _check_shards(folder, policies)
                 state = {
                     "step": finished.step,
@@ -189,6 +193,7 @@ def _load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader:
     damaged = (ValueError, RuntimeError, EOFError, LookupError, TypeError, AttributeError, pickle.UnpicklingError)
     try:
         row = json.loads((checkpoint.folder / ROW_NAME).read_text(encoding="utf-8"))
+        extensions = json.loads((checkpoint.folder / EXTENSIONS_NAME).read_text(encoding="utf-8"))
         data = torch.load(checkpoint.folder / DATA_NAME, weights_only=False)
         states = torch.load(checkpoint.folder / RANDOM_NAME, weights_only=False)
         random_states.restore(states)
@@ -206,4 +211,4 @@ def _load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader:
     if dataloader is not None:  # else its order and position are another file's
         dataloader.load_state_dict(data)
     logger.info("resumed from %s at step=%d", checkpoint.folder, checkpoint.step)
-    return TrainState(step=checkpoint.step, data=data, row=row, random_states=states)
+    return TrainState(step=checkpoint.step, data=data, row=row, random_states=states, extensions=extensions)

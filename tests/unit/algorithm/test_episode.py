@@ -7,15 +7,14 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from code_a1_recipe.algorithm.episode import EpisodeRunner
-from code_a1_recipe.algorithm.episode_types import EpisodeTask, PromptTooLongError, Response
-from code_a1_recipe.algorithm.hindsight import HindsightSettings
+from code_a1_recipe.algorithm.episode_types import EpisodeTask, ExtraProgram, PromptTooLongError, Response
+from code_a1_recipe.algorithm.hooks import Extension, Found
 from code_a1_recipe.algorithm.prompts import PromptSettings
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.rewards import RewardChoice, RewardSettings
 from code_a1_recipe.algorithm.sampling import sampling_seed
 from code_a1_recipe.algorithm.settings import EpisodeSettings
-from code_a1_recipe.errors import CodeA1Error
-from code_a1_recipe.runs.metrics import busy_spans
+from code_a1_recipe.runs.metrics import GENERATED_TOKENS, accumulate_episode, busy_spans
 from code_a1_recipe.runs.rollout_record import episode_records
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, JudgeRequest, SandboxUnavailableError, SuiteVerdict
 
@@ -101,11 +100,13 @@ def runner(
     greedy=None,
     prompts=None,
     episode=None,
-    hindsight=None,
+    script=None,
+    extensions=(),
     **rewards,
 ) -> EpisodeRunner:
     return EpisodeRunner(
-        hindsight=hindsight,
+        tester=script,
+        extensions=extensions,
         code=code,
         test=tester,
         greedy=greedy,
@@ -362,35 +363,18 @@ def test_replays_are_met_with_the_suites_and_not_by_hidden_tests_or_the_greedy_p
     ]  # fmt: skip
 
 
-TESTER = """def write(question, program, *, num_suites, num_cases, seed):
-    return ["assert f(%d) == 1  # %s" % (s, program[-1]) for s in range(num_suites)]
-def short(question, program, **sizes):
-    return []
-def raises(question, program, **sizes):
-    return 1 / 0
-"""
+def test_a_script_writes_the_suites_in_place_of_the_test_llm():
+    def script(question, program, *, num_suites, num_cases, seed):
+        assert (question, num_cases) == ("Add one.", 1)
+        return [f"assert f({s}) == 1  # {program[-1]}" for s in range(num_suites)]
 
-
-def run_with_tester(tmp_path, name):
-    (tmp_path / "tester.py").write_text(TESTER)
     log: list[str] = []
     code, test, judge = ScriptedSampler("code", PROGRAMS, log), ScriptedSampler("test", [""], log), ScriptedJudge(log)
-    episode = {"tester": f"{tmp_path}/tester.py:{name}"}
-    return asyncio.run(runner(code, test, judge, episode=episode).run(task())), log
-
-
-def test_a_script_writes_the_suites_in_place_of_the_test_llm(tmp_path):
-    episode, log = run_with_tester(tmp_path, "write")
+    episode = asyncio.run(runner(code, test, judge, script=script).run(task()))
     suites = [suite for candidate in episode.candidates for suite in candidate.suites]
     assert [suite.asserts[0][:11] for suite in suites] == ["assert f(0)", "assert f(1)"] * 2
     assert all(suite.reward is not None and not suite.response.token_ids for suite in suites)
     assert not any(line.startswith("test asked") for line in log)
-
-
-@pytest.mark.parametrize(("name", "words"), [("short", "must return 2 suites, got 0"), ("raises", "ZeroDivisionError")])
-def test_a_script_that_fails_ends_the_run_with_its_name(tmp_path, name, words):
-    with pytest.raises(CodeA1Error, match=rf"tester.py:{name}.*{words}"):
-        run_with_tester(tmp_path, name)
 
 
 def test_a_black_box_tester_does_not_see_the_program():
@@ -474,25 +458,72 @@ class SlowJudge(ScriptedJudge):
         return await super().judge(request)
 
 
-def test_lessons_come_from_the_cases_of_all_programs_and_change_no_reward():
-    code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
-    settings = HindsightSettings(weight=1.0, max_break_rate=1.0)
-    judge = ScriptedJudge([])
-    with_lessons = asyncio.run(runner(code, test, judge, hindsight=settings).run(task()))
-    without = asyncio.run(runner(code, test, judge).run(task()))
-    assert [lesson.candidate_source for lesson in with_lessons.lessons] == PROGRAMS
-    assert with_lessons.candidates[0].pooled is None
-    assert [one.reward for one in with_lessons.candidates] == [one.reward for one in without.candidates]
-    assert without.lessons == ()
+class AllCases(Extension):
+    """Keeps how many cases each program met."""
+
+    name = "cases"
+
+    def needs_all_cases(self, task):
+        return True
+
+    async def after_verdicts(self, work):
+        return Found(kept=[one.pooled and len(one.pooled.cases) for one in work.candidates])
 
 
-def test_an_outage_of_the_pass_for_lessons_takes_no_verdict():
+def test_an_extension_sees_all_programs_on_the_cases_of_all_and_changes_no_reward_and_no_record():
+    code = ScriptedSampler("code", PROGRAMS, [])
+    test = ScriptedSampler("test", [f"assert f({n}) == 1" for n in range(4)], [])
+    extended = asyncio.run(runner(code, test, ScriptedJudge([]), extensions=(AllCases(),)).run(task()))
+    plain = asyncio.run(runner(code, test, ScriptedJudge([])).run(task()))
+    assert (extended.found, plain.found) == ({"cases": [4, 4]}, {})
+    assert [one.reward for one in extended.candidates] == [one.reward for one in plain.candidates]
+    assert [one.pooled_tests for one in episode_records(extended, selected=())] == [None, None]
+    assert all(one.pooled_span for one in extended.candidates)
+
+
+def test_an_outage_of_the_pass_for_an_extension_takes_no_verdict():
     code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
     judge = ScriptedJudge([], pooled_outage=True)
-    episode = asyncio.run(runner(code, test, judge, hindsight=HindsightSettings(weight=1.0)).run(task()))
+    episode = asyncio.run(runner(code, test, judge, extensions=(AllCases(),)).run(task()))
     assert [one.outage for one in episode.candidates] == ["", ""]
     assert all(one.reward is not None for one in episode.candidates)
-    assert episode.lessons == ()
+    assert episode.found == {"cases": [None, None]}
+
+
+class OneMore(Extension):
+    """Has one more program written; it is judged on the suites of the first."""
+
+    name = "more"
+
+    async def after_verdicts(self, work):
+        runner, first = work.runner, work.candidates[0]
+        assert first.reward is not None
+        fields = work.task.question.prompt_fields
+        written = await runner.write(work.task, "more", "chat_v2_code", fields)
+        written = replace(written, suites=first.suites, **await runner.hidden(work.task, written))
+        (result,) = runner.rewarded(work.task, [await runner.judged(work.task, written)])
+        result = replace(result, suites=())
+        return Found(programs=(ExtraProgram(kind="more", candidate=0, turn=1, before=first, result=result),))
+
+    def metrics(self, episode):
+        yield "more/programs", len(episode.extra_programs)
+
+
+def test_programs_of_an_extension_reach_the_records_the_spans_and_the_metrics():
+    code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
+    question = replace(QUESTION, tests=("assert f(8) == 9",))
+    extensions = (OneMore(), AllCases())
+    wanted = task(question=question, with_hidden_tests=True)
+    episode = asyncio.run(runner(code, test, SlowJudge([]), extensions=extensions).run(wanted))
+    assert code.seeds[-1] == sampling_seed(7, "code", 1, "q1", "more")
+    record = list(episode_records(episode, selected=()))[-1]
+    assert (record.kind, record.candidate, record.turn, record.suites) == ("more", 0, 1, ())
+    assert (len(record.repair_cases), record.hidden_tests.num_failed) == (2, 1)
+    metrics = accumulate_episode(episode, extensions)
+    assert (metrics["more/programs"], metrics[GENERATED_TOKENS][0]) == ((1.0, 1), 2 * (3 + 4))
+    assert metrics["judge/outage_rate"] == (0.0, 3)
+    (more,) = episode.extra_programs
+    assert busy_spans(episode)["judge"][-1][1] >= more.result.judge_span[1]
 
 
 def test_the_pooled_pass_is_time_at_the_judge():

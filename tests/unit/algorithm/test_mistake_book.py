@@ -255,8 +255,8 @@ def edited(path, **changes):
     [
         ({"format": "diary"}, "is not a Mistake Book"),
         ({"format": "a diary"}, "is not a Mistake Book"),
-        ({"version": 4}, "format version 4, this code reads 5; load it with the release that wrote it"),
-        ({"version": 6}, "format version 6, this code reads 5"),
+        ({"version": 5}, "format version 5, this code reads 6; load it with the release that wrote it"),
+        ({"version": 7}, "format version 7, this code reads 6"),
         ({"questions": []}, "is damaged"),
         ({"questions": {"q": [["f(0)", "1", 2, "", 2, 2]]}}, "does not match its digest"),
         ({"digest": ""}, "does not match its digest"),

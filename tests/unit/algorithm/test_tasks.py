@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from code_a1_recipe.algorithm.hindsight import Lesson
+from code_a1_recipe.algorithm.hooks import Extension
 from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.settings import MistakeBookSettings, ValidationSettings
@@ -26,7 +26,6 @@ class Settings:
     mistake_book: MistakeBookSettings = field(default_factory=lambda: MistakeBookSettings(enabled=True, replay_limit=2))
     episode: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(num_candidates=8, num_suites=4))
     seed: int = 100
-    learns_in_hindsight: bool = False
 
 
 @pytest.fixture
@@ -38,9 +37,15 @@ def book():
     return book
 
 
-def make_tasks(book, settings=None, *, validate=False, step=7):
+def make_tasks(book, settings=None, *, validate=False, step=7, extensions=()):
     return tasks_of(
-        QUESTIONS, settings=settings or Settings(), book=book, step=step, started_at=12.5, validate=validate
+        QUESTIONS,
+        settings=settings or Settings(),
+        book=book,
+        step=step,
+        started_at=12.5,
+        validate=validate,
+        extensions=extensions,
     )
 
 
@@ -87,13 +92,22 @@ def test_the_replay_limit_holds(book):
     assert make_tasks(book, Settings(mistake_book=one))[0].history == ("f(3)",)
 
 
-def test_each_question_of_a_step_draws_as_many_lessons_as_a_group_has_suites():
-    book = MistakeBook()
-    lesson = Lesson(prompt="", entry_points="", candidate_source="", asserts=())
-    book.update("q1", BookUpdate(lessons=[replace(lesson, prompt=str(n)) for n in range(50)]))
-    first, again = (make_tasks(book, Settings(learns_in_hindsight=True)) for _ in range(2))
-    assert [len(task.lessons) for task in first] == [4] * len(first)
-    assert [task.lessons for task in first] == [task.lessons for task in again]
-    assert first[0].lessons != first[1].lessons
-    assert make_tasks(book, Settings())[0].lessons == ()
-    assert make_tasks(book, Settings(learns_in_hindsight=True), validate=True)[0].lessons == ()
+class Newest(Extension):
+    """Replays the newest case alone, and notes which tasks it saw."""
+
+    def before_episode(self, task, book):
+        newest = book.entries(task.question.id)[-1:]
+        history = tuple(entry.call for entry in newest)
+        return replace(task, history=history, extras={**task.extras, "seen": task.history})
+
+
+class Doubled(Extension):
+    def before_episode(self, task, book):
+        return replace(task, history=task.history * 2)
+
+
+@pytest.mark.parametrize("validate", [False, True])
+def test_extensions_see_the_book_and_may_change_a_task_one_after_the_other(book, validate):
+    first, second = make_tasks(book, validate=validate, extensions=(Newest(), Extension(), Doubled()))
+    assert first.extras == {"seen": () if validate else ("f(3)", "f(2)")}
+    assert (first.history, second.history) == (("f(3)", "f(3)"), ())

@@ -90,7 +90,6 @@ def refusal(*overrides: str) -> str:
         (["arm=self_play", "episode.num_suites=3"], "episode.num_suites must be episode.num_candidates = 4"),
         (["arm=self_play", "schedule.test_every=2"], "schedule.test_every must be schedule.code_every = 1"),
         (["arm=self_play", "hindsight.weight=1.0"], "hindsight.weight must be 0 where the Test LLM is not shown"),
-        (["hindsight.weight=1.0", "mistake_book.enabled=false"], "hindsight.weight must be 0 without the Mistake Book"),
         (
             ["hindsight.weight=1.0", "algorithm.rollout_correction.bypass_mode=true"],
             "hindsight.weight must be 0 with algorithm.rollout_correction.bypass_mode=true",

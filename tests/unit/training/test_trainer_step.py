@@ -1,7 +1,9 @@
 """The step of the trainer on stand-ins for servers, workers and updates: what happens, in which order, to whom."""
 
 import math
+import re
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +14,7 @@ from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, Mistak
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import OutageError
+from code_a1_recipe.extensions import extensions_of
 from code_a1_recipe.runs import metrics as runs_metrics
 from code_a1_recipe.runs.folder import RunFolder
 from code_a1_recipe.runs.metrics import check_served_weights
@@ -21,6 +24,7 @@ from code_a1_recipe.training.episode_actors import EpisodeReport
 from code_a1_recipe.training.lifecycle.signals import SignalHandler
 from code_a1_recipe.training.trajectories import StoredRows
 
+README = Path(trainer_module.__file__).parents[1] / "algorithm" / "README.md"
 QUESTIONS = [Question(id=f"q{number}", prompt="p", reference="def f(x): return x") for number in range(2)]
 
 
@@ -75,6 +79,7 @@ def report(task, *, rows):
             for policy in ("code", "test")
         },
         book_update=BookUpdate(failed=(failed, failed)),
+        found={"focus": 2},
         has_spread=name != "q1",
         accumulator={"code/reward": (0.5, 1)},
         busy={"generate": (), "judge": ()},
@@ -95,6 +100,7 @@ def make_trainer(tmp_path, monkeypatch):
         trainer.config, trainer.settings = config.for_verl(), config
         trainer.run_folder, trainer.book = RunFolder(tmp_path), Book()
         trainer.book.log = log
+        trainer.extensions = extensions_of(config)
         trainer.policies = {name: Policy(name, log) for name in trainer.settings.policy_names}
         trainer.episodes = Episodes(log, rows=rows)
         trainer.finished = TrainState(step=step - 1, data=None)
@@ -306,10 +312,25 @@ def test_the_questions_begin_again_when_an_epoch_is_over(make_trainer):
 
 def test_a_run_goes_on_after_the_step_of_its_checkpoint(make_trainer, monkeypatch):
     trainer, _ = make_trainer()
-    resumed = TrainState(step=2, data="order"), MistakeBook()
+    resumed = TrainState(step=2, data="order", extensions={"hindsight": [], "gone": 1}), MistakeBook()
     keeper = SimpleNamespace(resume=lambda **_: resumed, continue_records=lambda *_, **__: False)
     monkeypatch.setattr(trainer_module, "CheckpointKeeper", lambda *_, **__: keeper)
     monkeypatch.setattr(trainer_module, "run_identity", lambda *_: {})
     trainer.total_training_steps = 4
     trainer._load_checkpoint()
     assert (trainer.global_steps, trainer.finished) == (2, resumed[0])
+
+
+def test_the_extension_of_the_readme_changes_tasks_learns_from_steps_and_keeps_its_state(make_trainer, tmp_path):
+    (source,) = re.findall(r"```python\n(from dataclasses .*?)```", README.read_text(), re.DOTALL)
+    (tmp_path / "focus.py").write_text(source)
+    own = f"extensions=[{{path: {tmp_path}/focus.py, name: Focus, kwargs: {{share: 0.5}}}}]"
+    trainer, _ = make_trainer(own)
+    failed = [FailedCase(call=f"f({number})", answer="1") for number in range(4)]
+    trainer.book.update("q0", BookUpdate(failed=failed))
+    metrics = {}
+    trainer.step(metrics, {})
+    assert [task.history for task in trainer.episodes.tasks] == [("f(0)", "f(1)"), ()]
+    assert (metrics["focus/programs"], trainer.finished.extensions) == (4, {"focus": 4})
+    trainer.extensions[0].after_step([3])
+    assert trainer.finished.extensions == {"focus": 4}  # of the finished step

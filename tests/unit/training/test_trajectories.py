@@ -5,11 +5,13 @@ import pytest
 import torch
 
 from code_a1_recipe.algorithm.episode_types import CandidateResult, Episode, EpisodeTask, Response, SuiteResult
+from code_a1_recipe.algorithm.hooks import ExtraGroup
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.training.trajectories import (
     _fields,
     _tag,
     code_trajectories,
+    extra_trajectories,
     group_uid,
     is_lesson,
     lesson_trajectories,
@@ -52,8 +54,8 @@ def test_a_group_of_the_code_llm_is_a_question():
 
 
 def test_a_lesson_is_a_group_of_its_own_whose_advantage_is_its_weight():
-    rows = lesson_trajectories([response(1), response(2)], weight=0.5, group="s4q0")
-    assert [(row.key, row.reward) for row in rows] == [("s4q0h0_0_0", 0.5), ("s4q0h1_0_0", 0.5)]
+    rows = lesson_trajectories([(response(1), 0.5), (response(2), 2.0)], group="s4q0")
+    assert [(row.key, row.reward) for row in rows] == [("s4q0h0_0_0", 0.5), ("s4q0h1_0_0", 2.0)]
     assert all(is_lesson(row.key) and _tag(row, step=4)["is_padding"] for row in rows)
     sampled = code_trajectories(episode(candidate(0.5, []), candidate(1.0, [])), group="s4q0")
     assert not any(is_lesson(row.key) or "is_padding" in _tag(row, step=4) for row in sampled)
@@ -76,6 +78,18 @@ def test_a_group_of_the_test_llm_is_a_question_and_a_candidate():
         ("s4q0c0_0_0", 0.25),
         ("s4q0c0_1_0", 0.75),
     ]
+
+
+def test_extra_groups_train_their_policy_and_are_told_from_the_papers_by_their_name():
+    programs = [(c, candidate(reward, [])) for c, reward in ((0, 0.5), (3, 1.0))]
+    suites = list(enumerate([suite(0.25), suite(0.75), suite(None)]))
+    extra = [
+        ExtraGroup(policy="code", name="r1", members=programs),
+        ExtraGroup(policy="code", name="r2", members=programs[:1]),  # alone
+        ExtraGroup(policy="test", name="x", members=suites),
+    ]
+    keys = {name: [row.key for row in extra_trajectories(extra, name, group="s4q0")] for name in ("code", "test")}
+    assert keys == {"code": ["s4q0r1_0_0", "s4q0r1_3_0"], "test": ["s4q0x_0_0", "s4q0x_1_0"]}
 
 
 def test_a_group_that_an_outage_left_alone_is_dropped():

@@ -10,7 +10,7 @@ from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import CheckpointError
 from code_a1_recipe.runs.folder import RunFolder
 from code_a1_recipe.training.checkpoint import random_states
-from code_a1_recipe.training.checkpoint.folder import STATE_NAME
+from code_a1_recipe.training.checkpoint.folder import EXTENSIONS_NAME, STATE_NAME
 from code_a1_recipe.training.checkpoint.keeper import CheckpointKeeper, TrainState
 
 
@@ -27,7 +27,8 @@ class Keepers:
         return CheckpointKeeper(self.config, self.run_folder, identity=self.identity)
 
     def save(self):
-        finished = TrainState(step=2, data="order", random_states=random_states.capture())
+        states = random_states.capture()
+        finished = TrainState(step=2, data="order", random_states=states, extensions={"hindsight": ["a lesson"]})
         return self.make().save(finished, policies={}, book=MistakeBook())
 
     def resume(self):
@@ -48,8 +49,19 @@ def keepers(tmp_path):
 def test_a_finished_step_comes_back(keepers):
     keepers.save()
     finished, book = keepers.resume()
-    assert (finished.step, finished.data) == (2, "order")
+    assert (finished.step, finished.data, finished.extensions) == (2, "order", {"hindsight": ["a lesson"]})
     assert (book, keepers.loaded) == (MistakeBook(), ["order"])
+
+
+@pytest.mark.parametrize(("text", "words"), [("[", "is damaged: "), (None, "extensions.json is missing; resume from")])
+def test_lost_states_of_extensions_are_an_error(keepers, text, words):
+    file = keepers.save() / EXTENSIONS_NAME
+    if text is None:
+        file.unlink()
+    else:
+        file.write_text(text.ljust(file.stat().st_size))
+    with pytest.raises(CheckpointError, match=words):
+        keepers.resume()
 
 
 def test_other_questions_are_resumed_on_where_that_is_allowed(keepers):

@@ -1,22 +1,21 @@
 """A function that writes suites in place of the Test LLM (``episode.tester``): how good would a perfect tester be?"""
 
-from collections.abc import Callable
 from typing import Any
 
 from reward_fns import load_module
 
+from ..algorithm.episode_types import ScriptedTester
 from ..errors import CodeA1Error, SettingsError
 
-ScriptedTester = Callable[..., list[str]]
-"""``(question, program, *, num_suites, num_cases, seed) -> suites``: prompt and program to S texts of asserts."""
 
-
-def find_scripted_tester(path: str) -> ScriptedTester:
-    """The function at ``pkg://package.module:function``, or ``folder/file.py:function``.
+def find_scripted_tester(path: str | None) -> ScriptedTester | None:
+    """The function at ``pkg://package.module:function``, or ``folder/file.py:function``; None for None.
 
     Raises:
         SettingsError: it is not there.
     """
+    if path is None:
+        return None
     module, _, name = path.rpartition(":")
     hint = "give pkg://package.module:function, or FILE.py:function"
     if not module or not name.isidentifier():

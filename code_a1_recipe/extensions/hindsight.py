@@ -8,21 +8,22 @@ of relabelling in hindsight is Andrychowicz et al., arXiv 1707.01495; imitation 
 Axes: K cases of a suite.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from random import Random
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from sandbox import CaseOutcome
 
-from .episode_types import CandidateResult, Message
-from .question import Question
-from .sampling import beginning_of_answer
-from .settings_block import Block, Rate
+from ..algorithm.episode_types import CandidateResult, EpisodeTask
+from ..algorithm.hooks import Extension, Found, Imitated, JudgedQuestion
+from ..algorithm.mistake_book import MistakeBook
+from ..algorithm.question import Question
+from ..algorithm.settings_block import Block, Count, Rate
 
-_FENCE = "```"
 _NO_LESSON = (CaseOutcome.NOT_LOADED, CaseOutcome.TIMED_OUT)
 
 
@@ -31,6 +32,8 @@ class HindsightSettings(Block):
     """Advantage of a lesson's tokens, where those of a group's suites spread by 1; 0: no lessons."""
     max_break_rate: Rate = 0.15
     """Share of a question's cases that may break a program for it to be a lesson: what most cases break is easy."""
+    max_lessons: Count = 256
+    """Newest lessons kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,21 +44,67 @@ class Lesson:
     entry_points: str
     reads_input: bool = False
     """These three of the question, as in its ``prompt_fields``."""
-    candidate_source: str
+    candidate: str
+    """Source of the program."""
     asserts: tuple[str, ...]
     """At most K, those that break the program first, all right as written."""
 
-    def answer(self, messages: Sequence[Message]) -> str:
-        """What the Test LLM should have said to its prompt, from where the prompt ends.
 
-        In a block of code where the prompt shows one; empty where the prompt begins an answer in another way.
-        """
-        text = "\n".join(self.asserts)
-        if any(_FENCE in message["content"] for message in messages):
-            text = f"{_FENCE}python\n{text}\n{_FENCE}"
-        # The prompt's own tokens are not trained, so the lesson must go on exactly where they end.
-        beginning = beginning_of_answer(messages)
-        return text.removeprefix(beginning) if text.startswith(beginning) else ""
+class Hindsight(Extension):
+    """Finds lessons in each step, keeps the newest, and gives some of them to each question of later steps."""
+
+    name = "hindsight"
+
+    def __init__(self, settings: HindsightSettings, *, num_cases: int) -> None:
+        """``num_cases`` is K."""
+        self._settings = settings
+        self._num_cases = num_cases
+        self._lessons: deque[Lesson] = deque(maxlen=settings.max_lessons)
+        """The newest last."""
+
+    def before_episode(self, task: EpisodeTask, book: MistakeBook) -> EpisodeTask:
+        """Draw as many lessons as a group has suites, anew for each question of the step."""
+        if task.is_validation:
+            return task
+        # By index and not by question: one that stands twice in a step gets other lessons the second time.
+        seed = f"{task.seed}/lessons/{task.step}/{task.index}"
+        number = min(task.num_suites, len(self._lessons))
+        drawn = Random(seed).sample(list(self._lessons), number)
+        return replace(task, extras={**task.extras, self.name: drawn})
+
+    def needs_all_cases(self, task: EpisodeTask) -> bool:
+        return not task.is_validation
+
+    async def after_verdicts(self, work: JudgedQuestion) -> Found:
+        if work.task.is_validation:
+            return Found()
+        lessons = find_lessons(
+            work.task.question,
+            work.candidates,
+            settings=self._settings,
+            num_cases=self._num_cases,
+        )
+        return Found(kept=lessons)
+
+    def imitated(self, task: EpisodeTask) -> Iterator[Imitated]:
+        for lesson in task.extras.get(self.name, ()):
+            fields = asdict(lesson)
+            asserts = fields.pop("asserts")
+            yield Imitated(fields=fields, asserts=asserts, weight=self._settings.weight)
+
+    def after_step(self, found: Sequence[tuple[Lesson, ...]]) -> dict[str, float]:
+        for lessons in found:
+            self._lessons.extend(lessons)
+        return {"hindsight/lessons": len(self._lessons)}
+
+    def state(self) -> list[dict[str, Any]]:
+        return [asdict(lesson) for lesson in self._lessons]
+
+    def load_state(self, state: list[dict[str, Any]]) -> None:
+        self._lessons.clear()
+        for item in state:
+            asserts = tuple(item["asserts"])
+            self._lessons.append(Lesson(**{**item, "asserts": asserts}))
 
 
 def find_lessons(
@@ -87,11 +136,6 @@ def find_lessons(
             # The prompt asks for K asserts; a shorter answer would teach the Test LLM to write fewer.
             shown = [*failed[start : start + num_cases], *passed][:num_cases]
             asserts = tuple(f"assert {case.call} == {case.reference_value}" for case in shown)
-            lesson = Lesson(**question.prompt_fields, candidate_source=candidate.source, asserts=asserts)
+            lesson = Lesson(**question.prompt_fields, candidate=candidate.source, asserts=asserts)
             found[lesson] = None
     return tuple(found)
-
-
-def draw_lessons(lessons: Collection[Lesson], num: int, *, seed: str) -> tuple[Lesson, ...]:
-    """At most ``num`` of the lessons, uniformly, without repetition; they depend on the arguments alone."""
-    return tuple(Random(seed).sample(list(lessons), min(num, len(lessons))))

@@ -1,17 +1,26 @@
 """Repair turns: which case is shown, who is written again, what it earns, and what is counted."""
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 
-from code_a1_recipe.algorithm.episode_types import CandidateResult, Episode, EpisodeTask, Repair, Response
+from code_a1_recipe.algorithm.episode_types import (
+    CandidateResult,
+    Episode,
+    EpisodeTask,
+    ExtraProgram,
+    PromptTooLongError,
+    Response,
+    SuiteResult,
+)
+from code_a1_recipe.algorithm.hooks import JudgedQuestion
 from code_a1_recipe.algorithm.prompts import PROMPT_PAIRS, render
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.algorithm.repair import broken_rate, repair_turns, shown_failure
+from code_a1_recipe.extensions.repair import Repair, broken_rate, shown_failure
 from code_a1_recipe.runs.metrics import accumulate_episode, finalize_metrics
 from code_a1_recipe.runs.rollout_record import episode_records
-from code_a1_recipe.training.trajectories import code_trajectories
+from code_a1_recipe.training.trajectories import extra_trajectories
 from reward_fns import Breakdown
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
 
@@ -74,15 +83,49 @@ def test_every_style_has_a_template_that_shows_the_case(pair, reads_input):
     assert all(part in text for part in ("P1", "C1", "f(0)", "returns 7", "8"))
 
 
-def run_turns(candidates, results, *, num_turns=1):
-    asked = []
+TASK = EpisodeTask(question=QUESTION, step=3, seed=0, num_candidates=2, num_suites=1)
 
-    async def write(c, turn, before, failure):
-        asked.append((c, turn, before.source, failure["call"]))
-        return results[c, turn]
 
-    turns = repair_turns(candidates, num_turns=num_turns, write=write, reward=lambda found: found)
-    return asyncio.run(turns), asked
+@dataclass
+class Runner:
+    """Writes the programs of ``results`` by name; notes what it is asked for and which suites they are judged on."""
+
+    results: dict
+    asked: list = field(default_factory=list)
+    suites: list = field(default_factory=list)
+    pooled_among: list = field(default_factory=list)
+    rewarded_programs: list = field(default_factory=list)
+
+    async def write(self, task, name, template, fields):
+        assert (task, template) == (TASK, "chat_v2_repair")
+        self.asked.append((name, fields["candidate"], fields["call"]))
+        if self.results[name] is None:
+            raise PromptTooLongError("no room")
+        return self.results[name]
+
+    async def hidden(self, task, written):
+        return {"hidden_span": (1.0, 2.0)}
+
+    async def judged(self, task, result):
+        self.suites.append(result.suites)
+        return result
+
+    async def pooled(self, task, result, among):
+        self.pooled_among.append(among)
+        return result
+
+    def rewarded(self, task, results):
+        self.rewarded_programs.append(results)
+        return tuple(results)
+
+
+def run_turns(candidates, results, *, num_turns=1, is_pooled=False):
+    runner = Runner(results)
+    repair = Repair(num_turns=num_turns, prompts="chat_v2", is_pooled=is_pooled)
+    work = JudgedQuestion(runner=runner, task=TASK, candidates=tuple(candidates))
+    found = asyncio.run(repair.after_verdicts(work))
+    assert found.kept is None
+    return found.programs, runner
 
 
 def test_only_failing_programs_with_a_reward_are_written_again_and_again_while_they_fail():
@@ -93,55 +136,63 @@ def test_only_failing_programs_with_a_reward_are_written_again_and_again_while_t
         program("long", verdict(WRONG), 0.0),
     ]
     results = {
-        (1, 1): program("wrong2", verdict(WRONG), 0.5),
-        (3, 1): None,  # no room in the prompt
-        (1, 2): program("wrong3", verdict(PASSED), 1.0),
+        "1r1": program("wrong2", verdict(WRONG), 0.5),
+        "3r1": None,  # no room in the prompt
+        "1r2": program("wrong3", verdict(PASSED), 1.0),
     }
-    repairs, asked = run_turns(candidates, results, num_turns=3)
-    assert asked == [(1, 1, "wrong", "f(0)"), (3, 1, "long", "f(0)"), (1, 2, "wrong2", "f(0)")]
+    repairs, runner = run_turns(candidates, results, num_turns=3)
+    assert runner.asked == [("1r1", "wrong", "f(0)"), ("3r1", "long", "f(0)"), ("1r2", "wrong2", "f(0)")]
     assert [(one.candidate, one.turn, one.result.reward.total) for one in repairs] == [(1, 1, 0.5), (1, 2, 1.0)]
 
 
 def test_the_cases_that_were_shown_earn_a_repaired_program_nothing_in_its_turn_and_later_ones():
     cases = {turn: verdict(*outcomes) for turn, outcomes in enumerate([(WRONG, WRONG), (PASSED, WRONG), (PASSED,) * 2])}
-    results = {(0, turn): replace(program("again", cases[turn]), pooled=cases[turn].suites[0]) for turn in (1, 2)}
-    rewarded = []
-
-    def reward(found):
-        rewarded.append([[case.call for case in (*one.verdict.suites[0].cases, *one.pooled.cases)] for one in found])
-        return [replace(one, reward=Breakdown(parts={"new": 0.5}, terms={})) for one in found]
-
-    async def write(c, turn, before, failure):
-        return results[c, turn]
-
-    repairs = asyncio.run(repair_turns([program("a", cases[0], 0.0)], num_turns=2, write=write, reward=reward))
-    assert rewarded == [[["f(1)", "f(1)"]], [[]]]  # shown: f(0), then f(1)
+    results = {
+        f"0r{turn}": replace(program("again", cases[turn], 0.5), pooled=cases[turn].suites[0]) for turn in (1, 2)
+    }
+    repairs, runner = run_turns([program("a", cases[0], 0.0)], results, num_turns=2)
+    rewarded = [
+        [case.call for case in (*one.verdict.suites[0].cases, *one.pooled.cases)] for (one,) in runner.rewarded_programs
+    ]
+    assert rewarded == [["f(1)", "f(1)"], []]  # shown: f(0), then f(1)
     assert [len(one.result.verdict.suites[0].cases) for one in repairs] == [2, 2]  # the verdict keeps all
 
 
-def test_no_turns_ask_nothing():
-    assert run_turns([program("wrong", verdict(WRONG), 0.0)], {}, num_turns=0) == ((), [])
+@pytest.mark.parametrize("is_pooled", [False, True])
+def test_a_repaired_program_meets_the_suites_of_the_first_one_and_the_cases_of_all_where_those_are_rewarded(is_pooled):
+    suites = (SuiteResult(response=Response.scripted(""), asserts=("assert f(0) == 8",)),)
+    candidates = (replace(program("a", verdict(WRONG), 0.0), suites=suites),)
+    results = {"0r1": program("again", verdict(PASSED), 1.0)}
+    (repair,), runner = run_turns(candidates, results, is_pooled=is_pooled)
+    assert runner.suites == [suites]
+    assert runner.pooled_among == ([candidates] if is_pooled else [])
+    assert (repair.kind, repair.result.suites, repair.result.hidden_span) == ("repair", (), (1.0, 2.0))
+
+
+EXTENSIONS = (Repair(num_turns=1, prompts="chat_v2", is_pooled=False),)
 
 
 def episode(*repairs):
-    task = EpisodeTask(question=QUESTION, step=3, seed=0, num_candidates=2, num_suites=1)
     candidates = (program("a", verdict(WRONG, PASSED), 0.5), program("b", verdict(PASSED, WRONG), 0.5))
-    return Episode(task=task, candidates=candidates, repairs=repairs, repair_turns=1)
+    return Episode(task=TASK, candidates=candidates, extra_programs=repairs)
+
+
+def rows_of(made):
+    return extra_trajectories(list(EXTENSIONS[0].extra_groups(made)), "code", group="s3q0")
 
 
 def repair(c, judged, reward):
     before = program("a", verdict(WRONG, PASSED), 0.5)
-    return Repair(candidate=c, turn=1, before=before, result=program(f"again {c}", judged, reward))
+    result = program(f"again {c}", judged, reward)
+    return ExtraProgram(kind="repair", candidate=c, turn=1, before=before, result=result)
 
 
 def test_repairs_are_a_group_of_their_own_rows_records_and_metrics():
     made = episode(repair(0, verdict(PASSED, PASSED), 1.0), repair(1, verdict(WRONG, WRONG), 0.0))
-    rows = code_trajectories(made, group="s3q0")
-    assert [row.key for row in rows[:2]] == ["s3q0_0_0", "s3q0_1_0"]
-    assert [(row.key, row.reward) for row in rows[2:]] == [("s3q0r1_0_0", 1.0), ("s3q0r1_1_0", 0.0)]
+    assert [(row.key, row.reward) for row in rows_of(made)] == [("s3q0r1_0_0", 1.0), ("s3q0r1_1_0", 0.0)]
     first, second = made.candidates
     cut = replace(second, response=replace(second.response, is_truncated=True))
-    metrics = finalize_metrics([accumulate_episode(replace(made, candidates=(first, cut)))])
+    metrics = finalize_metrics([accumulate_episode(replace(made, candidates=(first, cut)), EXTENSIONS)])
     assert metrics["code/truncated_rate"] == 0.5
     assert metrics["code/repaired_rate"] == 0.5
     assert metrics["code/repair_broke_case_rate"] == 0.5
@@ -157,21 +208,15 @@ def test_a_repair_that_an_outage_took_counts_as_one_and_says_nothing_of_the_prog
     first, second = made.candidates
     hidden = replace(verdict(PASSED), suites=(solved,))
     made = replace(made, candidates=(first, replace(second, hidden=hidden)))
-    metrics = finalize_metrics([accumulate_episode(made)])
+    metrics = finalize_metrics([accumulate_episode(made, EXTENSIONS)])
     assert (metrics["judge/outages"], metrics["judge/outage_rate"]) == (1, 1 / 3)
     assert metrics["code/pass@1_after_repair"] == 1.0  # of the other program alone
 
 
 def test_no_reward_is_asked_for_where_nothing_is_written_again():
-    async def write(*_):
-        return None
-
-    def reward(results):
-        raise AssertionError("nothing to reward")
-
     for programs in ([program("right", verdict(PASSED), 1.0)], [program("wrong", verdict(WRONG), 0.0)]):
-        made = repair_turns(programs, num_turns=10**12, write=write, reward=reward)
-        assert asyncio.run(made) == ()
+        repairs, runner = run_turns(programs, {"0r1": None}, num_turns=10**12)
+        assert (repairs, runner.rewarded_programs) == ((), [])
 
 
 def test_a_case_that_needs_no_cut_is_shown_before_a_longer_one():
@@ -180,12 +225,6 @@ def test_a_case_that_needs_no_cut_is_shown_before_a_longer_one():
     assert len(shown_failure(verdict(history=[long]))["call"]) == 403
 
 
-def test_a_single_repair_is_no_group():
-    rows = code_trajectories(episode(repair(0, verdict(PASSED, PASSED), 1.0)), group="s3q0")
-    assert [row.key for row in rows] == ["s3q0_0_0", "s3q0_1_0"]
-
-
 def test_a_program_that_passed_nothing_has_nothing_to_break():
-    before = program("a", verdict(WRONG), 0.0)
-    made = Repair(candidate=0, turn=1, before=before, result=program("b", verdict(WRONG), 0.0))
+    made = replace(repair(0, verdict(WRONG), 0.0), before=program("a", verdict(WRONG), 0.0))
     assert broken_rate(made) is None
