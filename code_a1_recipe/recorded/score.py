@@ -19,7 +19,6 @@ from ..jobs.confinement import Confinement, JudgeAll
 from ..jobs.jsonl_store import JsonlStore, Row
 from ..jobs.judge_loop import judge_into
 from ..jobs.outputs import Report
-from ..runs.folder import RunFolder
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import reward_record, verdict_record
 from .options import ScoreOptions
@@ -99,8 +98,7 @@ def _reward_functions(settings: RewardSettings, num_cases: int) -> Callable[[Seq
 def _rollout_files(source: Path) -> list[Path]:
     if source.is_file():
         return [source]
-    files = sorted(RunFolder(source).rollouts.glob("*.jsonl"))
-    files = files or sorted([*source.glob("*.jsonl"), *source.glob("*.jsonl.gz")])
+    files = RunRecords(source).rollout_files() or sorted([*source.glob("*.jsonl"), *source.glob("*.jsonl.gz")])
     if not files:
         hint = f"(relative paths start at {Path.cwd()})"
         raise InputError(f"{source} is no rollout file and no folder of *.jsonl or *.jsonl.gz {hint}")

@@ -93,6 +93,10 @@ class RunRecords:
         """Steps whose rollouts are there."""
         return self._rollout_steps("train")
 
+    def rollout_files(self) -> list[Path]:
+        """Files of all steps, of training and of validation."""
+        return sorted(self.paths.rollouts.glob("*.jsonl"))
+
     @property
     def validation_steps(self) -> list[int]:
         return self._rollout_steps("val")
