@@ -18,7 +18,6 @@ from typing import Annotated
 
 import typer
 
-from code_a1_recipe.algorithm.book_rules import BookRules
 from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
 from studies.command_line import run_study, study_app
 
@@ -59,18 +58,21 @@ def update(book: MistakeBook, question: str, num_failed: int, chance: random.Ran
 def measure_book(size: int, largest: int, questions: int) -> None:
     """Fill one book, train ten steps, save it, and print what that took."""
     chance, before = random.Random(0), resident_mib()
-    book = MistakeBook(BookRules(max_size=size))
+    book = MistakeBook()
     num_cases = round(MORE * largest / questions / ROUNDS)
     for _ in range(ROUNDS):
         for number in range(questions):
             update(book, f"question-{number}", num_cases, chance)
+        book.shrink(size)
     grown = resident_mib() - before
     steps = []
     for _ in range(STEPS):
         seconds = 0.0
         for number in chance.sample(range(questions), QUESTIONS_A_STEP):
             seconds += update(book, f"question-{number}", NEW_CASES, chance, num_passed=PASSED_CASES)
-        steps.append(seconds)
+        start = time.perf_counter()
+        book.shrink(size)
+        steps.append(seconds + time.perf_counter() - start)
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         book.save(Path(folder) / "book.json")

@@ -4,7 +4,7 @@ Source of every rule here: Code-A1, arXiv 2603.15611, "Mistake Book". A case is 
 equal for all spellings and reads of one call, so ``f(3)``, ``f(n=3)``, ``f(3.0)`` and ``abs(f(3))`` are one
 case with the text that failed first.
 
-Beyond the paper each case has a quality, and ``BookRules`` say how many cases are kept.
+Beyond the paper each case has a quality, by which ``MistakeBook.shrink`` keeps the best ones.
 """
 
 import heapq
@@ -16,7 +16,6 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 
 from .book_file import Rows, read_rows, write_rows
-from .book_rules import BookRules, QuestionSizes
 
 logger = logging.getLogger(__name__)
 
@@ -99,17 +98,18 @@ class MistakeBook:
     Not thread-safe: the trainer updates it once a step, from one place.
     """
 
-    def __init__(self, rules: BookRules | None = None) -> None:
-        self._rules = rules or BookRules()
+    def __init__(self) -> None:
         self._entries: dict[str, dict[str, BookEntry]] = {}
-        self.num_cases = 0
-        """Cases of all questions together."""
-        self._sizes = QuestionSizes()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MistakeBook) and self._content() == other._content()
 
     __hash__ = None  # type: ignore[assignment]  # it changes
+
+    @property
+    def num_cases(self) -> int:
+        """Cases of all questions together."""
+        return sum(map(len, self._entries.values()))
 
     @property
     def num_questions(self) -> int:
@@ -141,10 +141,7 @@ class MistakeBook:
         for any order of ``failed``. Of several texts with one key the shortest is kept, or the first among
         equally short ones in the order of texts.
 
-        Cases that are in the book then count all items as meetings. Beyond ``max_size`` cases leave the question with
-        most of them, of equal ones the first in the order of ids: those with the lowest (quality, frequency), of equal
-        ones the older, which has had its chance. That costs a pass over the cases of each question that loses some,
-        and a logarithm of the number of questions.
+        Cases that are in the book then count all items as meetings.
         """
         # Keys and not texts: a candidate meets the same case under many spellings.
         gained = Counter(case.key or case.call for case in update.failed)
@@ -153,7 +150,6 @@ class MistakeBook:
         lost = Counter(update.passed_replays)
         texts = _texts_by_key(question_id, update.failed)
         entries = self._entries.setdefault(question_id, {})
-        self.num_cases -= len(entries)  # counted again below, when the question's cases have changed
         if dropped := Counter(update.dropped_replays):
             lost.update({key: dropped[entry.call] for key, entry in entries.items() if entry.call in dropped})
         num_added = num_removed = 0
@@ -181,12 +177,22 @@ class MistakeBook:
                 num_met=entry.num_met + num_met[key],
                 num_failed=entry.num_failed + num_failed[key],
             )
-        self.num_cases += len(entries)
-        self._note_size(question_id)
-        return BookChange(
-            num_added=num_added,
-            num_removed=num_removed + self._keep_max_size(),
-        )
+        if not entries:
+            del self._entries[question_id]
+        return BookChange(num_added=num_added, num_removed=num_removed)
+
+    def shrink(self, max_size: int) -> BookChange:
+        """Drop the cases beyond ``max_size``: those of the lowest quality, of equal ones the less frequent.
+
+        Of these the first in the order of question ids and ages. It takes a pass over all cases, so it is for once a
+        step.
+        """
+        every = ((name, key, entry) for name in self.question_ids() for key, entry in self._entries[name].items())
+        surplus = heapq.nsmallest(self.num_cases - max_size, every, key=_worth)
+        for question_id, key, _ in surplus:
+            del self._entries[question_id][key]
+        self._entries = {name: entries for name, entries in self._entries.items() if entries}
+        return BookChange(num_removed=len(surplus))
 
     def save(self, path: Path) -> None:
         """Write the book as JSON, atomically: after a crash the file is the old one or the new one.
@@ -197,51 +203,26 @@ class MistakeBook:
         write_rows(path, self._content())
 
     @classmethod
-    def load(cls, path: Path, rules: BookRules | None = None) -> "MistakeBook":
-        """Read a saved book; cases beyond ``max_size`` are left out.
+    def load(cls, path: Path) -> "MistakeBook":
+        """Read a saved book.
 
         Raises:
             FileNotFoundError: no such file.
             InputError: it is damaged, of another version, or no Mistake Book.
         """
-        book = cls(rules)
+        book = cls()
         for question_id, cases in read_rows(path).items():
             entries = [BookEntry(**dict(zip(_COLUMNS, case, strict=True))) for case in cases]
             book._entries[question_id] = {entry.key or entry.call: entry for entry in entries}
-            book.num_cases += len(book._entries[question_id])
-            book._note_size(question_id)
-        book._keep_max_size()
         return book
-
-    def _note_size(self, question_id: str) -> None:
-        entries = self._entries[question_id]
-        self._sizes.note(question_id, len(entries))
-        if not entries:
-            del self._entries[question_id]
-
-    def _keep_max_size(self) -> int:
-        """Drop the cases beyond ``max_size``; return how many."""
-        if self._rules.max_size is None:
-            return 0
-        before = self.num_cases
-        while self.num_cases > self._rules.max_size:
-            question_id, surplus = self._sizes.largest()
-            # As many at once as leave it no smaller than the next question: one at a time would look at all its cases
-            # each time.
-            number = min(self.num_cases - self._rules.max_size, max(1, surplus))
-            entries = self._entries[question_id]
-            for key in heapq.nsmallest(number, entries, key=lambda key: _worth(entries[key])):
-                del entries[key]
-            self.num_cases -= number
-            self._note_size(question_id)
-        return before - self.num_cases
 
     def _content(self) -> Rows:
         values = attrgetter(*_COLUMNS)
         return {name: [list(values(entry)) for entry in self.entries(name)] for name in self.question_ids()}
 
 
-def _worth(entry: BookEntry) -> tuple[float, int]:
+def _worth(case: tuple[str, str, BookEntry]) -> tuple[float, int]:
+    entry = case[2]
     return entry.quality, entry.frequency
 
 

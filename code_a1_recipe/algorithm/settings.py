@@ -12,7 +12,6 @@ from pydantic import AfterValidator, Field, PlainValidator
 
 from sandbox import OPTIONAL_FEATURES, Limits
 
-from .book_rules import BookRules
 from .prompts import PromptSettings
 from .rewards import RewardSettings
 from .schedule import UpdateSchedule
@@ -64,8 +63,10 @@ class EpisodeSettings(Block):
     """Mean difference between the probability of a token at its server and in training, above which a run stops."""
 
 
-class MistakeBookSettings(BookRules):
+class MistakeBookSettings(Block):
     enabled: bool
+    max_size: Count | None = None
+    """Cases kept of all questions together; null: no bound."""
     replay_limit: Amount
     """Cases replayed for one question."""
 

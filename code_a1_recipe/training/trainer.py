@@ -51,7 +51,7 @@ class CodeA1Trainer(PPOTrainerSync):
     def __init__(self, config: RunConfig, *, signals: SignalHandler | None = None) -> None:
         self.settings = config
         self.run_folder = RunFolder(Path(config.run_dir))
-        self.book = MistakeBook(config.mistake_book)
+        self.book = MistakeBook()
         self.extensions = extensions_of(config)
         self.policies: dict[str, Policy] = {}
         self.finished = TrainState(step=0, data=None)
@@ -197,10 +197,12 @@ class CodeA1Trainer(PPOTrainerSync):
 
     def _update_mistake_book(self, reports: Sequence[EpisodeReport], metrics: dict[str, Any]) -> None:
         """Mistake Book: failed new cases gain, passed replays lose."""
-        change = BookChange()
-        if self.settings.mistake_book.enabled:
+        change, settings = BookChange(), self.settings.mistake_book
+        if settings.enabled:
             for report in reports:
                 change += self.book.update(report.question_id, report.book_update)
+            if settings.max_size is not None:
+                change += self.book.shrink(settings.max_size)
         metrics.update(measures.book_metrics(self.book, change))
 
     def _collect_grpo_groups(self, reports: Sequence[EpisodeReport], num_questions: int) -> dict[str, StoredRows]:

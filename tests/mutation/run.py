@@ -37,7 +37,6 @@ ALGORITHM, REWARDS = "code_a1_recipe/algorithm", "reward_fns"
 UNIT, PROPERTY, GOLDEN = "tests/unit", "tests/property", "tests/golden"
 
 TESTS = {
-    f"{ALGORITHM}/book_rules.py": (f"{UNIT}/algorithm/test_mistake_book.py", f"{PROPERTY}/algorithm/test_book_laws.py"),
     f"{ALGORITHM}/book_file.py": (f"{UNIT}/algorithm/test_mistake_book.py", f"{PROPERTY}/algorithm/test_book_laws.py"),
     f"{ALGORITHM}/episode.py": (f"{UNIT}/algorithm/test_episode.py",),
     f"{ALGORITHM}/episode_types.py": (f"{UNIT}/algorithm/test_episode.py",),

@@ -117,7 +117,7 @@ class CheckpointKeeper:
             return None
         same = found.check_fits(self.identity, allow_new_questions=self.config.checkpoint.allow_new_questions)
         finished = _load(found, policies=policies, dataloader=dataloader if same else None)
-        book = MistakeBook.load(found.folder / BOOK_NAME, self.config.mistake_book)
+        book = MistakeBook.load(found.folder / BOOK_NAME)
         if found.folder.parent == self._root:
             self.saved_step = found.step
             self._origin = found.state().get(ORIGIN)

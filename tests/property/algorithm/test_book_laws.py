@@ -5,7 +5,6 @@ from pathlib import Path
 
 from hypothesis import given, strategies as st
 
-from code_a1_recipe.algorithm.book_rules import BookRules
 from code_a1_recipe.algorithm.mistake_book import BookChange, BookUpdate, FailedCase, MistakeBook
 
 calls = st.one_of(
@@ -24,8 +23,8 @@ def updates(draw):
     return (draw(questions), draw(st.lists(calls, max_size=8)), draw(st.lists(calls, max_size=8)))
 
 
-def book_of(history, bounds=None):
-    book = MistakeBook(bounds)
+def book_of(history):
+    book = MistakeBook()
     for question_id, failures, passes in history:
         book.update(question_id, BookUpdate(failed=failed(failures), passed_replays=passes))
     return book
@@ -96,54 +95,20 @@ def test_a_saved_book_comes_back_whole(history):
     assert loaded.num_cases == book.num_cases
 
 
-bounds = st.builds(BookRules, max_size=st.none() | st.integers(1, 8))
-
-
-@given(history=st.lists(updates(), max_size=8), bounds=bounds)
-def test_a_bounded_book_keeps_its_bounds_and_its_counts(history, bounds):
-    book, total = MistakeBook(bounds), BookChange()
-    for question_id, failures, passes in history:
-        total += book.update(
-            question_id,
-            BookUpdate(
-                failed=failed(failures), passed_replays=passes, failed_replays=passes[:2], passed_new=passes[2:]
-            ),
-        )
-        sizes = [len(book.entries(name)) for name in book.question_ids()]
-        assert book.num_cases == sum(sizes) == total.num_added - total.num_removed
-        assert book.num_cases <= (bounds.max_size or book.num_cases)
-        assert 0 not in sizes
-        for name in book.question_ids():
-            for entry in book.entries(name):
-                assert 1 <= entry.frequency <= entry.num_failed <= entry.num_met
-                assert 0 < entry.quality <= 1
-
-
-@given(history=st.lists(updates(), max_size=6), more=st.lists(updates(), max_size=6), bounds=bounds)
-def test_a_bounded_book_goes_on_as_if_it_had_not_been_saved(history, more, bounds):
-    book = book_of(history, bounds)
-    with tempfile.TemporaryDirectory() as folder:
-        book.save(Path(folder) / "book.json")
-        loaded = MistakeBook.load(Path(folder) / "book.json", bounds)
-    for question_id, failures, passes in more:
-        for one in (book, loaded):
-            one.update(question_id, BookUpdate(failed=failed(failures), passed_replays=passes))
-    assert loaded == book
-
-
 @given(history=st.lists(updates(), max_size=8), most=st.integers(1, 8))
-def test_the_size_is_kept_as_by_one_case_at_a_time_from_the_largest_question(history, most):
-    book, plain = MistakeBook(BookRules(max_size=most)), {}
+def test_a_bounded_book_keeps_the_best_cases_and_its_counts(history, most):
+    book, total = MistakeBook(), BookChange()
     for question_id, failures, passes in history:
-        book.update(question_id, BookUpdate(failed=failed(failures), passed_replays=passes))
-        one = MistakeBook()
-        one._entries = {name: dict(entries) for name, entries in plain.items()}
-        one.update(question_id, BookUpdate(failed=failed(failures), passed_replays=passes))
-        plain = one._entries
-        while sum(map(len, plain.values())) > most:
-            entries = plain[min(plain, key=lambda name: (-len(plain[name]), name))]
-            del entries[min(entries, key=lambda key: (entries[key].quality, entries[key].frequency))]
-            plain = {name: entries for name, entries in plain.items() if entries}
-    assert {name: book.entries(name) for name in book.question_ids()} == {
-        name: tuple(entries.values()) for name, entries in sorted(plain.items())
-    }
+        update = BookUpdate(
+            failed=failed(failures), passed_replays=passes, failed_replays=passes[:2], passed_new=passes[2:]
+        )
+        total += book.update(question_id, update)
+        before = [entry.quality for name in book.question_ids() for entry in book.entries(name)]
+        total += book.shrink(most)
+        entries = [entry for name in book.question_ids() for entry in book.entries(name)]
+        assert sorted(entry.quality for entry in entries) == sorted(before)[-most:]
+        assert book.num_cases == len(entries) == total.num_added - total.num_removed
+        assert all(book.entries(name) for name in book.question_ids())
+        for entry in entries:
+            assert 1 <= entry.frequency <= entry.num_failed <= entry.num_met
+            assert 0 < entry.quality <= 1

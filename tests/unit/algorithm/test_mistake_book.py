@@ -3,7 +3,6 @@ import pickle
 
 import pytest
 
-from code_a1_recipe.algorithm.book_rules import BookRules
 from code_a1_recipe.algorithm.mistake_book import BookChange, BookEntry, BookUpdate, FailedCase, MistakeBook
 from code_a1_recipe.errors import InputError
 
@@ -346,75 +345,30 @@ def test_all_meetings_of_a_case_in_the_book_are_counted(book):
     assert frequencies(book) == {"f(1)": 4, "f(2)": 2, "f(9)": 1}
 
 
-def test_the_least_telling_case_leaves_a_full_book_and_of_equal_ones_the_older():
-    book = MistakeBook(BookRules(max_size=2))
-    book.update("q", BookUpdate(failed=failed("f(0)", "f(1)")))
-    change = book.update("q", BookUpdate(failed=failed("f(2)"), failed_replays=["f(1)"]))
-    assert change == BookChange(num_added=1, num_removed=1)
-    assert list(counts(book)) == ["f(0)", "f(2)"]  # f(1) was failed twice of two times
-    book.update("q", BookUpdate(failed=failed("f(3)")))
-    assert list(counts(book)) == ["f(2)", "f(3)"]
-
-
-def test_of_equal_quality_the_less_frequent_case_leaves():
-    book = MistakeBook(BookRules(max_size=1))
-    book.update("q", BookUpdate(failed=failed("f(0)", "f(0)", "f(1)"), passed_new=["f(0)", "f(1)"] * 1 + ["f(0)"]))
-    assert list(counts(book)) == ["f(0)"]
-
-
-def test_beyond_the_size_cases_leave_the_largest_question():
-    book = MistakeBook(BookRules(max_size=6))
-    for name, number in (("a", 2), ("b", 4), ("c", 3)):
-        book.update(name, BookUpdate(failed=failed(*(f"f({n})" for n in range(number)))))
-    assert {name: list(counts(book, name)) for name in "abc"} == {
-        "a": ["f(0)", "f(1)"],
-        "b": ["f(2)", "f(3)"],
-        "c": ["f(1)", "f(2)"],
-    }
-    book.update("d", BookUpdate(failed=failed("f(0)")))
-    assert [len(book.entries(name)) for name in "abcd"] == [1, 2, 2, 1]
-    assert book.num_cases == 6
-
-
-def test_a_size_below_the_number_of_questions_forgets_questions():
-    book = MistakeBook(BookRules(max_size=1))
-    for name in ("a", "b", "c"):
-        book.update(name, BookUpdate(failed=failed("f(0)")))
-    assert book.question_ids() == ("c",)
+def test_the_least_telling_cases_leave_and_of_equal_ones_the_less_frequent_then_the_older():
+    book = MistakeBook()
+    book.update("q", BookUpdate(failed=failed("f(0)", "f(1)", "f(2)", "f(2)"), passed_new=["f(2)", "f(2)"]))
+    book.update("p", BookUpdate(failed=failed("f(3)"), failed_replays=["f(3)"]))  # failed twice of two times
+    assert book.shrink(4) == BookChange()
+    assert book.shrink(3) == BookChange(num_removed=1)
+    assert book.question_ids() == ("q",)
+    assert book.shrink(2) == BookChange(num_removed=1)
+    assert list(counts(book)) == ["f(1)", "f(2)"]
+    assert book.num_cases == 2
 
 
 def test_nothing_of_an_evicted_case_stays(tmp_path):
-    book = MistakeBook(BookRules(max_size=1))
+    book = MistakeBook()
     book.update("q", BookUpdate(failed=failed("old(0)", "old(0)")))
-    book.update("q", BookUpdate(failed=failed("f(1)")))
+    book.update("q", BookUpdate(failed=failed("f(1)"), passed_new=["f(1)"]))
+    book.shrink(1)
     book.update("q", BookUpdate(failed_replays=["old(0)"], passed_new=["old(0)"]))
     assert list(counts(book)) == ["f(1)"]
     book.save(tmp_path / "book.json")
     assert b"old" not in pickle.dumps(book) + (tmp_path / "book.json").read_bytes()
-    book.update("q", BookUpdate(failed=failed("old(0)")))
-    assert counts(book) == {"old(0)": (1, 1)}
-
-
-def test_a_loaded_book_keeps_the_bounds_and_its_counts(tmp_path, book):
-    book.update("p", BookUpdate(failed=failed("f(0)"), passed_new=["f(0)"]))
-    book.save(tmp_path / "book.json")
-    assert MistakeBook.load(tmp_path / "book.json") == book
-    small = MistakeBook.load(tmp_path / "book.json", BookRules(max_size=2))
-    assert [list(counts(small, name)) for name in "pq"] == [["f(0)"], ["f(0)"]]
-    assert small.num_cases == 2
-    small.update("p", BookUpdate(failed=failed("f(1)")))
-    assert small.num_cases == 2
 
 
 def test_a_case_that_half_of_the_programs_fail_has_the_best_quality():
     book = MistakeBook()
     book.update("p", BookUpdate(failed=failed("f(0)", *["f(1)"] * 38), passed_new=["f(0)"]))
     assert {entry.call: entry.quality for entry in book.entries("p")} == pytest.approx({"f(0)": 1.0, "f(1)": 39 / 400})
-
-
-def test_a_book_of_more_questions_than_its_new_size_loads(tmp_path):
-    book = MistakeBook()
-    for number in range(6):
-        book.update(f"q{number}", BookUpdate(failed=failed("f(0)")))
-    book.save(tmp_path / "book.json")
-    assert MistakeBook.load(tmp_path / "book.json", BookRules(max_size=2)).num_cases == 2
