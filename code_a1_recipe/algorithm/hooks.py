@@ -130,5 +130,8 @@ class Extension:
         return ()
 
     def imitated(self, task: EpisodeTask) -> Iterable[Imitated]:
-        """A worker: suites that the Test LLM imitates in this step. They may belong to any question."""
+        """A worker: suites that the Test LLM imitates in this step. They may belong to any question.
+
+        There must be a Test LLM, and no ``algorithm.rollout_correction.bypass_mode``: no server sampled these suites.
+        """
         return ()

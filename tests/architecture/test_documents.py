@@ -29,7 +29,7 @@ FOLDERS = ("code_a1_recipe", "constraints", "examples", "reward_fns", "sandbox",
 PATH = re.compile(rf"(?<![\w./-])(?:{'|'.join(FOLDERS)})/[\w./*{{}},-]*[\w/*}}]")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"```.*?```|`[^`]+`", re.DOTALL)
-METRIC = re.compile(r"(?:val/)?(?:code|test|judge|book|time_frac|episode|progress)/[\w@]+")
+METRIC = re.compile(r"(?:val/)?(?:code|test|judge|book|hindsight|time_frac|episode|progress)/[\w@]+")
 SETTING = re.compile(r"[a-z_]+(\.[a-z_0-9]+)+=|[a-z_]+(\.[a-z_0-9]+)+$")
 
 pytestmark = pytest.mark.parametrize("document", DOCUMENTS)

@@ -80,9 +80,12 @@ class Checkpoint:
             return False
         if differing:
             differences = "; ".join(f"{key}: saved {saved.get(key)!r}, now {identity.get(key)!r}" for key in differing)
+            hint = "use the saved values"
+            if "format" in differing:
+                hint = f"resume it with the release that saved it ({state.get('versions')})"
             raise CheckpointError(
-                f"{self.folder} does not fit this run ({differences}); use the saved values, or start another run: "
-                "another run_dir, without resume=<path>"
+                f"{self.folder} does not fit this run ({differences}); {hint}, or start another run: another run_dir, "
+                "without resume=<path>"
             )
         return True
 

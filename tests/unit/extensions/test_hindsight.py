@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from code_a1_recipe.algorithm.episode_types import CandidateResult, EpisodeTask, Response
-from code_a1_recipe.algorithm.hooks import Imitated, JudgedQuestion
+from code_a1_recipe.algorithm.hooks import Found, Imitated, JudgedQuestion
 from code_a1_recipe.algorithm.mistake_book import MistakeBook
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.extensions.hindsight import Hindsight, HindsightSettings, Lesson, find_lessons
@@ -120,16 +120,13 @@ def test_a_lesson_is_imitated_with_the_fields_of_its_prompt():
     assert list(made.imitated(task())) == []
 
 
-@pytest.mark.parametrize(("is_validation", "kept"), [(False, 2), (True, None)])
-def test_lessons_of_a_judged_question_are_kept_for_later_steps(candidate, is_validation, kept):
+def test_lessons_of_a_judged_question_are_kept_for_later_steps(candidate):
     made = hindsight()
-    asked = task(is_validation=is_validation)
-    work = JudgedQuestion(runner=None, task=asked, candidates=(candidate(2, 20),))
-    found = asyncio.run(made.after_verdicts(work))
-    assert found.programs == ()
-    assert (found.kept and len(found.kept)) == kept
-    if kept:
-        assert made.after_step([found.kept, (), found.kept]) == {"hindsight/lessons": 4}
+    work = JudgedQuestion(runner=None, task=task(), candidates=(candidate(2, 20),))
+    lessons = asyncio.run(made.after_verdicts(work)).kept
+    assert made.after_step([lessons, (), lessons]) == {"hindsight/lessons": 4}
+    held_out = replace(work, task=task(is_validation=True))
+    assert asyncio.run(made.after_verdicts(held_out)) == Found()
 
 
 def test_the_newest_lessons_are_kept_and_come_back_from_their_state():

@@ -79,3 +79,12 @@ def test_other_questions_are_resumed_on_where_that_is_allowed(keepers):
     keepers.identity |= {"seed": 2}
     with pytest.raises(CheckpointError, match="seed: saved 1, now 2"):
         keepers.resume()
+
+
+def test_a_checkpoint_of_an_earlier_format_names_the_release_that_reads_it(keepers):
+    keepers.identity = {"format": 2}
+    (keepers.save() / EXTENSIONS_NAME).unlink()
+    keepers.identity = {"format": 3}
+    words = r"\(format: saved 2, now 3\); resume it with the release that saved it \(python .*, or start another run"
+    with pytest.raises(CheckpointError, match=words):
+        keepers.resume()
