@@ -8,7 +8,8 @@ default, a global counter): the batch is run again with every call in a process 
 still differs is nondeterministic. Candidates of a stateful reference get isolated calls too.
 
 Two runs can agree by chance. A reference whose text names sets, hashes, clocks or chance is run once more as a
-candidate is, so that a program equal to it passes; one that wavers, or names chance, several times more.
+candidate is, so that a program equal to it passes; one that wavers, or names chance, several times more. One that does
+both has no right answer to any call.
 """
 
 import logging
@@ -80,7 +81,7 @@ _ORDER = re.compile(
 _CLOCK_SECONDS = 1.1
 """Pause before another run of a reference that asks for the time, which often shows whole seconds."""
 _REPEATS = (Role.CANDIDATE, *(Role.REFERENCE, Role.SECOND_REFERENCE) * 4)
-"""Of a reference that wavers; of one that names chance at least the first ``_CHANCE_REPEATS``."""
+"""Of a reference that wavers; of one that names chance, and has not wavered, the first ``_CHANCE_REPEATS``."""
 _CHANCE_REPEATS = 5
 _PEEK_SECONDS = 2.0
 _WAVERS = NoOracle(reason=RejectionReason.REFERENCE_NONDETERMINISTIC, detail="runs with different hash seeds differ")
@@ -275,9 +276,14 @@ class ReferencePass:
         """Refuse the calls that have another answer in further runs."""
         if _CLOCK.search(text):
             time.sleep(_CLOCK_SECONDS)
-        num_repeats = _CHANCE_REPEATS if _CHANCE.search(text) else 1
+        names_chance = _CHANCE.search(text)
+        num_repeats = _CHANCE_REPEATS if names_chance else 1
         for number, role in enumerate(_REPEATS, 1):
             valued = {call: oracle.value for call, oracle in oracles.items() if isinstance(oracle, OracleValue)}
+            if question.wavers and names_chance:
+                # It draws, and some of many draws are the same in any number of runs.
+                oracles |= dict.fromkeys(valued, _WAVERS)
+                return
             again = run(list(valued), role, isolated=question.is_stateful) if valued else []
             for (call, value), answer in zip(valued.items(), again, strict=True):
                 if answer.status not in _CRASHES and (answer.status, answer.value) != (CallStatus.VALUE, value):
