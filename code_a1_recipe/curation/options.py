@@ -143,7 +143,7 @@ class SftOptions(OutputOptions):
     files: Annotated[tuple[Path, ...], Argument(metavar="FILE...", help="questions")]
     prompt: Annotated[
         str,
-        Option(callback=shared.one_of(tuple(sorted(PROMPT_PAIRS))), help="prompts.name of the run to come"),
+        Option(callback=shared.one_of(PROMPT_PAIRS), help="prompts.name of the run to come"),
     ] = "chat_v2"
     cases: Annotated[int, Option(min=1, help="asserts of a suite, fewer where tests are few")] = 8
     mutants: Annotated[int, Option(min=0, help="mutants of each reference to show")] = 0
@@ -154,7 +154,7 @@ class SftOptions(OutputOptions):
 
     @property
     def val_output(self) -> Path:
-        return self.output.with_name(f"{self.output.stem}.val.parquet")
+        return self.output.with_suffix(".val.parquet")
 
     @property
     def outputs(self) -> tuple[Path, ...]:

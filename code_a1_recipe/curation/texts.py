@@ -9,9 +9,9 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from hashlib import blake2b
 
 from ..errors import PARSE_ERRORS
+from ..files import fingerprint
 from .near_index import ngrams
 
 PROMPT_NGRAM = 3
@@ -109,8 +109,7 @@ def content_words(prompt: str, phrases: Phrases = frozenset()) -> Words:
 
 def assert_key(text: str) -> str:
     """A digest, equal for asserts that differ only in blanks and in the kind of quotes."""
-    plain = re.sub(r"\s+", "", text).replace('"', "'")
-    return blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return fingerprint(re.sub(r"\s+", "", text).replace('"', "'"))
 
 
 def tokens_of(program: str) -> Words:
