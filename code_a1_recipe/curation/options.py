@@ -19,7 +19,7 @@ TRAINING_SAMPLING = replace(USUAL_SAMPLING, temperature=1.0, top_p=1.0, max_prom
 """As the Code LLM samples where nobody configures it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BaseModelOptions(ModelOptions):
     """``--base-model`` and its neighbours; it samples as training does."""
 
@@ -31,7 +31,7 @@ class BaseModelOptions(ModelOptions):
     usual: ClassVar[SamplingParameters] = TRAINING_SAMPLING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class OutputOptions:
     """What both commands write beside ``--output``, and how they judge."""
 
@@ -63,7 +63,7 @@ class OutputOptions:
             raise InputError(f"--output {self.output}: must end in .parquet and be no folder")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PrepareOptions(OutputOptions):
     """What is read, what decides which rows stay, and where they go."""
 
@@ -136,7 +136,7 @@ class PrepareOptions(OutputOptions):
             raise InputError(f"--keep must be LOW HIGH with 0 <= LOW <= HIGH <= 1, got {low:g} {high:g}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SftOptions(OutputOptions):
     """What demonstrations are made of, and which are kept."""
 

@@ -78,7 +78,7 @@ def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
     return Report(text="\n".join(lines), failure=failure)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Preparation:
     """The rows of one command, stage by stage."""
 
@@ -201,8 +201,8 @@ class Preparation:
         write_whole(options.dropped_output, json_lines(map(msgspec.to_builtins, self.dropped)))
         removed = Counter(reason for entry in self.kept for reason in entry.removed_tests)
         card = dataset_card(
-            options.output,
             Path(__file__).with_name("data_card.md.jinja"),
+            {"train": options.output},
             num_rows=Counter(entry.file for entry in self.kept) + Counter(row.file for row in self.dropped),
             removed=counts_text(removed) or "none",
             overlaps=list(self._overlaps()),

@@ -21,7 +21,7 @@ _RULE_END = re.compile(r"[:;] | \(|, but |,? got | of \d")
 _DETAIL_CHARACTERS = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Source:
     """One set of rows, and how they are read."""
 

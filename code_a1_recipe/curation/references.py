@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import msgspec
 
@@ -46,10 +47,8 @@ _IN_ANY_CASE = (Reason.REFERENCE_NONDETERMINISTIC, Reason.REFERENCE_SLOW)
 """Such a reference is no oracle for tests that are still to be written, however few of its tests show it."""
 
 
-class TestFault(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+class Fault(NamedTuple):
     """One test that does not hold."""
-
-    __test__ = False  # not one of pytest's
 
     place: int
     """Of the test among the distinct tests of its question, from 0."""
@@ -65,7 +64,7 @@ class JudgedReference(msgspec.Struct, frozen=True, kw_only=True):
     outage: str | None = None
     """Why the sandbox could not say; then there are no facts."""
     load_error: str = ""
-    faults: tuple[TestFault, ...] = ()
+    faults: tuple[Fault, ...] = ()
     passed_by: tuple[str, ...] = ()
     """Names of programs that solve nothing and pass all tests; only with ``--control``."""
 
@@ -183,14 +182,10 @@ def decide(
     removed = (*entry.removed_tests, *(fault.reason for fault in faults))
     return replace(
         entry,
-        question=replace(
-            question,
-            tests=tests,
-            golden_tests=golden,
-        ),
+        question=replace(question, tests=tests, golden_tests=golden),
         removed_tests=removed,
     )
 
 
-def _told(faults: Sequence[TestFault], num_tests: int) -> str:
+def _told(faults: Sequence[Fault], num_tests: int) -> str:
     return f"{len(faults)} of {num_tests} tests do not hold, the first: {faults[0].detail}"

@@ -177,8 +177,7 @@ class _Canonical(ast.NodeTransformer):
             if isinstance(value, str) and not isinstance(node, ast.keyword | ast.alias):
                 setattr(node, field, self._names.get(value, value))
         for field in ("annotation", "returns"):
-            if hasattr(node, field):
-                setattr(node, field, None)
+            setattr(node, field, None)
         return self.generic_visit(node)
 
 

@@ -31,7 +31,7 @@ CHOICES = "choices.jsonl"
 SELECTED = "selected.jsonl"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Pool:
     """What was sampled for one question."""
 

@@ -11,7 +11,7 @@ from ...jobs.options import one_of
 from .selection_rules import RULES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SelectOptions(SamplingEvalOptions):
     """``model`` is the Code LLM, or a run that has both."""
 

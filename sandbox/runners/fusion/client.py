@@ -33,7 +33,7 @@ class ServiceOutageError(SandboxUnavailableError):
         """Asking again will not help."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ServiceResponse:
     """The service's account of one script. Both texts were written by an untrusted program."""
 
