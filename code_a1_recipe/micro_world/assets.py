@@ -4,8 +4,8 @@ import logging
 import os
 import shutil
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from filelock import FileLock
 
@@ -18,8 +18,7 @@ logger = logging.getLogger(__name__)
 CACHE_VARIABLE = "CODE_A1_CACHE"
 
 
-@dataclass(frozen=True, kw_only=True)
-class MicroAssets:
+class MicroAssets(NamedTuple):
     """Complete assets on disk."""
 
     code_model: Path

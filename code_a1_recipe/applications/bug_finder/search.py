@@ -126,7 +126,7 @@ class Attack:
         answers = self.answers(expected, expected)
         kinds: dict[str, list[Call]] = {}
         for call in sorted(expected, key=lambda call: (len(call.text), call.text)):
-            if failure := failure_of(expected[call], answers[call]):
+            if failure := failure_of(expected[call].value, answers[call]):
                 kinds.setdefault(failure.kind, []).append(call)
         shortest = [call for of_kind in kinds.values() for call in of_kind[:_EARLIER_CALLS]]
         groups = []
@@ -186,7 +186,7 @@ class Attack:
         if not expected:
             return None
         results = self._run(calls, expected, limits or self.limits)
-        return failure_of(expected[calls[-1]], results[-1])
+        return failure_of(expected[calls[-1]].value, results[-1])
 
     def _run(
         self,
