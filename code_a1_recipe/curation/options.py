@@ -15,20 +15,17 @@ from ..evaluation.models.options import USUAL_SAMPLING, ModelOptions, option
 from ..jobs import options as shared
 from ..jobs.confinement import Confinement
 
-TRAINING_SAMPLING = replace(USUAL_SAMPLING, temperature=1.0, top_p=1.0, max_prompt_tokens=4096)
-"""As the Code LLM samples where nobody configures it."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class BaseModelOptions(ModelOptions):
-    """``--base-model`` and its neighbours; it samples as training does."""
+    """``--base-model`` and its neighbours; it samples as the Code LLM does in training where nobody configures it."""
 
     temperature: Annotated[float | None, option(min=0, max=2, help="0 is greedy")] = 1.0
     top_p: Annotated[float | None, option(callback=shared.within(0, 1, ends="(]"))] = 1.0
     max_prompt_tokens: Annotated[
         int | None, option(min=1, help="longer prompts are not asked", show_default="4096, of a run its own")
     ] = None
-    usual: ClassVar[SamplingParameters] = TRAINING_SAMPLING
+    usual: ClassVar[SamplingParameters] = replace(USUAL_SAMPLING, max_prompt_tokens=4096)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -93,12 +93,11 @@ def content_words(prompt: str, phrases: Phrases = frozenset()) -> Words:
     adapters add.
     """
     words = statement_words(prompt)
-    is_covered = [False] * len(words)
-    for start in range(len(words) - PHRASE_WORDS + 1):
-        end = start + PHRASE_WORDS
-        if " ".join(words[start:end]) in phrases:
-            is_covered[start:end] = [True] * PHRASE_WORDS
-    left = [word for word, covered in zip(words, is_covered, strict=True) if not covered]
+    covered: set[int] = set()
+    for start, phrase in enumerate(ngrams(words, PHRASE_WORDS)):
+        if phrase in phrases:
+            covered.update(range(start, start + PHRASE_WORDS))
+    left = [word for place, word in enumerate(words) if place not in covered]
     if len(left) >= _LEAST_STATEMENT_WORDS:
         return left
     return words_of("\n".join(line for line in prompt.split("\n") if not _ADAPTER_LINE.match(line)))

@@ -307,10 +307,9 @@ def _boundaries(operation: Operation) -> list[int]:
 
 def _list_pool(operation: Operation, world: World) -> tuple[list[int], ...]:
     """Candidate inputs for a list operation: nothing, singles, and lists that show order and repetition."""
-    near = _boundaries(operation)
     rng = random.Random("lists of " + operation.english)
-    spread = range(world.inputs.start - 1, world.inputs.stop + 1)
-    singles = [[x] for x in dict.fromkeys([*near, *spread])]
-    drawn = [[rng.choice([*near, *spread]) for _ in range(length)] for length in (2, 3, 4) for _ in range(12)]
+    known = [*_boundaries(operation), *range(world.inputs.start - 1, world.inputs.stop + 1)]
+    singles = [[x] for x in known]
+    drawn = [[rng.choice(known) for _ in range(length)] for length in (2, 3, 4) for _ in range(12)]
     unique = {tuple(x): x for x in [[], *singles, *drawn]}
     return tuple(unique.values())

@@ -57,8 +57,8 @@ class Check:
             SandboxUnavailableError: the runner could not run it.
         """
         calls = tuple(call if isinstance(call, Call) else Call(expression=call) for call in self.expected)
-        fields: dict[str, Any] = {"source": self.source, "calls": calls, "limits": LIMITS}
-        result = runner.run(Program(**(fields | dict(self.changes))), role=self.role)
+        program = replace(Program(source=self.source, calls=calls, limits=LIMITS), **self.changes)
+        result = runner.run(program, role=self.role)
         if not result.loaded:
             return f"did not load: {result.load_error}"
         if len(result.results) != len(calls):
