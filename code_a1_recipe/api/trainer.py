@@ -71,7 +71,6 @@ class AdversarialCodeTrainer:
             raise InputError(f"overrides must be a list of key=value, got {overrides!r}")
         if preset is not None and str(preset).startswith("-"):
             raise InputError(f"preset must be the name of one, or a YAML file, got {preset!r}")
-        check_count("max_code_len (tokens)", 1 if max_code_len is None else max_code_len)
         self.run_dir = Path(run_dir or f"outputs/api-{datetime.now():%Y%m%d-%H%M%S}").absolute()
         """The run's folder: ``code-a1 report``, ``watch``, ``eval`` and ``export`` take it."""
         self._preset, self._overrides, self._show = preset, tuple(overrides), show
@@ -83,7 +82,7 @@ class AdversarialCodeTrainer:
                 raise InputError(f"{policy}_llm must be a Hugging Face folder or id, got {model!r}")
             self._settings[f"policies.{policy}.model.path"] = str(model)
         if max_code_len is not None:
-            self._settings["policies.code.rollout.response_length"] = max_code_len
+            self._settings["policies.code.rollout.response_length"] = check_count("max_code_len (tokens)", max_code_len)
         if reward_fn is not None:
             self._settings |= reward_fn.settings()
 

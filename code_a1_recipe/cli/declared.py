@@ -10,7 +10,6 @@ from operator import itemgetter
 from typing import Annotated, Any
 
 import typer
-from typer.models import OptionInfo
 
 Reader = Callable[[Mapping[str, Any]], Any]
 """From the values of all parameters of a command to the value of a field, or to the whole dataclass."""
@@ -56,7 +55,7 @@ def _declare(options_class: type, prefix: str, parameters: list[inspect.Paramete
             default = inspect.Parameter.empty
         elif read is not None:
             default = []
-        elif hint is bool and default is False and isinstance(info, OptionInfo):
+        elif hint is bool and default is False:
             info.param_decls = (f"--{name.replace('_', '-')}",)  # without a --no-... that says what is so anyway
         parameter = inspect.Parameter(
             name,

@@ -18,26 +18,23 @@ def write_parquet(path: Path, rows: Sequence[Mapping[str, object]], schema: Any 
 
 
 def dataset_card(
-    output: Path,
     template: Path,
-    *,
-    splits: Mapping[str, Path] | None = None,
+    splits: Mapping[str, Path],
     **values: Any,
 ) -> bytes:
     """The content of a set's card. Its owner adds the licence.
 
     Args:
-        output: the file of the set.
         template: the text after the front matter, in jinja. It gets ``values``, ``name`` and ``table``.
-        splits: files by split; without them ``output`` is "train".
+        splits: the set's files by split; that of "train" gives the name.
     """
-    files = [{"split": split, "path": file.name} for split, file in (splits or {"train": output}).items()]
+    files = [{"split": split, "path": file.name} for split, file in splits.items()]
     front_matter = {
         "task_categories": ["text-generation"],
         "tags": ["code-a1", "code", "reinforcement-learning"],
         "configs": [{"config_name": "default", "data_files": files}],
     }
-    return card_file(front_matter, template, name=output.name, **values)
+    return card_file(front_matter, template, name=splits["train"].name, **values)
 
 
 def card_file(front_matter: Mapping[str, Any], template: Path, **values: Any) -> bytes:

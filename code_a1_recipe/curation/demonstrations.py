@@ -34,7 +34,7 @@ _MUTANTS_TRIED = 3
 """For each mutant that is wanted: some are equivalent to the reference, some are noticed by no test."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SuiteDemonstration:
     """One suite for one program. Every assert is a valid case, and its expected output the reference's return value."""
 
@@ -82,7 +82,7 @@ class SuiteDemonstration:
 # ------------------------------ suites ------------------------------
 
 
-def demonstrations_row(question: Question, options: SftOptions, judge_all: JudgeAll) -> Row:
+def demonstrations_row(question: Question, judge_all: JudgeAll, *, options: SftOptions) -> Row:
     """A question's suites (the fields of a demonstration), and counts of what was left out: one row of the work file.
 
     Tests are judged on each program. An assert is written where it is a valid case, its expected output equals the

@@ -21,7 +21,7 @@ from .references import content_key
 from .rows import Entry, Reason, Stage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Frontier:
     """The base model, and which questions stay."""
 

@@ -28,10 +28,8 @@ def ngrams(words: Sequence[str], size: int) -> list[str]:
 
 def hashes_of(words: Sequence[str], size: int) -> Hashes:
     """The distinct n-grams as sorted 64-bit digests, the same in every process. Eight bytes each bound the memory."""
-    digests = set()
-    for ngram in ngrams(words, size):
-        data = ngram.encode("utf-8", "surrogatepass")
-        digests.add(blake2b(data, digest_size=8).digest())
+    texts = [ngram.encode("utf-8", "surrogatepass") for ngram in ngrams(words, size)]
+    digests = {blake2b(text, digest_size=8).digest() for text in texts}
     return np.sort(np.frombuffer(b"".join(digests), dtype="<u8")).astype(np.uint64)
 
 
@@ -77,7 +75,7 @@ class NearIndex:
         """Place -> Jaccard similarity of the kept texts at or above the threshold, in order of their places."""
         hashes = hashes_of(words, self._size)
         similar = {}
-        for place in sorted(self._tables.query(self._sketch(hashes))) if hashes.size else ():
+        for place in sorted(self._tables.query(self._sketch(hashes))):
             similarity = jaccard(self._kept[place], hashes)
             if similarity >= self._threshold:
                 similar[place] = similarity

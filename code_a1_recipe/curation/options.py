@@ -15,23 +15,20 @@ from ..evaluation.models.options import USUAL_SAMPLING, ModelOptions, option
 from ..jobs import options as shared
 from ..jobs.confinement import Confinement
 
-TRAINING_SAMPLING = replace(USUAL_SAMPLING, temperature=1.0, top_p=1.0, max_prompt_tokens=4096)
-"""As the Code LLM samples where nobody configures it."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BaseModelOptions(ModelOptions):
-    """``--base-model`` and its neighbours; it samples as training does."""
+    """``--base-model`` and its neighbours; it samples as the Code LLM does in training where nobody configures it."""
 
     temperature: Annotated[float | None, option(min=0, max=2, help="0 is greedy")] = 1.0
     top_p: Annotated[float | None, option(callback=shared.within(0, 1, ends="(]"))] = 1.0
     max_prompt_tokens: Annotated[
         int | None, option(min=1, help="longer prompts are not asked", show_default="4096, of a run its own")
     ] = None
-    usual: ClassVar[SamplingParameters] = TRAINING_SAMPLING
+    usual: ClassVar[SamplingParameters] = replace(USUAL_SAMPLING, max_prompt_tokens=4096)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class OutputOptions:
     """What both commands write beside ``--output``, and how they judge."""
 
@@ -63,7 +60,7 @@ class OutputOptions:
             raise InputError(f"--output {self.output}: must end in .parquet and be no folder")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PrepareOptions(OutputOptions):
     """What is read, what decides which rows stay, and where they go."""
 
@@ -136,14 +133,14 @@ class PrepareOptions(OutputOptions):
             raise InputError(f"--keep must be LOW HIGH with 0 <= LOW <= HIGH <= 1, got {low:g} {high:g}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SftOptions(OutputOptions):
     """What demonstrations are made of, and which are kept."""
 
     files: Annotated[tuple[Path, ...], Argument(metavar="FILE...", help="questions")]
     prompt: Annotated[
         str,
-        Option(callback=shared.one_of(tuple(sorted(PROMPT_PAIRS))), help="prompts.name of the run to come"),
+        Option(callback=shared.one_of(PROMPT_PAIRS), help="prompts.name of the run to come"),
     ] = "chat_v2"
     cases: Annotated[int, Option(min=1, help="asserts of a suite, fewer where tests are few")] = 8
     mutants: Annotated[int, Option(min=0, help="mutants of each reference to show")] = 0
@@ -154,7 +151,7 @@ class SftOptions(OutputOptions):
 
     @property
     def val_output(self) -> Path:
-        return self.output.with_name(f"{self.output.stem}.val.parquet")
+        return self.output.with_suffix(".val.parquet")
 
     @property
     def outputs(self) -> tuple[Path, ...]:

@@ -7,7 +7,7 @@ so that of two rows the first *good* one stays. A base model is asked last: its 
 import shlex
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -78,7 +78,7 @@ def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
     return Report(text="\n".join(lines), failure=failure)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Preparation:
     """The rows of one command, stage by stage."""
 
@@ -118,14 +118,6 @@ class Preparation:
         if self.eval_questions:
             self._sift("overlap", EvalIndex(self.eval_questions, phrases).check(self.kept))
         self._sift("tests", self._with_enough_tests())
-        asked = self.kept
-        while asked:
-            self._judge(store, asked)
-            asked = [
-                replace(entry, question=entry.others[0], others=entry.others[1:])
-                for entry in asked
-                if entry.others and _fails(self._decision(entry, store))
-            ]
         self._sift("decide", self._decided(store))
         self._sift("duplicates", check_duplicates(self.kept, phrases))
         if self.frontier:
@@ -149,7 +141,26 @@ class Preparation:
                 detail = f"{num_tests} tests of the form assert f(literals) == literal"
                 yield entry.dropped(Reason.TOO_FEW_TESTS, detail)
 
-    def _judge(self, store: JsonlStore, entries: Sequence[Entry]) -> None:
+    def _decided(self, store: JsonlStore) -> Stage:
+        """Each row with the first of its readings that holds, or why the first one does not."""
+        decided: dict[int, Entry | Dropped] = {}
+        asked = dict(enumerate(self.kept))
+        while asked:
+            self._judge(store, asked.values())
+            further = {}
+            for place, entry in asked.items():
+                judged = msgspec.convert(store.row(content_key(entry.question)), JudgedReference)
+                found = decide(entry, judged, self.options)
+                # Another reading may hold; after an outage a repeated command asks the same one again.
+                fails = isinstance(found, Dropped) and found.reason != Reason.OUTAGE
+                if not fails or place not in decided:
+                    decided[place] = found
+                if fails and entry.others:
+                    further[place] = replace(entry, question=entry.others[0], others=entry.others[1:])
+            asked = further
+        return decided.values()
+
+    def _judge(self, store: JsonlStore, entries: Iterable[Entry]) -> None:
         judge_confined(
             store,
             list({content_key(entry.question): entry.question for entry in entries}.values()),
@@ -159,17 +170,6 @@ class Preparation:
             num_workers=self.options.workers,
             unit="reference",
         )
-
-    def _decided(self, store: JsonlStore) -> Stage:
-        """Each row with the first of its readings that holds, or why the first one does not."""
-        for entry in self.kept:
-            readings = [one for one in (entry.question, *entry.others) if content_key(one) in store]
-            found = [self._decision(replace(entry, question=one), store) for one in readings]
-            yield next((one for one in found if not _fails(one)), found[0])
-
-    def _decision(self, entry: Entry, store: JsonlStore) -> Entry | Dropped:
-        judged = msgspec.convert(store.row(content_key(entry.question)), JudgedReference)
-        return decide(entry, judged, self.options)
 
     # ------------------------------ results ------------------------------
 
@@ -201,8 +201,8 @@ class Preparation:
         write_whole(options.dropped_output, json_lines(map(msgspec.to_builtins, self.dropped)))
         removed = Counter(reason for entry in self.kept for reason in entry.removed_tests)
         card = dataset_card(
-            options.output,
             Path(__file__).with_name("data_card.md.jinja"),
+            {"train": options.output},
             num_rows=Counter(entry.file for entry in self.kept) + Counter(row.file for row in self.dropped),
             removed=counts_text(removed) or "none",
             overlaps=list(self._overlaps()),
@@ -224,8 +224,3 @@ class Preparation:
             schema |= {"base_pass_rate": pyarrow.float64(), "base_samples": pyarrow.int64(), "base_model": text}
         rows = [asdict(entry.question) | entry.rates for entry in self.kept]
         write_parquet(self.options.output, rows, pyarrow.schema(schema))
-
-
-def _fails(decided: Entry | Dropped) -> bool:
-    """Another reading may hold; after an outage a repeated command asks the same one again."""
-    return isinstance(decided, Dropped) and decided.reason != Reason.OUTAGE

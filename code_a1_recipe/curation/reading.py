@@ -21,7 +21,7 @@ _RULE_END = re.compile(r"[:;] | \(|, but |,? got | of \d")
 _DETAIL_CHARACTERS = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Source:
     """One set of rows, and how they are read."""
 
@@ -162,19 +162,17 @@ def read_eval_sets(sources: Sequence[Source]) -> tuple[list[Question], Counter[s
     num_with = Counter(source.stem for source in sources)
     for source in sources:
         label = source.stem if num_with[source.stem] == 1 else source.name
-        num_before = len(questions)
-        for number, row in enumerate(Progress("read evaluation set", source.rows(), total=None, unit="row")):
-            question = _eval_question(source.reader, row, label, number)
-            if question is None:
-                unreadable[source.name] += 1
-            else:
-                questions.append(question)
-        if len(questions) == num_before:
+        rows = Progress("read evaluation set", source.rows(), total=None, unit="row")
+        found = [_eval_question(source.reader, row, label, number) for number, row in enumerate(rows)]
+        usable = [question for question in found if question is not None]
+        if not usable:
             raise InputError(
                 f"{source.name}: none of its rows has a prompt that can be read; name its columns with "
                 "--against-columns prompt=COLUMN id=COLUMN"
             )
-    return questions, unreadable
+        questions += usable
+        unreadable[source.name] += len(found) - len(usable)
+    return questions, +unreadable
 
 
 def _native(reader: RowReader, row: Row) -> NativeRow:

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,6 +25,7 @@ from ..algorithm.question import Question, request_for
 from ..data.asserts import LOOSE
 from ..jobs.confinement import JudgeAll
 from ..jobs.jsonl_store import Row
+from ..test_quality.metrics import verdicts_of
 from .options import PrepareOptions
 from .rows import Dropped, Entry, Reason
 
@@ -45,10 +47,8 @@ _IN_ANY_CASE = (Reason.REFERENCE_NONDETERMINISTIC, Reason.REFERENCE_SLOW)
 """Such a reference is no oracle for tests that are still to be written, however few of its tests show it."""
 
 
-class TestFault(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+class Fault(NamedTuple):
     """One test that does not hold."""
-
-    __test__ = False  # not one of pytest's
 
     place: int
     """Of the test among the distinct tests of its question, from 0."""
@@ -64,7 +64,7 @@ class JudgedReference(msgspec.Struct, frozen=True, kw_only=True):
     outage: str | None = None
     """Why the sandbox could not say; then there are no facts."""
     load_error: str = ""
-    faults: tuple[TestFault, ...] = ()
+    faults: tuple[Fault, ...] = ()
     passed_by: tuple[str, ...] = ()
     """Names of programs that solve nothing and pass all tests; only with ``--control``."""
 
@@ -97,31 +97,31 @@ def judged_row(question: Question, judge_all: JudgeAll, *, with_controls: bool =
     for start in range(0, max(1, len(tests)), BATCH_TESTS):
         suites = ((test,) for test in tests[start : start + BATCH_TESTS])
         requests.append(request_for(judged, question.reference, *suites))
-    row: Row = {"key": key, "outage": None, "load_error": "", "faults": [], "passed_by": []}
-    place = 0
-    for verdict in judge_all(requests):
-        if isinstance(verdict, SandboxUnavailableError):
-            return _outage(key, verdict)
-        # A reference is executed as it stands, its examples too.
-        if failure := verdict.example_failure or verdict.load_error:
-            row["load_error"] = row["load_error"] or failure[:_DETAIL_CHARACTERS]
-        for suite in verdict.suites:
-            row["faults"] += [(place, reason, detail[:_DETAIL_CHARACTERS]) for reason, detail in _faults(suite)]
-            place += 1
-    if with_controls and tests:
-        request = replace(request_for(judged, None, tests), until_timeout=True)
-        programs = control_programs(request, question.prompt)
-        verdicts = judge_all([replace(request, candidate=program) for program in programs.values()])
-        for name, verdict in zip(programs, verdicts, strict=True):
-            if isinstance(verdict, SandboxUnavailableError):
-                return _outage(key, verdict)
-            if passes_all(verdict):
-                row["passed_by"].append(name)
-    return row
+    try:
+        verdicts = verdicts_of(judge_all, requests)
+        passed_by = _controls_that_pass(judged, judge_all) if with_controls and tests else []
+    except SandboxUnavailableError as error:
+        return {"key": key, "outage": str(error)[:_DETAIL_CHARACTERS]}
+    # A reference is executed as it stands, its examples too.
+    failures = filter(None, (verdict.example_failure or verdict.load_error for verdict in verdicts))
+    faults = []
+    for place, suite in enumerate(suite for verdict in verdicts for suite in verdict.suites):
+        faults += [(place, reason, detail[:_DETAIL_CHARACTERS]) for reason, detail in _faults(suite)]
+    return {
+        "key": key,
+        "outage": None,
+        "load_error": next(failures, "")[:_DETAIL_CHARACTERS],
+        "faults": faults,
+        "passed_by": passed_by,
+    }
 
 
-def _outage(key: str, error: SandboxUnavailableError) -> Row:
-    return {"key": key, "outage": str(error)[:_DETAIL_CHARACTERS]}
+def _controls_that_pass(judged: Question, judge_all: JudgeAll) -> list[str]:
+    """Names of the programs that solve nothing and pass all tests."""
+    request = replace(request_for(judged, None, distinct_tests(judged)), until_timeout=True)
+    programs = control_programs(request, judged.prompt)
+    verdicts = verdicts_of(judge_all, [replace(request, candidate=program) for program in programs.values()])
+    return [name for name, verdict in zip(programs, verdicts, strict=True) if passes_all(verdict)]
 
 
 def _faults(suite: SuiteVerdict) -> Iterator[tuple[str, str]]:
@@ -182,14 +182,10 @@ def decide(
     removed = (*entry.removed_tests, *(fault.reason for fault in faults))
     return replace(
         entry,
-        question=replace(
-            question,
-            tests=tests,
-            golden_tests=golden,
-        ),
+        question=replace(question, tests=tests, golden_tests=golden),
         removed_tests=removed,
     )
 
 
-def _told(faults: Sequence[TestFault], num_tests: int) -> str:
+def _told(faults: Sequence[Fault], num_tests: int) -> str:
     return f"{len(faults)} of {num_tests} tests do not hold, the first: {faults[0].detail}"

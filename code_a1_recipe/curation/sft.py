@@ -5,6 +5,7 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def make_demonstrations(options: SftOptions) -> Report:
         judge_confined(
             store,
             questions,
-            lambda question, judge_all: demonstrations_row(question, options, judge_all),
+            partial(demonstrations_row, options=options),
             key=lambda question: question.id,
             confinement=Confinement(tier=options.tier, allow_missing=options.allow_missing),
             num_workers=options.workers,
@@ -94,9 +95,8 @@ def _written(kept: Sequence[SuiteDemonstration], options: SftOptions, **counts: 
         splits["validation"] = options.val_output
         write_parquet(options.val_output, val)
     card = dataset_card(
-        options.output,
         Path(__file__).with_name("sft_card.md.jinja"),
-        splits=splits,
+        splits,
         options=options,
         kept=kept,
         num_val=len(val),

@@ -9,9 +9,9 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from hashlib import blake2b
 
 from ..errors import PARSE_ERRORS
+from ..files import fingerprint
 from .near_index import ngrams
 
 PROMPT_NGRAM = 3
@@ -93,12 +93,11 @@ def content_words(prompt: str, phrases: Phrases = frozenset()) -> Words:
     adapters add.
     """
     words = statement_words(prompt)
-    is_covered = [False] * len(words)
-    for start in range(len(words) - PHRASE_WORDS + 1):
-        end = start + PHRASE_WORDS
-        if " ".join(words[start:end]) in phrases:
-            is_covered[start:end] = [True] * PHRASE_WORDS
-    left = [word for word, covered in zip(words, is_covered, strict=True) if not covered]
+    covered: set[int] = set()
+    for start, phrase in enumerate(ngrams(words, PHRASE_WORDS)):
+        if phrase in phrases:
+            covered.update(range(start, start + PHRASE_WORDS))
+    left = [word for place, word in enumerate(words) if place not in covered]
     if len(left) >= _LEAST_STATEMENT_WORDS:
         return left
     return words_of("\n".join(line for line in prompt.split("\n") if not _ADAPTER_LINE.match(line)))
@@ -109,8 +108,7 @@ def content_words(prompt: str, phrases: Phrases = frozenset()) -> Words:
 
 def assert_key(text: str) -> str:
     """A digest, equal for asserts that differ only in blanks and in the kind of quotes."""
-    plain = re.sub(r"\s+", "", text).replace('"', "'")
-    return blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return fingerprint(re.sub(r"\s+", "", text).replace('"', "'"))
 
 
 def tokens_of(program: str) -> Words:
@@ -178,8 +176,7 @@ class _Canonical(ast.NodeTransformer):
             if isinstance(value, str) and not isinstance(node, ast.keyword | ast.alias):
                 setattr(node, field, self._names.get(value, value))
         for field in ("annotation", "returns"):
-            if hasattr(node, field):
-                setattr(node, field, None)
+            setattr(node, field, None)
         return self.generic_visit(node)
 
 

@@ -3,7 +3,7 @@
 an option that is repeated, is the function that makes one value of its texts; it may raise typer.BadParameter."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,12 +37,12 @@ def _columns(texts: list[str]) -> dict[str, str]:
     return pairs
 
 
-def one_of(known: tuple[object, ...]) -> Callable[[Any], Any]:
+def one_of(known: Collection[object]) -> Callable[[Any], Any]:
     """A check that a value, or each of a list of values, is one of ``known``."""
 
     def check(value: object) -> object:
         for one in value if isinstance(value, list) else [value]:
-            if one is not None and one not in known:
+            if one not in known:
                 named = ", ".join(str(name) for name in known if name != "")
                 raise typer.BadParameter(f"must be one of {named}, got {one!r}")
         return value
@@ -84,7 +84,7 @@ Overwrite = Annotated[bool, Option(help="replace existing outputs")]
 Tier = Annotated[int, Option(callback=one_of(LOCAL_TIERS), help="confinement tier of programs")]
 AllowMissing = Annotated[
     tuple[str, ...],
-    Option(callback=one_of(tuple(OPTIONAL_FEATURES)), metavar="NAME", help="a protection this kernel lacks"),
+    Option(callback=one_of(OPTIONAL_FEATURES), metavar="NAME", help="a protection this kernel lacks"),
 ]
 JudgeOnly = Annotated[bool, Option(help="judge stored responses; no model is started")]
 ResumedFile = Annotated[Path, Option(callback=_json_lines, help="JSON lines; a repeated command resumes")]

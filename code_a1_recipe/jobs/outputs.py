@@ -60,9 +60,11 @@ def check_folder(output: Path, *, own: Sequence[str]) -> None:
     Raises:
         OutputError: it is a file, or has files and none of ``own``.
     """
-    if output.exists() and not output.is_dir():
+    if not output.exists():
+        return
+    if not output.is_dir():
         raise OutputError(f"--output {output} is a file; name a folder")
-    there = {path.name for path in output.iterdir()} if output.is_dir() else set()
+    there = {path.name for path in output.iterdir()}
     if there and there.isdisjoint(own):
         raise OutputError(
             f"--output {output} holds {min(there)!r}, which this command did not write; name a new folder, or that of "
@@ -89,10 +91,9 @@ def _note(output: Path) -> Path:
 
 def _noted(output: Path) -> dict[str, str]:
     try:
-        noted = json.loads(_note(output).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return dict(json.loads(_note(output).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
         return {}
-    return noted if isinstance(noted, dict) else {}
 
 
 def _digest(path: Path) -> str:

@@ -4,14 +4,13 @@ import logging
 import os
 import shutil
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from filelock import FileLock
 
 from ..errors import CodeA1Error
 from .builder import HELDOUT_FILE, TRAIN_FILE, build_assets
-from .messages import template_texts
 from .settings import MicroSettings
 
 logger = logging.getLogger(__name__)
@@ -19,8 +18,7 @@ logger = logging.getLogger(__name__)
 CACHE_VARIABLE = "CODE_A1_CACHE"
 
 
-@dataclass(frozen=True, kw_only=True)
-class MicroAssets:
+class MicroAssets(NamedTuple):
     """Complete assets on disk."""
 
     code_model: Path
@@ -70,7 +68,7 @@ def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | No
 
 
 def _ensure_folder(cache_dir: Path, settings: MicroSettings) -> Path:
-    folder = cache_dir / f"micro-{settings.digest(templates=template_texts(with_repair=settings.variant == 'repair'))}"
+    folder = cache_dir / f"micro-{settings.digest()}"
     if not folder.exists():
         try:
             cache_dir.mkdir(parents=True, exist_ok=True)

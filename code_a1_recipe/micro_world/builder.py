@@ -14,7 +14,8 @@ from .settings import MicroSettings
 from .world import write_rows
 
 TRAIN_FILE, HELDOUT_FILE, HARD_FILE, SETTINGS_FILE = "train.jsonl", "heldout.jsonl", "hard.jsonl", "settings.json"
-_RECORDED_FILE = "buggy_programs.json"
+RECORDED_FILE = "buggy_programs.json"
+"""Beside the Code LLM, whose process writes it while the other model still trains."""
 
 # Where ``python -m code_a1_recipe...`` finds this package, installed or not.
 _IMPORT_ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +45,7 @@ def build_assets(settings: MicroSettings, folder: Path) -> None:
     _train_all(settings, folder)
     if "code" in settings.roles:
         split = settings.split()
-        recorded = json.loads((folder / _RECORDED_FILE).read_text(encoding="utf-8"))
+        recorded = json.loads((folder / RECORDED_FILE).read_text(encoding="utf-8"))
         write_rows(split.train, folder / TRAIN_FILE)
         write_rows(split.heldout, folder / HELDOUT_FILE, buggy_programs=recorded)
         write_rows(split.hard, folder / HARD_FILE, buggy_programs=recorded)
@@ -93,8 +94,6 @@ def _start(role: str, settings: MicroSettings, folder: Path, reported: IO[str]) 
         settings.model_dump_json(),
         str(folder / role),
     ]
-    if role == "code":  # while the other model still trains
-        command.append(str(folder / _RECORDED_FILE))
     with (folder / f"{role}.log").open("w", encoding="utf-8") as log:
         return subprocess.Popen(
             command,

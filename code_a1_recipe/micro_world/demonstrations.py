@@ -1,16 +1,18 @@
 """Noisy demonstrations for the warm start: what a mediocre programmer and a mediocre tester write."""
 
+import contextlib
 import itertools
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..algorithm.prompts import render
-from .messages import Messages, code_messages, test_messages
 from .mistakes import draw_mistake, misread
 from .operations import Operation, Value, answer_or_none
 from .settings import NoiseSettings
 from .world import MicroQuestion, assert_text, boundary_inputs
+
+Messages = list[dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,10 @@ def draw_code_demonstrations(
     while True:
         question = rng.choice(questions)
         operation = question.operation
-        if question.mistakes and rng.random() < noise.mistake_chance:
-            operation = draw_mistake(rng, question.mistakes).operation
+        if rng.random() < noise.mistake_chance:
+            operation = draw_mistake(rng, question.mistakes)
         operation = misread(rng, operation, chance=noise.misread_chance)
-        yield Demonstration(code_messages(question.prompt), question.program(operation))
+        yield Demonstration(render("micro_code", prompt=question.prompt), question.program(operation))
 
 
 def draw_repair_demonstrations(
@@ -46,8 +48,8 @@ def draw_repair_demonstrations(
         question = rng.choice(questions)
         right = question.operation
         shown = misread(rng, right, chance=noise.misread_chance)
-        if question.mistakes and (shown == right or rng.random() < noise.mistake_chance):
-            shown = draw_mistake(rng, question.mistakes).operation
+        if shown == right or rng.random() < noise.mistake_chance:
+            shown = draw_mistake(rng, question.mistakes)
         failed = [x for x in question.hidden_inputs if answer_or_none(shown, x) != right.answer(x)]
         if not failed:
             continue
@@ -82,14 +84,15 @@ def draw_test_demonstrations(
     Most inputs are drawn without a look at the boundaries; to prefer those is left to the training.
     """
     rng = random.Random(f"test demonstrations {seed}")
+    template = "micro_black_box_test" if black_box else "micro_test"
     for number in itertools.count():
         question = rng.choice(questions)
         boundary_chance = question.world.boundary_chance if noise.boundary_chance is None else noise.boundary_chance
         if number < question.world.num_boundary_lessons:
             boundary_chance = 1.0
         shown = question.operation
-        if question.mistakes and rng.random() < noise.shown_mistake_chance:
-            shown = draw_mistake(rng, question.mistakes).operation
+        if rng.random() < noise.shown_mistake_chance:
+            shown = draw_mistake(rng, question.mistakes)
         num_cases = rng.choice(suite_sizes)
         asserts: dict[str, None] = {}
         while len(asserts) < num_cases:
@@ -100,7 +103,7 @@ def draw_test_demonstrations(
             expected = _expected_output(rng, right=question.operation, shown=shown, x=x, noise=noise)
             asserts[assert_text(x, expected, question.kind)] = None
         program = question.program(shown)
-        messages = test_messages(question.prompt, candidate=program, num_cases=num_cases, black_box=black_box)
+        messages = render(template, prompt=question.prompt, candidate=program, num_cases=num_cases)
         yield Demonstration(messages, "\n".join(asserts))
 
 
@@ -109,8 +112,8 @@ def _expected_output(
 ) -> Value:
     expected = right.answer(x)
     if rng.random() < noise.trust_chance:
-        trusted = answer_or_none(shown, x)
-        expected = expected if trusted is None else trusted
+        with contextlib.suppress(ValueError):
+            expected = shown.answer(x)
     if rng.random() < noise.slip_chance:
         if isinstance(expected, int):
             return expected + rng.choice((-1, 1))

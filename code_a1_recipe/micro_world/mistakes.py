@@ -44,9 +44,9 @@ def mistakes_of(operation: Operation) -> Iterator[Mistake]:
     yield from _slips_of_structure(operation)
 
 
-def draw_mistake(rng: random.Random, mistakes: tuple[Mistake, ...]) -> Mistake:
-    """One of ``mistakes`` (at least one), by weight."""
-    return rng.choices(mistakes, [mistake.weight for mistake in mistakes])[0]
+def draw_mistake(rng: random.Random, mistakes: tuple[Mistake, ...]) -> Operation:
+    """The wrong operation of one of ``mistakes`` (at least one), by weight."""
+    return rng.choices(mistakes, [mistake.weight for mistake in mistakes])[0].operation
 
 
 def misread(rng: random.Random, operation: Operation, *, chance: float) -> Operation:

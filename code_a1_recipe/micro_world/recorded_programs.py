@@ -9,7 +9,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from reward_fns.extract import extract_candidate
 from sandbox import Judge, JudgeRequest, Kind, LocalRunner, passes_all
 
-from .messages import Messages, code_messages
+from ..algorithm.prompts import render
+from .demonstrations import Messages
 from .world import ENTRY_POINT, MicroQuestion
 
 # The longest demonstrated response has 49 tokens.
@@ -23,7 +24,7 @@ def record_buggy_programs(code_model: Path, questions: Sequence[MicroQuestion]) 
     Recorded once, so that every Test LLM is measured on the same ones. Programs of the model run confined, as
     everywhere.
     """
-    sampled = _sample(code_model, [code_messages(question.prompt) for question in questions])
+    sampled = _sample(code_model, [render("micro_code", prompt=question.prompt) for question in questions])
     found = {}
     with LocalRunner() as runner:
         judge = Judge(runner)

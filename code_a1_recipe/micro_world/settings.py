@@ -2,12 +2,13 @@
 
 import hashlib
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from sandbox import Kind
 
+from ..algorithm.prompts import FIELDS, render
 from ..algorithm.settings_block import Amount, Block, Count, Rate, one_of
 from .world import WORLDS, Split, draw_questions
 
@@ -93,8 +94,8 @@ class MicroSettings(Block):
     code: ModelSettings = ModelSettings(hidden_size=96, num_layers=3, intermediate_size=288, num_steps=350)
     test: ModelSettings = ModelSettings(hidden_size=96, num_layers=4, intermediate_size=288, num_steps=520)
     # 0.57 million parameters, as many steps as the two above together.
-    both: ModelSettings = ModelSettings(hidden_size=96, num_layers=4, intermediate_size=288, num_steps=870)
-    sft: ModelSettings = ModelSettings(hidden_size=96, num_layers=4, intermediate_size=288, num_steps=1040)
+    both: ModelSettings = test.model_copy(update={"num_steps": 870})
+    sft: ModelSettings = test.model_copy(update={"num_steps": 1040})
     noise: NoiseSettings = NoiseSettings()
 
     @property
@@ -129,7 +130,17 @@ class MicroSettings(Block):
         """The prompts that testers learn leave out the program."""
         return self.variant in ("black_box", "self_play")
 
-    def digest(self, *, templates: tuple[str, ...]) -> str:
+    def digest(self) -> str:
         """Name of the assets in the cache, 16 hex digits: settings, format version, prompts learned."""
-        content = json.dumps([FORMAT_VERSION, self.model_dump(), list(templates)], sort_keys=True)
+        content = json.dumps([FORMAT_VERSION, self.model_dump(), template_texts(self.variant)], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def template_texts(variant: str) -> list[str]:
+    """The templates of the prompts with their placeholders left in; part of the identity of the assets."""
+    fields: dict[str, Any] = {name: f"{{{{{name}}}}}" for name in FIELDS}
+    templates = ["micro_code", "micro_test", "micro_black_box_test"]
+    if variant == "repair":
+        templates.append("micro_repair")
+    messages = [message for template in templates for message in render(template, **fields)]
+    return [f"[{message['role']}]{message['content']}" for message in messages]

@@ -18,6 +18,7 @@ import torch
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from .builder import RECORDED_FILE
 from .demonstrations import (
     Demonstration,
     draw_code_demonstrations,
@@ -207,14 +208,13 @@ def _encode(shown: Demonstration, tokenizer: PreTrainedTokenizerFast) -> Example
     return Example(tokenizer(text, add_special_tokens=False)["input_ids"], response_ids)
 
 
-def main(role: Role, settings_json: str, out: Path, record: Path | None) -> None:
-    """Train one model and save it; the entry of the subprocess that ``builder`` starts.
+def main(role: Role, settings_json: str, out: Path) -> None:
+    """Train one model and save it, a Code LLM with its buggy programs; the entry of a subprocess of ``builder``.
 
     Args:
         role: "code", "test" or "both".
         settings_json: ``MicroSettings`` as JSON.
         out: folder to save model and tokenizer in.
-        record: file for buggy programs of the finished Code LLM; None for another role.
     """
     settings = MicroSettings.model_validate_json(settings_json)
     torch.set_num_threads(1)
@@ -227,13 +227,13 @@ def main(role: Role, settings_json: str, out: Path, record: Path | None) -> None
     model, tokenizer = warm_start(role, settings, on_step=report)
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
-    if record is not None:
+    if role == "code":
         from .recorded_programs import record_buggy_programs
 
         split = settings.split()
         recorded = record_buggy_programs(out, [*split.heldout, *split.hard])
-        record.write_text(json.dumps(recorded), encoding="utf-8")
+        out.with_name(RECORDED_FILE).write_text(json.dumps(recorded), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(cast("Role", sys.argv[1]), sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]) if len(sys.argv) > 4 else None)
+    main(cast("Role", sys.argv[1]), sys.argv[2], Path(sys.argv[3]))

@@ -12,7 +12,6 @@ from ..files import json_lines
 from .mistakes import Mistake, draw_mistake, mistakes_of
 from .operations import ORDERS, Action, Condition, Decision, Operation, Selection, Value, answer_or_none, conditions_of
 
-DATA_SOURCE, HARD_DATA_SOURCE = "micro", "micro-hard"
 ENTRY_POINT = "f"
 READS = "Read {} and print the result."
 """Put after the task where programs read standard input."""
@@ -67,15 +66,15 @@ mistakes show on one input of fifty, so that a suite must know where to look; ar
 class MicroQuestion:
     """A question with all that is known about it."""
 
-    world: World = WORLDS["narrow"]
+    world: World
     operation: Operation
     hidden_inputs: tuple[Value, ...]
     """Inputs of the hidden tests: every bound, one below and one above it, and a spread of others.
     Together they tell the reference from each of ``mistakes``."""
     mistakes: tuple[Mistake, ...]
     """Typical buggy programs, those that answer everything rightly left out."""
-    data_source: str = DATA_SOURCE
-    kind: str = Kind.FUNCTIONS
+    data_source: str
+    kind: str
     """"functions", or "stdin": the same task for programs that read standard input and print."""
 
     @property
@@ -129,7 +128,7 @@ class MicroQuestion:
     @property
     def mutant(self) -> str:
         """One typical buggy program, the same on every machine."""
-        return self.program(draw_mistake(random.Random("mutant of " + self.prompt), self.mistakes).operation)
+        return self.program(draw_mistake(random.Random("mutant of " + self.prompt), self.mistakes))
 
     def row(self, *, buggy_programs: Sequence[str] = ()) -> dict[str, object]:
         """The question in the recipe's native columns."""
@@ -186,7 +185,7 @@ def draw_questions(
     # instead of an endless loop.
     for _ in range(200 * num_questions + 1000):
         if len(operations) == num_questions:
-            source = HARD_DATA_SOURCE if hard else DATA_SOURCE
+            source = "micro-hard" if hard else "micro"
             return tuple(_complete(one, place, data_source=source, kind=kind) for one in operations.values())
         operation = _draw_hard_operation(rng, place) if hard else _draw_operation(rng, place)
         operations.setdefault(operation.english, operation)
@@ -269,24 +268,21 @@ def _complete(operation: Operation, world: World, **about: str) -> MicroQuestion
     """Choose the hidden inputs and keep the mistakes that make a difference."""
     pool: Sequence[Value] = _list_pool(operation, world) if operation.takes_list else world.all_integers
     answers = [operation.answer(x) for x in pool]
-    visible = []
-    told_apart_by = []
+    told_apart_by = {}
     for mistake in mistakes_of(operation):
-        differs = [i for i, x in enumerate(pool) if answer_or_none(mistake.operation, x) != answers[i]]
-        if differs:
-            visible.append(mistake)
-            told_apart_by.append(differs)
+        if differs := [i for i, x in enumerate(pool) if answer_or_none(mistake.operation, x) != answers[i]]:
+            told_apart_by[mistake] = differs
     return MicroQuestion(
         world=world,
         operation=operation,
-        hidden_inputs=_choose_inputs(operation, pool, told_apart_by),
-        mistakes=tuple(visible),
+        hidden_inputs=_choose_inputs(operation, pool, told_apart_by.values()),
+        mistakes=tuple(told_apart_by),
         **about,
     )
 
 
 def _choose_inputs(
-    operation: Operation, pool: Sequence[Value], told_apart_by: Sequence[Sequence[int]]
+    operation: Operation, pool: Sequence[Value], told_apart_by: Iterable[Sequence[int]]
 ) -> tuple[Value, ...]:
     """Boundaries first, then one input for each mistake still unseen, then a seeded spread."""
     chosen = [pool.index(x) for x in boundary_inputs(operation)]
@@ -311,10 +307,9 @@ def _boundaries(operation: Operation) -> list[int]:
 
 def _list_pool(operation: Operation, world: World) -> tuple[list[int], ...]:
     """Candidate inputs for a list operation: nothing, singles, and lists that show order and repetition."""
-    near = _boundaries(operation)
     rng = random.Random("lists of " + operation.english)
-    spread = range(world.inputs.start - 1, world.inputs.stop + 1)
-    singles = [[x] for x in dict.fromkeys([*near, *spread])]
-    drawn = [[rng.choice([*near, *spread]) for _ in range(length)] for length in (2, 3, 4) for _ in range(12)]
+    known = [*_boundaries(operation), *range(world.inputs.start - 1, world.inputs.stop + 1)]
+    singles = [[x] for x in known]
+    drawn = [[rng.choice(known) for _ in range(length)] for length in (2, 3, 4) for _ in range(12)]
     unique = {tuple(x): x for x in [[], *singles, *drawn]}
     return tuple(unique.values())

@@ -10,10 +10,10 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 
+from code_a1_recipe.algorithm.prompts import render
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.data.reader import load_questions
 from code_a1_recipe.micro_world import ensure_assets
-from code_a1_recipe.micro_world.messages import code_messages
 
 
 def row(question: Question, index: int) -> dict[str, object]:
@@ -21,7 +21,7 @@ def row(question: Question, index: int) -> dict[str, object]:
     truth = {"reference": question.reference, "tests": question.tests, "entry_points": question.entry_points}
     return {
         "data_source": question.data_source,
-        "prompt": code_messages(question.prompt),
+        "prompt": render("micro_code", prompt=question.prompt),
         "reward_model": {"style": "rule", "ground_truth": json.dumps(truth)},
         "extra_info": {"index": index, "role": "code", "id": question.id},
     }

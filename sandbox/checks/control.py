@@ -23,7 +23,7 @@ _EXAMPLE = re.compile(r"\b(\w+\(.{0,400}\))\s*(?:==|[-=]+>|[→➞:]|\breturns?\
 """A call with its value in a prompt: ``f(1) == 2``, ``>>> f(1)`` and 2 on the next line, ``f(1) -> 2``, ..."""
 
 
-def control_programs(request: JudgeRequest, prompt: str = "") -> dict[str, str]:
+def control_programs(request: JudgeRequest, prompt: str) -> dict[str, str]:
     """Programs by name that do not solve the question of a request; its candidate is not looked at.
 
     Functions and methods have the reference's names and parameters, and do nothing or return their first argument, the

@@ -20,7 +20,7 @@ LIMITS = Limits(cpu_seconds_per_case=0.2, wall_seconds_per_case=1.5, load_cpu_se
 """Short, so that checks which hang cost little. Busy machines need no longer ones, because CPU time judges."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ends:
     """A call that ends without a value, in this way and with this word in its detail."""
 
@@ -28,7 +28,7 @@ class Ends:
     word: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Check:
     """One program that loads, and what its calls come to in their order."""
 
@@ -57,8 +57,8 @@ class Check:
             SandboxUnavailableError: the runner could not run it.
         """
         calls = tuple(call if isinstance(call, Call) else Call(expression=call) for call in self.expected)
-        fields: dict[str, Any] = {"source": self.source, "calls": calls, "limits": LIMITS}
-        result = runner.run(Program(**(fields | dict(self.changes))), role=self.role)
+        program = replace(Program(source=self.source, calls=calls, limits=LIMITS), **self.changes)
+        result = runner.run(program, role=self.role)
         if not result.loaded:
             return f"did not load: {result.load_error}"
         if len(result.results) != len(calls):

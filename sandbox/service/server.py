@@ -47,7 +47,7 @@ _MAX_BODIES_UNDER_WAY = 16
 _Work = Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ServiceSettings:
     """How a service is bounded."""
 

@@ -4,7 +4,6 @@ Axes: N programs of one question, M tests.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from sandbox import (
     Interface,
     Kind,
     Program,
-    ProgramResult,
     Role,
     Runner,
     Same,
@@ -27,6 +25,9 @@ from sandbox import (
 from ...algorithm.question import Question, definitions
 from ...jobs.judge_loop import in_parallel
 from .selection_rules import NO_ANSWER, Answers, Passes
+
+Answer = bytes | str | None
+"""Bytes of a value, or the name of an exception's type; None for no answer."""
 
 
 def interface_of(programs: Sequence[str], about: Question) -> Interface:
@@ -71,47 +72,40 @@ def answer_matrix(
     same = comparison(about.kind, about.checker)
     calls = tuple(dict.fromkeys(case.call for case in cases))
 
-    def ask(source: str) -> ProgramResult:
+    def ask(source: str) -> list[Answer]:
         program = Program(
             prelude=about.prelude, source=source, calls=calls, limits=runner.limits, reads_input=about.reads_input
         )
-        return runner.run(program, role=Role.CANDIDATE)
+        answers = [_answer(one) for one in runner.run(program, role=Role.CANDIDATE).results]
+        return answers if any(isinstance(one, bytes) for one in answers) else [None] * len(calls)
 
-    results = dict(in_parallel(dict.fromkeys(programs), ask, num_threads=num_threads))
-    usable = {
-        source
-        for source, result in results.items()
-        if any(answer.status is CallStatus.VALUE for answer in result.results)
-    }
+    answers_of = dict(in_parallel(dict.fromkeys(programs), ask, num_threads=num_threads))
     shape = len(programs), len(cases)
     passes_NM = np.zeros(shape, dtype=np.bool_)
     answers_NM = np.full(shape, NO_ANSWER, dtype=np.int64)
     for place, case in enumerate(cases):
         column = calls.index(case.call)
-        answers_N = [results[source].results[column] if source in usable else None for source in programs]
-        for number, answer in enumerate(answers_N):
-            if answer is not None and answer.status is CallStatus.VALUE:
-                passes_NM[number, place] = same(case.expected_value, answer.value)
+        answers_N = [answers_of[source][column] for source in programs]
+        passes_NM[:, place] = [isinstance(one, bytes) and same(case.expected_value, one) for one in answers_N]
         for number, group in enumerate(group_answers(answers_N, same)):
             answers_NM[list(group), place] = number
     return passes_NM, answers_NM
 
 
-def group_answers(answers: Sequence[CallResult | None], same: Same = matches) -> list[tuple[int, ...]]:
+def group_answers(answers: Sequence[Answer], same: Same = matches) -> list[tuple[int, ...]]:
     """Indices of equal answers to one call, in order of first appearance; what is no answer is in no group.
 
     Floats are equal within the judge's tolerance, and so are those that a chain of such answers joins: a tolerance
     alone is not transitive, and groups must not depend on the order of the programs.
     """
-    keys = [_key(answer) for answer in answers]
     groups: list[list[int]] = []
-    for index, key in enumerate(keys):
-        if key is None:
+    for index, answer in enumerate(answers):
+        if answer is None:
             continue
         joined = [index]
         apart = []
         for group in groups:
-            if any(_match(key, keys[other], same) for other in group):
+            if any(_match(answer, answers[other], same) for other in group):
                 joined += group
             else:
                 apart.append(group)
@@ -119,13 +113,10 @@ def group_answers(answers: Sequence[CallResult | None], same: Same = matches) ->
     return sorted(tuple(sorted(group)) for group in groups)
 
 
-def _key(answer: CallResult | None) -> bytes | str | None:
-    """Bytes of a value, name of an exception's type; None for no answer."""
-    if answer is None:
-        return None
-    if answer.status is CallStatus.VALUE:
-        return answer.value
-    return error_name(answer.detail) if answer.status is CallStatus.RAISED else None
+def _answer(result: CallResult) -> Answer:
+    if result.status is CallStatus.VALUE:
+        return result.value
+    return error_name(result.detail) if result.status is CallStatus.RAISED else None
 
 
 def error_name(detail: str) -> str:
@@ -133,7 +124,7 @@ def error_name(detail: str) -> str:
     return detail.partition(":")[0].strip()[:80]
 
 
-def _match(one: Any, other: Any, same: Same) -> bool:
+def _match(one: Answer, other: Answer, same: Same) -> bool:
     if one == other:
         return True
     return isinstance(one, bytes) and isinstance(other, bytes) and (same(one, other) or same(other, one))

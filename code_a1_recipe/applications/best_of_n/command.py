@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ CHOICES = "choices.jsonl"
 SELECTED = "selected.jsonl"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Pool:
     """What was sampled for one question."""
 
@@ -60,10 +60,10 @@ def select(options: SelectOptions) -> Report:
         raise InputError(f"--prompt must be one of {', '.join(PROMPT_PAIRS)}, got {prompt!r}")
     options = replace(options, prompt=prompt, tests=options.tests or (run.episode.cases_per_suite if run else 8))
     questions = options.questions()
-    where: dict[str, Any] = {"work_folder": options.output, "stored_only": options.judge_only}
-    code = choose_model(options.model, policy="code", **where)
+    choose = partial(choose_model, work_folder=options.output, stored_only=options.judge_only)
+    code = choose(options.model, policy="code")
     options = replace(options, test_model=_test_model(options))
-    test = choose_model(options.test_model, policy="test", **where)
+    test = choose(options.test_model, policy="test")
     # All that a choice depends on, beside its question.
     settings = {
         "code": [code.fingerprint, asdict(options.model.sampling("code"))],

@@ -11,7 +11,7 @@ from ...jobs.options import one_of
 from .selection_rules import RULES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SelectOptions(SamplingEvalOptions):
     """``model`` is the Code LLM, or a run that has both."""
 
@@ -20,6 +20,4 @@ class SelectOptions(SamplingEvalOptions):
     samples: Annotated[int, Option(min=1, help="programs a question")] = 16
     suites: Annotated[int, Option(min=1, help="suites a question")] = 16
     tests: Annotated[int | None, Option(min=1, help="asserts a suite", show_default="8, of a run its own")] = None
-    rule: Annotated[str, Option(callback=one_of(tuple(RULES)), help=f"whose choice is written: {', '.join(RULES)}")] = (
-        "codet"
-    )
+    rule: Annotated[str, Option(callback=one_of(RULES), help=f"whose choice is written: {', '.join(RULES)}")] = "codet"

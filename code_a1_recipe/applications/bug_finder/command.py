@@ -13,7 +13,6 @@ from sandbox import (
     Gate,
     Limits,
     LocalRunner,
-    OracleValue,
     Program,
     RejectionReason,
     Role,
@@ -213,8 +212,7 @@ def contradictions(cases: Iterable[Case], answers: Mapping[Call, CallResult]) ->
     """
     lines = []
     for case, count in Counter(cases).most_common():
-        expected = OracleValue(value=case.expected_value, literal=case.expected, cpu_seconds=0.0)
-        if failure := failure_of(expected, answers[case.call]):
+        if failure := failure_of(case.expected_value, answers[case.call]):
             suites = f"; {count} suites" if count > 1 else ""
             text = f"assert {case.call.text} == {case.expected}"
             lines.append(f"  {text}  # your function: {failure.shown}{suites}")

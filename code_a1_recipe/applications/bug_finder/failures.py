@@ -7,7 +7,6 @@ from sandbox import (
     TOTAL_SPENT,
     CallResult,
     CallStatus,
-    OracleValue,
     ValueFormatError,
     matches,
     to_literal,
@@ -26,7 +25,7 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Failure:
     """How an answer differs from the expected one."""
 
@@ -43,10 +42,10 @@ def was_asked(answer: CallResult) -> bool:
     return answer.status is not CallStatus.TIMED_OUT or answer.detail not in (TOTAL_SPENT, HANGS_THROUGHOUT)
 
 
-def failure_of(expected: OracleValue, answer: CallResult) -> Failure | None:
+def failure_of(expected: bytes, answer: CallResult) -> Failure | None:
     """How ``answer`` fails; None where it is the expected one, or where the call was not really asked."""
     if answer.status is CallStatus.VALUE:
-        if matches(expected.value, answer.value):
+        if matches(expected, answer.value):
             return None
         kind = "returns None" if answer.value == b"N" else _KINDS[answer.status]
         try:

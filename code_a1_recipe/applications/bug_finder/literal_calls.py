@@ -12,7 +12,7 @@ from ...errors import PARSE_ERRORS
 _RUNS_ASYNC = ("asyncio.run", "__import__('asyncio').run")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LiteralCall:
     """A call's syntax tree and its arguments, which are written into the tree for the text."""
 

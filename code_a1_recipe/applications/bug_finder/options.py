@@ -11,7 +11,7 @@ from ...evaluation.models.options import ModelOptions
 from ...jobs import options as shared
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AttackOptions:
     """The program under attack, what it is compared with, and who writes the tests."""
 

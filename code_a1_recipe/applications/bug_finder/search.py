@@ -8,6 +8,7 @@ then one call is looked for after which it comes.
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from sandbox import (
     TOTAL_SPENT,
@@ -40,7 +41,7 @@ _IMPATIENT_SECONDS = 0.05
 """CPU seconds of a call while time-outs are shrunk; the reference's time counts tenfold as ever."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Bug:
     """A minimal failing call."""
 
@@ -51,7 +52,7 @@ class Bug:
     failure: Failure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FailureGroup:
     """All failures of one kind."""
 
@@ -61,7 +62,7 @@ class FailureGroup:
     """The minimal call; None where the failure did not come again."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Attack:
     """One program, the reference that says what it should answer, and where both run.
 
@@ -82,10 +83,10 @@ class Attack:
     """Why calls that were expected last have no expected answer."""
     is_stateful: bool = False
     """The reference's calls influence one another by design; then each call is asked of a fresh process."""
-    _references: ReferencePass = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._references = ReferencePass(self.runner, limits=self.limits)
+    @cached_property
+    def _references(self) -> ReferencePass:
+        return ReferencePass(self.runner, limits=self.limits)
 
     def calls_near(self, calls: Sequence[Call], *, max_calls: int) -> list[Call]:
         """The given calls, then small changes of them up to ``max_calls`` in all."""
@@ -125,7 +126,7 @@ class Attack:
         answers = self.answers(expected, expected)
         kinds: dict[str, list[Call]] = {}
         for call in sorted(expected, key=lambda call: (len(call.text), call.text)):
-            if failure := failure_of(expected[call], answers[call]):
+            if failure := failure_of(expected[call].value, answers[call]):
                 kinds.setdefault(failure.kind, []).append(call)
         shortest = [call for of_kind in kinds.values() for call in of_kind[:_EARLIER_CALLS]]
         groups = []
@@ -185,7 +186,7 @@ class Attack:
         if not expected:
             return None
         results = self._run(calls, expected, limits or self.limits)
-        return failure_of(expected[calls[-1]], results[-1])
+        return failure_of(expected[calls[-1]].value, results[-1])
 
     def _run(
         self,

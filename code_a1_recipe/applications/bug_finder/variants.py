@@ -12,7 +12,6 @@ from .simplify import opened, places_by_length
 
 _LARGE = 10**18 + 9
 """More than a float holds exactly, and too large for any list of that length to be begun."""
-_NOTHING = object()
 
 
 def variants(calls: Sequence[str], entry_points: Collection[str], *, max_calls: int) -> list[str]:
@@ -38,10 +37,8 @@ def variants(calls: Sequence[str], entry_points: Collection[str], *, max_calls: 
 
 def _in_turns(groups: Iterable[Iterable[Any]]) -> Iterator[Any]:
     """The first of each group, then the second of each: a bound on calls cuts none of the groups off."""
-    for turn in zip_longest(*groups, fillvalue=_NOTHING):
-        for value in turn:
-            if value is not _NOTHING:
-                yield value
+    for turn in zip_longest(*groups):
+        yield from (value for value in turn if value is not None)
 
 
 def _changed_calls(call: LiteralCall) -> Iterator[LiteralCall]:

@@ -13,8 +13,7 @@ import socket
 import threading
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import SandboxConfigError, SandboxUnavailableError
 
@@ -33,8 +32,7 @@ class ServiceOutageError(SandboxUnavailableError):
         """Asking again will not help."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceResponse:
+class ServiceResponse(NamedTuple):
     """The service's account of one script. Both texts were written by an untrusted program."""
 
     timed_out: bool

@@ -92,8 +92,7 @@ class FusionProgress(Progress):
         return False
 
     def _read_result(self, event: dict[str, Any]) -> CallResult:
-        index = event.get("index")
-        if type(index) is not int or index != len(self.results):
+        if event.get("index") != len(self.results):
             raise _malformed(event)
         try:
             status = CallStatus(event["status"])

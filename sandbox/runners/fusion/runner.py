@@ -11,13 +11,13 @@ import base64
 import functools
 import json
 import logging
-import os
 import random
 import secrets
 import threading
 import time
 import zlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ...cases.case import Call
@@ -201,9 +201,5 @@ def _pack(data: Mapping[str, Any] | Sequence[Sequence[str]]) -> str:
 
 @functools.cache
 def _harness_files() -> str:
-    texts = []
-    for name in MODULES:
-        path = os.path.join(PACKAGE_FOLDER, *name.split(".")) + ".py"
-        with open(path, encoding="utf-8") as file:
-            texts.append((name, file.read()))
-    return _pack(texts)
+    paths = {name: Path(PACKAGE_FOLDER, *name.split(".")).with_suffix(".py") for name in MODULES}
+    return _pack([(name, path.read_text(encoding="utf-8")) for name, path in paths.items()])

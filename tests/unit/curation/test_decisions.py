@@ -7,7 +7,7 @@ import pytest
 
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.curation.options import PrepareOptions
-from code_a1_recipe.curation.references import UNREADABLE, JudgedReference, TestFault, decide, distinct_tests
+from code_a1_recipe.curation.references import UNREADABLE, Fault, JudgedReference, decide, distinct_tests
 from code_a1_recipe.curation.rows import Dropped, Entry, Reason
 
 TESTS = ("assert f(1) == 1", "assert f(2) == 2", "assert f(1) == 1")
@@ -17,7 +17,7 @@ QUESTION = Question(id="q", prompt="p", reference="def f(x): return x", tests=TE
 
 def decided(*faults, load_error="", question=QUESTION, **options):
     """Of the three distinct tests of QUESTION; faults are (place, reason)."""
-    found = tuple(TestFault(place=place, reason=reason, detail=f"remark {place}") for place, reason in faults)
+    found = tuple(Fault(place=place, reason=reason, detail=f"remark {place}") for place, reason in faults)
     judged = JudgedReference(key="k", load_error=load_error, faults=found)
     options = PrepareOptions(inputs=(), output=Path("out.parquet"), **options)
     return decide(Entry(file="a", row=0, question=question), judged, options)

@@ -9,7 +9,6 @@ from code_a1_recipe.algorithm.prompts import render
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.curation.demonstrations import MAX_CHARS, SuiteDemonstration, held_out, select
 from code_a1_recipe.curation.options import SftOptions
-from code_a1_recipe.micro_world.messages import test_messages as messages_of_the_warm_start
 from reward_fns import extract_suite
 from sandbox import Kind
 
@@ -55,9 +54,7 @@ def test_the_prompt_is_the_questions_own_whatever_else_the_program_defines():
 
 def test_tiny_models_get_bare_asserts_after_the_prompt_that_they_know():
     *prompt, answer = shown().row("micro")["messages"]
-    assert prompt == messages_of_the_warm_start(
-        "Return x.", candidate="def f(x): return 0", num_cases=1, black_box=False
-    )
+    assert prompt == render("micro_test", prompt="Return x.", candidate="def f(x): return 0", num_cases=1)
     assert answer == {"role": "assistant", "content": "assert f(1) == 1"}
 
 

@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from code_a1_recipe.errors import CodeA1Error
-from code_a1_recipe.micro_world import assets as cache, builder, ensure_assets
+from code_a1_recipe.micro_world import assets as cache, builder, ensure_assets, settings as micro_settings
 from code_a1_recipe.micro_world.settings import MicroSettings, ModelSettings
 
 TINY = ModelSettings(hidden_size=32, num_layers=1, intermediate_size=32, num_steps=2, batch_size=4)
@@ -72,7 +72,7 @@ def test_other_settings_get_other_assets(tmp_path, fake_build):
 def test_a_changed_prompt_template_gets_other_assets(tmp_path, fake_build, monkeypatch):
     fake_build()
     before = ensure_assets(tmp_path)
-    monkeypatch.setattr(cache, "template_texts", lambda *, with_repair: ("other", "templates"))
+    monkeypatch.setattr(micro_settings, "template_texts", lambda variant: ["other", "templates"])
     assert ensure_assets(tmp_path).code_model != before.code_model
 
 

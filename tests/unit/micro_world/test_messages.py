@@ -3,13 +3,11 @@ import random
 
 import pytest
 
+from code_a1_recipe.algorithm.prompts import render
 from code_a1_recipe.errors import SettingsError
 from code_a1_recipe.micro_world.demonstrations import draw_code_demonstrations, draw_test_demonstrations
-from code_a1_recipe.micro_world.messages import code_messages, template_texts, test_messages
-from code_a1_recipe.micro_world.settings import MicroSettings, NoiseSettings
+from code_a1_recipe.micro_world.settings import MicroSettings, NoiseSettings, template_texts
 from code_a1_recipe.micro_world.world import draw_questions
-
-test_messages.__test__ = False  # a function of the package, not a test
 
 TINY = {"num_layers": 1, "intermediate_size": 8, "num_steps": 1}
 NO_NOISE = NoiseSettings(
@@ -23,22 +21,22 @@ def questions():
 
 
 def test_the_templates_are_plain_and_short():
-    assert code_messages("Return x.") == [{"role": "user", "content": "Task: Return x."}]
-    shown = {"candidate": "def f(x):\n    return x", "num_cases": 4}
-    assert test_messages("Return x.", **shown, black_box=False) == [
+    assert render("micro_code", prompt="Return x.") == [{"role": "user", "content": "Task: Return x."}]
+    shown = {"prompt": "Return x.", "candidate": "def f(x):\n    return x", "num_cases": 4}
+    assert render("micro_test", **shown) == [
         {"role": "user", "content": "Task: Return x.\nCandidate:\ndef f(x):\n    return x\nWrite 4 asserts."}
     ]
     black_box = [{"role": "user", "content": "Task: Return x.\nWrite 4 asserts."}]
-    assert test_messages("Return x.", **shown, black_box=True) == black_box
-    assert template_texts() == (
+    assert render("micro_black_box_test", **shown) == black_box
+    assert template_texts("") == [
         "[user]Task: {{prompt}}",
         "[user]Task: {{prompt}}\nCandidate:\n{{candidate}}\nWrite {{num_cases}} asserts.",
         "[user]Task: {{prompt}}\nWrite {{num_cases}} asserts.",
-    )
+    ]
 
 
 def test_without_noise_programs_are_the_references(questions):
-    programs = {code_messages(one.prompt)[0]["content"]: one.reference for one in questions}
+    programs = {render("micro_code", prompt=one.prompt)[0]["content"]: one.reference for one in questions}
     shown = draw_code_demonstrations(questions, seed=0, noise=NO_NOISE)
     for one in itertools.islice(shown, 200):
         assert programs[one.messages[0]["content"]] == one.response
@@ -56,7 +54,7 @@ def test_without_noise_claims_are_right_and_as_many_as_asked(questions):
 
 
 def test_with_noise_many_programs_and_claims_are_wrong(questions):
-    prompts = {code_messages(one.prompt)[0]["content"]: one.reference for one in questions}
+    prompts = {render("micro_code", prompt=one.prompt)[0]["content"]: one.reference for one in questions}
     shown = draw_code_demonstrations(questions, seed=0, noise=NoiseSettings())
     right = [prompts[one.messages[0]["content"]] == one.response for one in itertools.islice(shown, 2000)]
     assert 0.3 < sum(right) / len(right) < 0.6
@@ -86,11 +84,10 @@ def test_inputs_fit_the_operation(questions):
 def test_settings_survive_json_and_name_themselves_by_content():
     settings = MicroSettings(seed=5, noise=NO_NOISE)
     assert MicroSettings.model_validate_json(settings.model_dump_json()) == settings
-    digest = settings.digest(templates=("a", "b"))
+    digest = settings.digest()
     assert len(digest) == 16
-    assert digest == MicroSettings(seed=5, noise=NO_NOISE).digest(templates=("a", "b"))
-    assert digest != MicroSettings(seed=6, noise=NO_NOISE).digest(templates=("a", "b"))
-    assert digest != settings.digest(templates=("a", "c"))
+    assert digest == MicroSettings(seed=5, noise=NO_NOISE).digest()
+    assert digest != MicroSettings(seed=6, noise=NO_NOISE).digest()
 
 
 def test_the_two_models_differ_in_size():

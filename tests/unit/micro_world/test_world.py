@@ -156,7 +156,7 @@ def test_draw_mistake_follows_the_weights():
             return [population[0]]
 
     mistakes = tuple(mistakes_of(Decision(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE)))
-    assert draw_mistake(AlwaysFirst(), mistakes) is mistakes[0]
+    assert draw_mistake(AlwaysFirst(), mistakes) is mistakes[0].operation
 
 
 def test_misreading_makes_bounds_strict_and_forgets_the_guard():

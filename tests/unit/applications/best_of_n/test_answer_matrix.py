@@ -8,7 +8,7 @@ import pytest
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.applications.best_of_n.answer_matrix import answer_matrix, group_answers, interface_of, read_cases
 from code_a1_recipe.applications.best_of_n.selection_rules import NO_ANSWER, mbr_exec
-from sandbox import CallResult, CallStatus, LocalRunner, Role, SandboxUnavailableError
+from sandbox import LocalRunner, Role, SandboxUnavailableError, encode
 
 DOUBLE = "def f(x):\n    return 2 * x"
 SQUARE = "def f(x):\n    return x * x"
@@ -103,23 +103,13 @@ def test_without_tests_or_programs_the_matrix_is_empty(runner):
         assert (passes.dtype, answers.dtype) == (np.bool_, np.int64)
 
 
-def value(data):
-    return CallResult(status=CallStatus.VALUE, value=data)
-
-
-def floating(number):
-    from sandbox import encode
-
-    return value(encode(number))
-
-
 def test_answers_within_the_tolerance_are_one_group_in_any_order():
-    chain = [floating(1.0), floating(1.0 + 8e-7), floating(1.0 + 16e-7), floating(2.0), None]
+    chain = [*map(encode, (1.0, 1.0 + 8e-7, 1.0 + 16e-7, 2.0)), None]
     for order in ([0, 1, 2, 3, 4], [2, 0, 3, 4, 1], [0, 2, 1, 4, 3]):
         groups = group_answers([chain[place] for place in order])
         assert sorted(sorted(order[index] for index in group) for group in groups) == [[0, 1, 2], [3]]
 
 
 def test_equal_numbers_of_two_types_are_one_answer_and_a_tuple_is_no_list():
-    assert group_answers([value(b"i1;"), value(b"T"), floating(1.0)]) == [(0, 1, 2)]
-    assert group_answers([value(b"l1:i1;"), value(b"t1:i1;")]) == [(0,), (1,)]
+    assert group_answers([b"i1;", b"T", encode(1.0)]) == [(0, 1, 2)]
+    assert group_answers([b"l1:i1;", b"t1:i1;"]) == [(0,), (1,)]
