@@ -12,7 +12,15 @@ from functools import cached_property
 from itertools import islice
 
 from .answer_blocks import answer_of, blocks_of
-from .sandbox_seam import PARSE_ERRORS, asserted, compared, defined_names, missing_names, parse_untrusted
+from .sandbox_seam import (
+    PARSE_ERRORS,
+    asserted,
+    compared,
+    defined_names,
+    imported_names,
+    missing_names,
+    parse_untrusted,
+)
 
 MAX_RESPONSE_CHARS = 200_000
 """Longest response that is read, in characters. Far above any response budget; it bounds parsing time."""
@@ -74,7 +82,10 @@ def extract_candidate(
     most = _MAX_PARSED_CHARS // (1 + len(programs))
     pieces = [_piece(block.text, asked, reads_input, most) for block in programs]
     # From the end: drafts come first, and a block that corrects another one behind it.
-    for place in range(len(pieces) - 1, -1, -1):
+    order = list(reversed(range(len(pieces))))
+    if reads_input:  # a block behind the program may show how it is run
+        order.sort(key=lambda place: not _READS_INPUT.search(pieces[place].source))
+    for place in order:
         if pieces[place].fits(asked, reads_input):
             return _with_what_it_reads(pieces[: place + 1])
     # One function a block, all of which are asked for.
@@ -99,6 +110,8 @@ def extract_candidate(
 
 
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_ITEM = re.compile(r"^\s*(?:[-*]|\d{1,3}[.)])\s+(?=`?assert\b)`?|`$")
+_READS_INPUT = re.compile(r"\binput\s*\(|\bstdin\b|\bopen\(0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,9 +158,9 @@ def _with_what_it_reads(pieces: Sequence[_Piece]) -> str:
     if before and last.module is not None:
         missing = missing_names(last.module)
         for piece in reversed(before):
-            if piece.module is not None and missing & piece.defined:
+            if piece.module is not None and missing & (piece.defined | imported_names(piece.module)):
                 kept.append(piece.source)
-                missing = (missing | missing_names(piece.module)) - piece.defined
+                missing = (missing | missing_names(piece.module)) - piece.defined - imported_names(piece.module)
     return "\n\n".join(reversed(kept))
 
 
@@ -287,8 +300,8 @@ def _segment(lines: list[bytes], node: ast.stmt | ast.expr) -> str:
 
 
 def _scan_asserts(source: str, max_asserts: int) -> list[str]:
-    """Asserts of a block that does not parse as a whole, for one a cut-off last line."""
-    lines = [line.strip("\r") for line in source.split("\n")]
+    """Asserts of a block that does not parse as a whole, for one a cut-off last line, or of a list in Markdown."""
+    lines = [_ITEM.sub("", line.strip("\r")) for line in source.split("\n")]
     asserts: list[str] = []
     at = 0
     while at < len(lines) and len(asserts) < max_asserts:

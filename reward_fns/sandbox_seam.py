@@ -21,6 +21,7 @@ try:
         asserted as asserted,
         compared as compared,
         defined_names as defined_names,
+        imported_names as imported_names,
         missing_names as missing_names,
         parse_untrusted as parse_untrusted,
     )

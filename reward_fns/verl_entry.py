@@ -24,11 +24,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from .code_reward import code_reward
 from .extract import ExtractionFailure, asked_names, extract_candidate, extract_suite
-from .listed import LISTED_OUTPUTS, with_listed_outputs
+from .listed import LISTED_OUTPUTS, with_function, with_listed_outputs
 from .sandbox_seam import (
     PARSE_ERRORS,
     CandidateVerdict,
@@ -140,10 +141,13 @@ def judge_here(request: JudgeRequest, options: dict[str, Any]) -> CandidateVerdi
 def _score_code(solution: str, truth: JudgeRequest, sandbox: dict[str, Any]) -> dict[str, float]:
     names = asked_names(truth.entry_points, truth.reference, truth.suites[0])
     found = extract_candidate(solution, reads_input=truth.kind == Kind.STDIN, names=names)
+    if truth.reference.startswith(LISTED_OUTPUTS) and names and "class Solution" in solution:
+        # The listed function may be a method, and the last block an example of its use.
+        for one in (found, extract_candidate(solution, names=("Solution",))):
+            if isinstance(one, str) and (adapted := with_function(one, names)) != one:
+                found = adapted
+                break
     candidate = None if isinstance(found, ExtractionFailure) else found
-    if candidate and "class Solution" in candidate and truth.reference.startswith(LISTED_OUTPUTS):
-        # The listed function is then the class's method, as prime_code has it.
-        candidate += "".join(f"\n{name} = Solution().{name}" for name in names)
     verdict = _SHARED.judge(replace(truth, candidate=candidate), sandbox)
     num_valid = len(verdict.suites[0].cases)
     if not num_valid:
@@ -151,7 +155,7 @@ def _score_code(solution: str, truth: JudgeRequest, sandbox: dict[str, Any]) -> 
             "question=%s none of its %d tests is a valid case, so every response scores 0: %s",
             truth.question_id,
             len(truth.suites[0]),
-            verdict.suites[0].rejections[:3],
+            [f"{one.reason}, {one.detail:.200}: {one.text:.100}" for one in verdict.suites[0].rejections[:3]],
         )
     reward = code_reward(verdict)
     extracted = float(candidate is not None)
@@ -174,11 +178,7 @@ def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) ->
         ValueError: rule, value and place.
     """
     if isinstance(raw, str):
-        text = raw
-        try:
-            raw = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{where} must be a mapping or JSON text, got {text[:80]!r}: {error}") from error
+        return _read_json(raw, role, where)
     if not isinstance(raw, Mapping):
         raise ValueError(f"{where} must be a mapping or the JSON text of one, got {type(raw).__name__}")
     if unknown := sorted(str(key) for key in raw if key not in _TRUTH_KEYS):
@@ -201,6 +201,18 @@ def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) ->
     if role == "test" and not truth.candidate:
         raise ValueError(f"{where} needs 'candidate', the program the suite was written for, to score tests")
     return replace(truth, candidate=truth.candidate or None)
+
+
+@lru_cache(64)
+def _read_json(text: str, role: str, where: str) -> JudgeRequest:
+    """Kept for a group of responses, whose ground truth may be megabytes of listed outputs."""
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{where} must be a mapping or JSON text, got {text[:80]!r}: {error}") from error
+    if isinstance(raw, str):
+        raise ValueError(f"{where} must be a mapping or the JSON text of one, got a text in a text")
+    return read_ground_truth(raw, role=role, where=where)
 
 
 def _check_reference(text: str, *, where: str) -> None:

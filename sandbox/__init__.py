@@ -41,7 +41,11 @@ from .cases.case import (
     Suite as Suite,
 )
 from .cases.condition import compared as compared
-from .cases.definitions import defined_names as defined_names, missing_names as missing_names
+from .cases.definitions import (
+    defined_names as defined_names,
+    imported_names as imported_names,
+    missing_names as missing_names,
+)
 from .cases.gate import Gate as Gate
 from .cases.parser import parse_assert as parse_assert, parse_call as parse_call, parse_suite as parse_suite
 from .cases.reference_interface import (

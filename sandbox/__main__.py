@@ -149,7 +149,11 @@ def _read_items(path: str, *, given: dict[str, Any]) -> list[tuple[Any, JudgeReq
             named = {_SHORT.get(key, key): value for key, value in item.items()} if isinstance(item, dict) else {}
             read = given | {key: named[key] for key in _READ & named.keys()} if named else item
             requests.append(
-                (named.get("id", str(place)), JudgeRequest.from_mapping(read), str(named.get("prompt", "")))
+                (
+                    named.get("id", named.get("question_id", str(place))),
+                    JudgeRequest.from_mapping(read),
+                    str(named.get("prompt", "")),
+                )
             )
         except ValueError as error:
             raise ValueError(f"{path}: item {place}: {error}") from error

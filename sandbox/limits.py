@@ -11,6 +11,7 @@ MIB = 1 << 20
 MIN_IDLE_SECONDS = 0.25
 """A program that waits for less than this has waited for something, after any number of time-outs."""
 _MAX = 1 << 50
+_REFERENCE_BYTES = 64 * MIB
 """Highest value of any limit. A higher one would not fit into the kernel's numbers."""
 
 
@@ -111,7 +112,9 @@ class Limits:
         seconds = self.reference_cpu_seconds_per_case
         # Never below a quarter: the hanging calls of one suite must not refuse those of another.
         floor = min(seconds, max(seconds / 4, self.min_cpu_seconds_per_case))
-        return replace(self, cpu_seconds_per_case=seconds, min_cpu_seconds_per_case=floor)
+        # A dataset's own text, which may be a table of listed outputs.
+        longest = max(self.source_bytes, _REFERENCE_BYTES)
+        return replace(self, cpu_seconds_per_case=seconds, min_cpu_seconds_per_case=floor, source_bytes=longest)
 
     def wall_seconds(self, cpu_limit_seconds: float) -> float:
         """Idle seconds that go with a CPU limit: the same proportion as between the two defaults, and a moment."""

@@ -11,16 +11,18 @@ import ast
 import contextlib
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from reward_fns import extract_candidate
-from reward_fns.listed import with_listed_outputs
+from reward_fns.listed import SITES_PRELUDE, with_listed_outputs
 from sandbox import INPUT_ENTRY, NODE_NAMES, Interface, Kind
 
 from ..algorithm.question import Question, definitions, parsed as program_in
 from ..errors import RowError
+from ..files import fingerprint
 from .asserts import (
     EvalPlusCheck,
     asserts_in,
@@ -40,12 +42,6 @@ UNLEAKED_PRELUDE = "import itertools, logging, math, operator, os, random, re, s
 
 NODES = "A test writes linked lists as list_node([1, 2]) and trees as tree_node([1, None, 2]), level by level."
 """Put after the statement of such a question."""
-TACO_PRELUDE = (
-    "import bisect, collections, copy, functools, heapq, itertools, math, operator, random, re, string, sys\n"
-    "from collections import *\nfrom functools import *\nfrom heapq import *\nfrom itertools import *\n"
-    "from typing import *\n"
-)
-"""What the sites that TACO and APPS collected from import before a solution."""
 
 
 _MOST_READINGS = 12
@@ -68,6 +64,8 @@ class Adapter:
 
 def from_native(row: Row) -> NativeRow:
     """Columns ``id, prompt, reference`` and whichever of the others a row has."""
+    if row.get("oracle") is not None and not row.get("reference"):
+        return from_listed(row)
     names = [column.name for column in fields(Question)]
     given = {name: row[name] for name in names if row.get(name) is not None}
     if (messages := _messages(given.get("prompt"))) is not None:
@@ -81,7 +79,8 @@ def from_native(row: Row) -> NativeRow:
         with contextlib.suppress(ValueError):
             tests = given["tests"] = json.loads(tests)
     # A text, or an item that is a function or a loop, may hold several tests.
-    if isinstance(tests, str) or not all(str(test).lstrip().startswith("assert") for test in tests or ()):
+    written = tests if isinstance(tests, list | tuple) else ()
+    if isinstance(tests, str) or not all(str(test).lstrip().startswith("assert") for test in written):
         tested = [*definitions(text_of(given, "reference")), *definitions(str(given.get("prelude"))), INPUT_ENTRY]
         given["tests"] = tests if isinstance(tests, str) else "\n".join(list_of(given, "tests"))
         given |= asserts_in(parsed(given, "tests"), tested)
@@ -91,7 +90,7 @@ def from_native(row: Row) -> NativeRow:
 
 def _messages(prompt: Any) -> list[Any] | None:
     """The chat messages of a prompt, as verl's files have them, or their JSON text; None of a statement."""
-    if isinstance(prompt, str) and prompt.lstrip().startswith("[{"):
+    if isinstance(prompt, str) and re.match(r"\s*\[\s*\{", prompt):
         with contextlib.suppress(ValueError):
             prompt = json.loads(prompt)
     return prompt if isinstance(prompt, list) else None
@@ -125,7 +124,8 @@ def from_verl(row: Row) -> NativeRow:
     if not isinstance(truth, Mapping):
         raise RowError("reward_model", f"must have a mapping as ground_truth, got {truth!r:.60}")
     info = row.get("extra_info") or {}
-    identity = f"{row.get('data_source')}/{info.get('split')}/{info.get('index')}"
+    number = info.get("index", fingerprint(str(row.get("prompt"))))
+    identity = f"{row.get('data_source')}/{info.get('split')}/{number}"
     given = {"id": identity, **row, **truth}
     return (from_native if given.get("reference") else from_listed)({"oracle": "listed", **given})
 
@@ -298,7 +298,7 @@ def from_taco(row: Row) -> NativeRow:
     native = NativeRow(
         id=f"{source.upper()}/{digest if source == 'taco' else row['problem_id']}",
         prompt=f"{question.rstrip()}\n\n{given}" if name else question,
-        prelude=TACO_PRELUDE,
+        prelude=SITES_PRELUDE,
         data_source=source,
         kind=Kind.FUNCTIONS if name else Kind.STDIN,
     )

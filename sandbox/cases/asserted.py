@@ -65,7 +65,8 @@ class _Reader:
 
     def _below(self, statement: ast.AST, known: _Known) -> Iterator[tuple[ast.stmt, ast.expr]]:
         name = str(getattr(statement, "name", "test"))
-        if self._only_tests and not _IS_TEST.search(name):
+        is_test_case = isinstance(statement, ast.ClassDef) and "TestCase" in map(_last_word, statement.bases)
+        if self._only_tests and not is_test_case and not _IS_TEST.search(name):
             return
         names, rounds = self._rounds(statement, known)
         if isinstance(statement, ast.For | ast.While):  # an earlier round may have changed them
@@ -94,11 +95,12 @@ class _Reader:
                 decorator_list=[
                     ast.Call(
                         ast.Attribute(attr="parametrize"),
-                        [ast.Constant(str(text)), values, *_],
+                        [given, values, *_],
                     )
                 ]
             ):
-                names = text.replace(",", " ").split()
+                texts = [str(part.value) for part in ast.walk(given) if isinstance(part, ast.Constant)]
+                names = " ".join(texts).replace(",", " ").split()
             case _:
                 return set(), [{}]
         values = self._put_in(values, known)
@@ -106,7 +108,11 @@ class _Reader:
         self._work_left -= len(items)
         rounds = []
         for item in items:
-            own = [item] if len(names) == 1 else getattr(item, "elts", [])
+            match item:
+                case ast.Call(ast.Attribute(attr="param"), own):  # pytest.param(1, 2, id="three")
+                    pass
+                case _:
+                    own = [item] if len(names) == 1 else getattr(item, "elts", [])
             if len(own) != len(names):
                 return set(names), [{}]
             rounds.append(dict(zip(names, own, strict=True)))
@@ -126,6 +132,10 @@ class _Reader:
             return put_in(node, known)
         except RecursionError:  # as deep as the parser just takes
             return node
+
+
+def _last_word(node: ast.expr) -> str:
+    return ast.unparse(node).rpartition(".")[2]
 
 
 def _names(node: ast.AST) -> list[str]:

@@ -40,6 +40,11 @@ def defined_names(module: ast.Module) -> set[str]:
     return names
 
 
+def imported_names(module: ast.Module) -> set[str]:
+    """Names that statements at the very top level import."""
+    return {name for one in module.body if isinstance(one, ast.Import | ast.ImportFrom) for name in _bound(one)}
+
+
 def missing_names(module: ast.Module) -> set[str]:
     """Names that the program reads from its top level and never binds there: other code may define them."""
     try:
@@ -93,8 +98,7 @@ def _without_examples(module: ast.Module, names: Collection[str]) -> Definitions
         return None
     kept: list[ast.stmt] = []
     rest: list[ast.stmt] = []
-    imports = [one for one in module.body if isinstance(one, ast.Import | ast.ImportFrom)]
-    imported = {name for one in imports for name in _bound(one)}
+    imported = imported_names(module)
     for statement in module.body:
         is_kept = isinstance(statement, _DEFINITIONS) or _is_setting(statement)
         (kept if is_kept else rest).append(statement)

@@ -1,6 +1,7 @@
 """Is a printed output the reference's? The checkers of questions whose programs read standard input and print."""
 
 import math
+import re
 from collections.abc import Callable
 from functools import lru_cache, partial
 
@@ -15,8 +16,9 @@ ANY_ORDER = "any_order"
 CHECKERS = ("decimals", "exact", "tokens", "caseless", "floats", "accepted")
 """How printed texts are compared; ``floats:1e-9`` gives a tolerance of its own.
 
-- decimals: as tokens, and a word in which the reference has a decimal point is a number, as for floats: contests take
-  0.333333 for a reference that prints sixteen digits;
+- decimals: as tokens, and where the reference has a decimal of at most 17 digits behind the point, a word is the same
+  that differs by at most 1e-6, or 1e-9 of the reference's: contests take 0.333333 for a reference that prints sixteen
+  digits, and 3000001.0 is not 3000002.0;
 - exact: line by line, without the spaces at their ends and the empty lines at the end of all;
 - tokens: word by word, whatever whitespace is between them;
 - caseless: as tokens, and `YES` is `yes`;
@@ -28,6 +30,10 @@ CHECKERS = ("decimals", "exact", "tokens", "caseless", "floats", "accepted")
 DEFAULT_CHECKER = "decimals"
 SEPARATOR = "---"
 _TOLERANCE = 1e-6
+_ANY_WORD = re.compile(r"\S+")
+_RELATIVE = 1e-9
+"""Of the default, which nobody chose for the question: a sum of millions that is off by one is wrong."""
+_DECIMAL = re.compile(r"[+-]?\d*\.\d{1,17}(?:[eE][+-]?\d{1,3})?")
 
 
 @lru_cache
@@ -47,11 +53,11 @@ def output_checker(name: str) -> Same:
             f"unknown checker {name!r}; known: {', '.join(CHECKERS)}, and floats:TOLERANCE with a number of at least 0"
         )
     rules: dict[str, Callable[[str, str], bool]] = {
-        "decimals": partial(_near, tolerance=number, mark="."),
+        "decimals": partial(_near, tolerance=number, relative=_RELATIVE, numbers=_DECIMAL),
         "exact": lambda reference, printed: _lines(reference) == _lines(printed),
         "tokens": lambda reference, printed: reference.split() == printed.split(),
         "caseless": lambda reference, printed: reference.casefold().split() == printed.casefold().split(),
-        "floats": partial(_near, tolerance=number),
+        "floats": partial(_near, tolerance=number, relative=number),
         "accepted": _is_accepted,
     }
     return partial(_same, rule=rules[kind])
@@ -72,16 +78,21 @@ def _lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.rstrip().split("\n")]
 
 
-def _near(reference: str, printed: str, *, tolerance: float, mark: str = "") -> bool:
+def _near(
+    reference: str, printed: str, *, tolerance: float, relative: float, numbers: re.Pattern[str] = _ANY_WORD
+) -> bool:
     words = reference.split()
     others = printed.split()
     if len(words) != len(others):
         return False
     pairs = zip(words, others, strict=True)
-    return all(word == other or (mark in word and _are_near(word, other, tolerance)) for word, other in pairs)
+    return all(
+        word == other or (numbers.fullmatch(word) and _are_near(word, other, tolerance, relative))
+        for word, other in pairs
+    )
 
 
-def _are_near(word: str, other: str, tolerance: float) -> bool:
+def _are_near(word: str, other: str, tolerance: float, relative: float) -> bool:
     if "_" in other or not other.isascii():  # float() takes 1_000 and digits of other scripts; no judge does
         return False
     try:
@@ -90,7 +101,7 @@ def _are_near(word: str, other: str, tolerance: float) -> bool:
         return False
     # Relative to the reference alone: else a wrong large number would widen its own tolerance.
     # Infinity is no number: `inf` and all that is too large for a float would be the same.
-    return math.isfinite(one) and abs(one - two) <= tolerance * max(1.0, abs(one))
+    return math.isfinite(one) and abs(one - two) <= max(tolerance, relative * abs(one))
 
 
 def _is_accepted(reference: str, printed: str) -> bool:

@@ -68,7 +68,7 @@ CHAT = [{"role": "system", "content": "You write code."}, {"role": "user", "cont
     "prompt",
     [
         CHAT,
-        json.dumps(CHAT),
+        json.dumps(CHAT, indent=1),
         [{"role": "user", "content": [PART]}],
         [{"from": "system", "value": "You write code."}, {"from": "human", "value": "Write `add`."}],
         "Write `add`.",
@@ -142,6 +142,7 @@ def test_without_entry_points_tests_must_call_what_the_rows_own_tests_call(write
         ({"id": ""}, "id", "not empty"),
         ({"id": 1.5}, "id", "got 1.5"),
         ({"prompt": "  "}, "prompt", "must not be empty"),
+        ({"tests": 5}, "tests", "must be a list of strings, got int"),
         ({"prompt": [{"role": "user"}]}, "prompt", "must not be empty"),
         ({"prompt": ["f"]}, "prompt", "must not be empty"),
         ({"reference": ""}, "reference", "must not be empty; put a correct solution there"),
@@ -237,8 +238,8 @@ def test_rows_without_a_reference_are_judged_by_their_listed_outputs(write):
         {"id": "lines", "inputs": ["1\n"], "outputs": [["1", "0.5"]], **given},
     )
     asserts, calls, lines = load_questions(path)
-    assert asserts.tests[0] == calls.tests[0] == "assert add(1, 2) == 3"
-    assert asserts.reference == calls.reference, "the second assert cannot be looked up"
+    assert asserts.tests == calls.tests == ("assert add(1, 2) == 3",), "the second assert cannot be looked up"
+    assert asserts.reference == calls.reference
     assert calls.prompt_fields["entry_points"] == "`add`", "nothing is known of its parameters"
     assert (lines.kind, lines.checker, lines.tests) == ("stdin", "decimals", ("assert run('1\\n') == '1\\n0.5'",))
 
@@ -251,6 +252,7 @@ def test_rows_without_a_reference_are_judged_by_their_listed_outputs(write):
         ({"oracle": "listed", "tests": ["assert add(x) == 3"]}, "tests", "needs tests of the form"),
         ({"oracle": "listed", "inputs": ["1"], "outputs": []}, "tests", "must be lists of the same length"),
         ({"oracle": "listed", **PAIRS, "inputs": [1]}, "tests", "must be lists of arguments, got 1"),
+        ({"oracle": "listed", **PAIRS, "fn_name": "1x"}, "tests", "must be the name of a function, got '1x'"),
     ],
 )
 def test_a_row_without_outputs_to_look_up_is_refused(write, columns, column, words):
@@ -286,6 +288,12 @@ def test_kodcode_an_argument_that_is_looked_at_after_the_call(write, solution, t
     assert (question.kind, list(question.tests)) == (kind, tests)
 
 
+def test_rows_with_and_without_a_reference_may_stand_in_one_file(write):
+    listed = {"id": "listed", "prompt": "Write `add`.", "oracle": "listed", "reference": None, **PAIRS}
+    first, second = load_questions(write(row(tests=["assert f(1) == 2"]), listed))
+    assert (first.entry_points, second.entry_points) == (("f",), ("add",))
+
+
 def test_verls_files_are_read_as_they_are(write):
     def row_of(truth, index):
         extra = {"split": "train", "index": index}
@@ -295,6 +303,9 @@ def test_verls_files_are_read_as_they_are(write):
     first, second = load_questions(write(row_of(json.dumps(PAIRS), 0), row_of(own, 1)))
     assert (first.id, first.prompt, first.entry_points) == ("mine/train/0", "Write `add`.", ("add",))
     assert (second.reference, second.tests) == (own["reference"], first.tests)
+    prompts = [f"Write `add`, number {number}." for number in range(2)]
+    rows = [{"prompt": prompt, "reward_model": {"ground_truth": PAIRS}} for prompt in prompts]
+    assert len({question.id for question in load_questions(write(*rows))}) == 2, "nothing numbers them"
     for truth in ("42", "The answer", None):
         with pytest.raises(InputError, match=r"must have a mapping as ground_truth|must be JSON"):
             load_questions(write(row_of(truth, 0)))

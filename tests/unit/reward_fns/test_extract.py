@@ -237,3 +237,39 @@ def test_nested_loops_and_growing_values_are_read_in_bounded_time():
     started = time.process_time()
     assert extract_suite(f"{growing}{loops}{'  ' * 20}pass\nassert f(1) == 1") == ("assert f(1) == 1",)
     assert time.process_time() - started < 5
+
+
+ROUND = "def test_f(a, b):\n    assert f(a) == b"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Tests:\n1. assert f(1) == 2\n2. assert f(2) == 3",
+        "Tests:\n- `assert f(1) == 2`\n* `assert f(2) == 3`",
+        "class Adding(unittest.TestCase):\n    def test_it(self):\n        self.assertEqual(f(1), 2)\n"
+        "        assert f(2) == 3",
+        f"@pytest.mark.parametrize(('a', 'b'), [(1, 2), pytest.param(2, 3, id='x')])\n{ROUND}",
+        f"@pytest.mark.parametrize(['a', 'b'], [(1, 2), (2, 3)])\n{ROUND}",
+    ],
+)
+def test_lists_in_markdown_test_cases_and_further_forms_of_parametrize_are_read(text):
+    assert list(extract_suite(text)) == ["assert f(1) == 2", "assert f(2) == 3"]
+
+
+def fenced(*blocks):
+    return "\n".join(f"```python\n{block}\n```" for block in blocks)
+
+
+def test_imports_in_an_earlier_block_belong_to_the_program_that_reads_them():
+    area = "def area(r): return math.pi * r"
+    assert extract_candidate(fenced("import math", area), names=("area",)) == f"import math\n\n{area}"
+    assert extract_candidate(fenced("import os", area), names=("area",)) == area
+
+
+@pytest.mark.parametrize("shown", ["print('expected: 6')", "import subprocess\nsubprocess.run(['a.py'], input=b'3')"])
+def test_of_blocks_one_that_reads_the_input_comes_before_one_behind_it_that_shows_its_use(shown):
+    program = "import sys\nprint(2 * int(sys.stdin.readline()))"
+    assert extract_candidate(fenced(program, shown), reads_input=True) == program
+    better = "print(2 * int(input()))"
+    assert extract_candidate(fenced(program, better, shown), reads_input=True) == better

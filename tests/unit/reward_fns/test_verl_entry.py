@@ -89,7 +89,7 @@ def test_tests_of_which_none_is_a_case_are_reported(judge_with, make_suite, make
     judge_with(make_verdict(make_suite(0, num_rejected=5)))
     assert compute_score("mine", GOOD, TRUTH)["score"] == 0.0
     assert "none of its 2 tests is a valid case" in caplog.text
-    assert caplog.text.count("Rejection(") == 3
+    assert caplog.text.count("unparsable, ") == 3
 
 
 def test_all_scores_are_floats(judge_with, make_suite, make_verdict):
@@ -100,6 +100,13 @@ def test_all_scores_are_floats(judge_with, make_suite, make_verdict):
 IN_LINES = {"inputs": ["1 2\n", "3 4\n"], "outputs": ["3\n", "7"]}
 IN_CALLS = {"fn_name": "add", "inputs": [[1, 2], [3, 4]], "outputs": [[3], [7]]}
 """Ground truths of verl's ``prime_code``."""
+ADDING = """class Solution:
+    def __init__(self):
+        self.total = 0
+    def add(self, a, b):
+        self.total += a + b
+        return self.total"""
+"""Right for an object that is made for each call."""
 
 
 @pytest.mark.parametrize(
@@ -134,6 +141,8 @@ def test_the_same_oracle_has_one_id_and_another_has_another():
         (3, "got int"),
         ({"tests": ["assert add(1, 2) == 3"]}, "needs 'reference'.* for code alone 'inputs' and 'outputs'"),
         ({"inputs": ["1"], "outputs": ["1", "2"]}, "'inputs' and 'outputs' must be lists of the same length"),
+        (IN_CALLS | {"fn_name": "a.b"}, "'fn_name' must be the name of a function, got 'a.b'"),
+        (json.dumps("text"), "must be a mapping or the JSON text of one"),
         ({"reference": "def add(:", "tests": ["x"]}, "'reference' is not Python 3"),
         ({"reference": 3, "tests": ["x"]}, "'reference' must be a text, got '3'"),
         ({"reference": REFERENCE}, "needs 'tests'"),
@@ -162,6 +171,12 @@ def fenced(program):
         (IN_CALLS, "class Solution:\n    def add(self, a, b): return a + b", 1.0),
         (IN_CALLS, "class Solution:\n    def add(self, a, b): return a * b + 1", 0.5),
         (IN_CALLS, "class Solution:\n    def sum(self, a, b): return a + b", 0.0),
+        (IN_CALLS, "# no class Solution is needed\ndef add(a, b): return a + b", 1.0),
+        (IN_CALLS, "class Solution:\n    def sum(self, a, b): return a + b\nadd = Solution().sum", 1.0),
+        (IN_CALLS, f"{ADDING}\n```\nUse it:\n```python\nprint(Solution().add(1, 2))", 1.0),
+        (IN_CALLS | {"inputs": ["1\n2", "3\n4"], "outputs": ["3", "7"]}, "def add(a, b): return a + b", 1.0),
+        (IN_CALLS, "def add(a: Optional[int], b: int): return a + b", 1.0),
+        (IN_LINES | {"inputs": ["1 2\r\n", "3 4\r\n"]}, "print(sum(map(int, input().split())))", 1.0),
         (IN_CALLS | {"outputs": [[3], [7, 7]]}, "def add(a, b): return a + b", 0.0),
         (IN_CALLS | {"reference": "def add(a, b): return a * b"}, "def add(a, b): return a * b", 1.0),
     ],
