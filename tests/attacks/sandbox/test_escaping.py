@@ -3,10 +3,6 @@
 import os
 
 
-def outcomes(results):
-    return [outcome for outcome, _ in results]
-
-
 def test_fork_is_refused(refused):
     refused("os.fork()")
 
@@ -129,17 +125,16 @@ def test_anonymous_memory_files_are_refused(refused):
     refused("os.memfd_create('x')")
 
 
-def test_the_environment_holds_no_secret(attack):
-    results = attack("""
+def test_the_environment_holds_no_secret(comes_to):
+    assert comes_to("""
         import os
         def secret(n):
             return [name for name, value in os.environ.items() if "SECRET" in name or "swordfish" in value]
-    """)
-    assert results == [("wrong_value", "[]")] * 4
+    """) == {("wrong_value", "[]")}
 
 
-def test_no_descriptor_is_inherited_but_the_standard_ones_and_the_channel(attack):
-    results = attack("""
+def test_no_descriptor_is_inherited_but_the_standard_ones_and_the_channel(comes_to):
+    assert comes_to("""
         import os
         def secret(n):
             found = []
@@ -150,8 +145,7 @@ def test_no_descriptor_is_inherited_but_the_standard_ones_and_the_channel(attack
                 except OSError:
                     pass
             return found
-    """)
-    assert results == [("wrong_value", "[0, 1, 2, 3]")] * 4
+    """) == {("wrong_value", "[0, 1, 2, 3]")}
 
 
 def test_becoming_root_is_refused(refused):
@@ -211,11 +205,10 @@ def test_rare_kernel_interfaces_are_refused(refused):
         refused(f"call({x86} if os.uname().machine == 'x86_64' else {arm}, 0, 0, 0, 0, 0)")
 
 
-def test_a_call_of_the_32_bit_convention_is_fatal_or_refused(attack):
-    results = attack("""
+def test_a_call_of_the_32_bit_convention_is_fatal_or_refused(comes_to):
+    assert comes_to("""
         import ctypes
         libc = ctypes.CDLL(None, use_errno=True)
         def secret(n):
             return "breached" if libc.syscall(0x40000000 + 39) > 0 else "refused"
-    """)
-    assert set(results) <= {("died", "ended by SIGSYS"), ("wrong_value", "'refused'")}
+    """) <= {("died", "ended by SIGSYS"), ("wrong_value", "'refused'")}

@@ -5,10 +5,6 @@ import pytest
 TIMED_OUT, RAISED, DIED = "timed_out", "raised", "died"
 
 
-def outcomes(results):
-    return [outcome for outcome, _ in results]
-
-
 @pytest.mark.parametrize(
     "expression",
     [
@@ -24,33 +20,28 @@ def outcomes(results):
         pytest.param("{i * (2 ** 61 - 1) for i in range(10 ** 6)}", id="colliding hashes"),
     ],
 )
-def test_a_hang_in_c_code_is_timed_out(attack, expression):
-    assert outcomes(attack(f"def secret(n): return {expression}", cases=1)) == [TIMED_OUT]
+def test_a_hang_in_c_code_is_timed_out(endings_of_one, expression):
+    assert endings_of_one(f"def secret(n): return {expression}") == {TIMED_OUT}
 
 
-def test_printing_a_giant_integer_is_timed_out(attack):
+def test_printing_a_giant_integer_is_timed_out(endings_of_one):
     source = "import sys\nsys.set_int_max_str_digits(0)\ndef secret(n): return str(1 << 10 ** 8)"
-    assert outcomes(attack(source, cases=1)) == [TIMED_OUT]
+    assert endings_of_one(source) == {TIMED_OUT}
 
 
-def test_a_comparison_that_sorts_for_ever_is_timed_out(attack):
-    results = attack(
-        """
+def test_a_comparison_that_sorts_for_ever_is_timed_out(endings_of_one):
+    assert endings_of_one("""
         class Slow:
             def __lt__(self, other):
                 while True:
                     pass
         def secret(n):
             return sorted([Slow(), Slow()])
-        """,
-        cases=1,
-    )
-    assert outcomes(results) == [TIMED_OUT]
+    """) == {TIMED_OUT}
 
 
-def test_a_hang_while_its_value_is_encoded_is_timed_out(attack):
-    results = attack(
-        """
+def test_a_hang_while_its_value_is_encoded_is_timed_out(endings_of_one):
+    assert endings_of_one("""
         class generic:
             def item(self):
                 while True:
@@ -58,30 +49,22 @@ def test_a_hang_while_its_value_is_encoded_is_timed_out(attack):
         generic.__module__, generic.__qualname__ = "numpy", "generic"
         def secret(n):
             return generic()
-        """,
-        cases=1,
-    )
-    assert outcomes(results) == [TIMED_OUT]
+    """) == {TIMED_OUT}
 
 
-def test_a_hang_in_the_text_of_an_exception_is_timed_out(attack):
-    results = attack(
-        """
+def test_a_hang_in_the_text_of_an_exception_is_timed_out(endings_of_one):
+    assert endings_of_one("""
         class Slow(Exception):
             def __str__(self):
                 while True:
                     pass
         def secret(n):
             raise Slow
-        """,
-        cases=1,
-    )
-    assert outcomes(results) == [TIMED_OUT]
+    """) == {TIMED_OUT}
 
 
-def test_a_hang_in_a_destructor_of_the_value_is_timed_out_at_most(attack):
-    results = attack(
-        """
+def test_a_hang_in_a_destructor_of_the_value_is_timed_out_at_most(endings_of_one):
+    assert endings_of_one("""
         class Slow:
             def __del__(self):
                 while True:
@@ -89,10 +72,7 @@ def test_a_hang_in_a_destructor_of_the_value_is_timed_out_at_most(attack):
         def secret(n):
             Slow()
             return -1
-        """,
-        cases=1,
-    )
-    assert outcomes(results) == [TIMED_OUT]
+    """) == {TIMED_OUT}
 
 
 def test_a_lock_taken_twice_is_timed_out(attack):
@@ -118,27 +98,22 @@ def test_a_coroutine_that_awaits_for_ever_is_timed_out(judged):
     assert suite.cases[0].outcome.value == TIMED_OUT
 
 
-def test_waiting_for_the_harness_orders_instead_of_answering_is_timed_out(attack):
-    assert outcomes(attack("import os\ndef secret(n):\n    while True: os.read(3, 1)", cases=1)) == [TIMED_OUT]
+def test_waiting_for_the_harness_orders_instead_of_answering_is_timed_out(endings_of_one):
+    assert endings_of_one("import os\ndef secret(n):\n    while True: os.read(3, 1)") == {TIMED_OUT}
 
 
-def test_short_naps_between_bursts_of_work_do_not_escape_the_clock(attack):
-    results = attack(
-        """
+def test_short_naps_between_bursts_of_work_do_not_escape_the_clock(endings_of_one):
+    assert endings_of_one("""
         import time
         def secret(n):
             while True:
                 time.sleep(0.001)
                 sum(range(20_000))
-        """,
-        cases=1,
-    )
-    assert outcomes(results) == [TIMED_OUT]
+    """) == {TIMED_OUT}
 
 
-def test_work_spread_over_many_threads_counts_in_full(attack):
-    results = attack(
-        """
+def test_work_spread_over_many_threads_counts_in_full(endings_of_one):
+    assert endings_of_one("""
         import hashlib, threading
         def work():
             hashlib.pbkdf2_hmac("sha512", b"", b"", 10**8)
@@ -146,15 +121,11 @@ def test_work_spread_over_many_threads_counts_in_full(attack):
             threads = [threading.Thread(target=work, daemon=True) for _ in range(2)]
             [thread.start() for thread in threads]
             [thread.join() for thread in threads]
-        """,
-        cases=1,
-    )
-    assert outcomes(results) == [TIMED_OUT]
+    """) == {TIMED_OUT}
 
 
-def test_the_main_thread_that_ends_while_another_spins_is_timed_out(attack):
-    results = attack(
-        """
+def test_the_main_thread_that_ends_while_another_spins_is_timed_out(endings_of_one):
+    assert endings_of_one("""
         import ctypes, os, threading
         def spin():
             while True:
@@ -162,10 +133,7 @@ def test_the_main_thread_that_ends_while_another_spins_is_timed_out(attack):
         def secret(n):
             threading.Thread(target=spin).start()
             ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)
-        """,
-        cases=1,
-    )
-    assert outcomes(results) == [TIMED_OUT]
+    """) == {TIMED_OUT}
 
 
 @pytest.mark.parametrize(

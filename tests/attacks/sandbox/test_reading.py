@@ -7,9 +7,9 @@ from sandbox import Judge, JudgeRequest
 WRONG = "wrong_value"
 
 
-def test_a_scan_of_the_heap_finds_only_what_the_program_put_there(attack):
+def test_a_scan_of_the_heap_finds_only_what_the_program_put_there(comes_to):
     """``write`` refuses an address that is not mapped instead of crashing, so it reads memory safely."""
-    results = attack("""
+    assert comes_to("""
         import ctypes, os
         libc = ctypes.CDLL(None)
         libc.write.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
@@ -27,12 +27,11 @@ def test_a_scan_of_the_heap_finds_only_what_the_program_put_there(attack):
                         found |= {name for part in data.split(first)[1:] if part.startswith(second)}
             os.close(reading), os.close(writing)
             return sorted(found)
-    """)
-    assert results == [(WRONG, "['own']")] * 4
+    """) == {(WRONG, "['own']")}
 
 
-def test_frames_hold_neither_claim_nor_answer_in_any_local(attack):
-    results = attack("""
+def test_frames_hold_neither_claim_nor_answer_in_any_local(comes_to):
+    assert comes_to("""
         import sys
         def secret(n):
             frame, seen = sys._getframe(1), []
@@ -40,8 +39,7 @@ def test_frames_hold_neither_claim_nor_answer_in_any_local(attack):
                 seen += {"claim", "claimed", "expected", "oracle"} & frame.f_locals.keys()
                 frame = frame.f_back
             return seen
-    """)
-    assert results == [(WRONG, "[]")] * 4
+    """) == {(WRONG, "[]")}
 
 
 def test_reading_all_orders_at_load_shows_calls_without_answers(attack):
@@ -88,8 +86,8 @@ def test_its_own_memory_map_is_closed(refused):
     refused("open('/proc/self/maps').read()")
 
 
-def test_other_processes_cannot_be_listed_by_probing_pids(attack):
-    results = attack("""
+def test_other_processes_cannot_be_listed_by_probing_pids(comes_to):
+    assert comes_to("""
         import os
         def secret(n):
             alive = 0
@@ -102,8 +100,7 @@ def test_other_processes_cannot_be_listed_by_probing_pids(attack):
                 except PermissionError:
                     alive += 0
             return alive
-    """)
-    assert results == [(WRONG, "0")] * 4
+    """) == {(WRONG, "0")}
 
 
 def test_scheduling_of_other_processes_is_out_of_reach(refused):
