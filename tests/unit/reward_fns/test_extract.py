@@ -11,8 +11,8 @@ BROKEN = "assert f(("
 
 
 RESPONSES = {
-    "the last complete python block is the candidate": f"First:\n```python\ndef f(x): pass\n```\nBetter:\n```python\n{PROGRAM}\n```\nDone.",
-    "a block cut off by the token limit does not hide the one before": f"```python\n{PROGRAM}\n```\nor\n```python\ndef f(",
+    "the last complete block": f"First:\n```python\ndef f(x): pass\n```\nBetter:\n```python\n{PROGRAM}\n```\nDone.",
+    "a block that the token limit cut off does not hide it": f"```python\n{PROGRAM}\n```\nor\n```python\ndef f(",
     "a python block is preferred to a later untagged one": f"```python\n{PROGRAM}\n```\nOutput:\n```\n3\n```",
     "an untagged block is read when there is no python block": f"```\n{PROGRAM}\n```",
     "bare code is a candidate": PROGRAM,
