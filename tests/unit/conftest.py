@@ -9,8 +9,16 @@ import yaml
 from code_a1_recipe.micro_world.world import draw_questions, write_rows
 from code_a1_recipe.runs.reader import rollout_of
 from code_a1_recipe.runs.rollout_record import VERSION, encode_records
+from sandbox import LocalRunner
 
 QUESTIONS = draw_questions(seed=0, num_questions=6)
+
+
+@pytest.fixture(scope="session")
+def runner():
+    """A sandbox of two programs at once, for the tests that neither break it nor need limits of their own."""
+    with LocalRunner(num_workers=2) as shared:
+        yield shared
 
 
 def case(outcome="passed", *, call="f(1)", answer="2", right=True):

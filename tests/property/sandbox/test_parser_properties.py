@@ -17,9 +17,9 @@ INTERFACE = Interface.of(REFERENCE)
 fragments = st.sampled_from(
     [
         "assert", "f(", "C(", ")", "==", "!=", ",", "1", "-1", "0x1", "1.0", "True", "'a'", "[", "]", "{", "}", ":",
-        ".m()", ".x", "[0]", "**", "*", "lambda", "await", "asyncio.run(", ":=", "if", "else", "for", "x", "in", "float('inf')",
-        "set(", "range(10**9)", "deque(", "\\", "\n", "#", "\t", "\x00", "�", "é", ";", "=", "...", "None", "1e999",
-        "1j", "b'x'", "f'{1}'",
+        ".m()", ".x", "[0]", "**", "*", "lambda", "await", "asyncio.run(", ":=", "if", "else", "for", "x", "in",
+        "float('inf')", "set(", "range(10**9)", "deque(", "\\", "\n", "#", "\t", "\x00", "�", "é", ";", "=", "...",
+        "None", "1e999", "1j", "b'x'", "f'{1}'",
     ]
 )  # fmt: skip
 asserts = st.lists(fragments, max_size=14).map(" ".join)

@@ -10,7 +10,7 @@ from code_a1_recipe.cli.app import main as command_line
 from code_a1_recipe.jobs.confinement import Confinement
 from code_a1_recipe.jobs.jsonl_store import JsonlStore
 from reward_fns import extract_suite
-from sandbox import Judge, JudgeRequest, LocalRunner, SandboxUnavailableError
+from sandbox import Judge, JudgeRequest, SandboxUnavailableError
 
 SIGN = {
     "id": "sign",
@@ -25,12 +25,6 @@ DOUBLE = {
     "reference": "def f(x):\n    return 2 * x",
     "tests": ["assert f(1) == 2", "assert f(5) == 11", "assert f('a') == 'aa'", "assert f(None) == 0"],
 }
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with LocalRunner() as started:
-        yield started
 
 
 @pytest.fixture(autouse=True)

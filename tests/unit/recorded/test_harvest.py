@@ -14,7 +14,7 @@ from code_a1_recipe.recorded import harvest
 from code_a1_recipe.recorded.harvest import Found, collect, minimal_row
 from code_a1_recipe.runs.reader import RunRecords
 from code_a1_recipe.test_quality.mutants import mutants_of
-from sandbox import Judge, LocalRunner, SandboxUnavailableError
+from sandbox import Judge, SandboxUnavailableError
 
 from ..conftest import QUESTIONS, case, loaded, record, suite, write_run
 
@@ -23,12 +23,6 @@ SIGN = Question(
     prompt="The sign of x.",
     reference="def f(x):\n    if x > 0:\n        return 1\n    return -1 if x < 0 else 0",
 )
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with LocalRunner() as started:
-        yield started
 
 
 @pytest.fixture
