@@ -7,11 +7,12 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from sandbox import Call, Limits, LocalRunner, Program, Role, SandboxUnavailableError
+
+from .processes import children, is_gone, wait_until
 
 SLOW = "import time\ndef f(n):\n    time.sleep(0.5)\n    return n\n"
 
@@ -25,24 +26,6 @@ def program(source, *expressions, **changes):
         limits=Limits(),
         **changes,
     )
-
-
-def children(pid):
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def is_gone(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
-def wait_until(condition, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the awaited condition did not come"
-        time.sleep(0.01)
 
 
 @pytest.fixture
