@@ -164,17 +164,6 @@ def test_a_value_nested_too_deep_for_canonical_bytes_is_refused():
     assert isinstance(nested, Rejection)
 
 
-@pytest.mark.parametrize(
-    "spelling",
-    [
-        "f(1)", "f(+1)", "f(0x1)", "f(1.0)", "f(True)", "f(n=1)", "f(1, 2)", "f(1, k=2)", "f(1, 2, flag=False)",
-        "list(f(1))", "f(1)[0]", "abs(f(1))", "round(f(1), 2)", "f(2 - 1)",
-    ],
-)  # fmt: skip
-def test_this_spelling_makes_the_same_call(spelling):
-    assert parsed(f"assert {spelling} == 1").key == parsed("assert f(1) == 1").key
-
-
 @pytest.mark.parametrize("spelling", ["f(2)", "f(1, 3)", "f(1, flag=True)", "f('1')", "f([1])", "f((1,))", "square(1)"])
 def test_this_call_is_another_one(spelling):
     assert parsed(f"assert {spelling} == 1").key != parsed("assert f(1) == 1").key
