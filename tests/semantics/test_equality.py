@@ -89,7 +89,7 @@ def test_s13_integers_of_any_length_are_exact(compare):
 def test_s14_text_is_compared_by_code_point(compare):
     compare(
         same=[("'\\u00e9'", "chr(233)"), ("'\\ud800'", "chr(0xD800)")],
-        different=[("'\\u00e9'", "'e\\u0301'"), ("'1'", "1")],
+        different=[("'\\u00e9'", "'e\\u0301'"), ("'1'", "1"), ("0.0", "'0.0'")],
     )
 
 
@@ -99,7 +99,7 @@ def test_s15_bytes_and_bytearray_are_one_kind_apart_from_text(compare, meet):
 
 
 def test_s16_none_equals_none_only(compare):
-    compare(same=[("None", "None")], different=[("None", "0"), ("False", "None")])
+    compare(same=[("None", "None")], different=[("None", "0"), ("False", "None"), ("0.5", "None")])
 
 
 def test_s17_lists_and_tuples_are_two_kinds_compared_in_order(compare):
@@ -129,6 +129,7 @@ def test_s20_sets_of_numbers_are_paired_within_the_tolerance(compare):
             ("{0.3, 2.5}", "{0.3, 2.6}"),
             ("{0.3, 2.5}", "{Decimal('0.30000001'), 2.5}"),
             ("{(0.3,)}", "{(0.1 + 0.2,)}"),
+            ("{1}", "{1.0000000001}"),
         ],
     )
 

@@ -1,16 +1,54 @@
 """Run folders as a run writes them, made by hand so that every number is known."""
 
+import contextlib
 import json
 from pathlib import Path
 
 import pytest
 import yaml
 
+from code_a1_recipe.jobs.confinement import Confinement
 from code_a1_recipe.micro_world.world import draw_questions, write_rows
 from code_a1_recipe.runs.reader import rollout_of
 from code_a1_recipe.runs.rollout_record import VERSION, encode_records
+from sandbox import Judge, LocalRunner, SandboxUnavailableError
 
 QUESTIONS = draw_questions(seed=0, num_questions=6)
+
+
+@pytest.fixture(scope="session")
+def runner():
+    """A sandbox of two programs at once, for the tests that neither break it nor need limits of their own."""
+    with LocalRunner(num_workers=2) as shared:
+        yield shared
+
+
+@pytest.fixture
+def judge_all(runner):
+    def answer(requests):
+        judge = Judge(runner)
+        return [judge.judge(request) for request in requests]
+
+    return answer
+
+
+@pytest.fixture
+def one_judge(monkeypatch, judge_all):
+    """A command's judge processes are this one; ``outages`` of its first answers are none."""
+
+    class OneJudge:
+        outages = 0
+        asked = 0
+
+        def judge_all(self, requests):
+            self.asked += 1
+            if self.asked <= self.outages:
+                return [SandboxUnavailableError("no room")] * len(list(requests))
+            return judge_all(requests)
+
+    judge = OneJudge()
+    monkeypatch.setattr(Confinement, "judges", lambda self, num_workers: contextlib.nullcontext(judge))
+    return judge
 
 
 def case(outcome="passed", *, call="f(1)", answer="2", right=True):

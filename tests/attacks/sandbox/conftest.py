@@ -2,7 +2,7 @@
 
 import os
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -19,6 +19,10 @@ LIMITS = Limits(
     memory_bytes=256 << 20,
     total_output_bytes=4 << 20,
 )
+
+
+def outcomes(results: Sequence[tuple[str, str]]) -> list[str]:
+    return [outcome for outcome, _ in results]
 
 
 @pytest.fixture(scope="session")
@@ -65,6 +69,24 @@ def attack(runner: LocalRunner) -> Callable[..., list[tuple[str, str]]]:
         return [(case.outcome.value, case.detail) for case in suite.cases]
 
     return run
+
+
+@pytest.fixture
+def comes_to(attack: Callable[..., list[tuple[str, str]]]) -> Callable[[str], set[tuple[str, str]]]:
+    """The different outcomes and remarks of an attack's four cases."""
+    return lambda source: set(attack(source))
+
+
+@pytest.fixture
+def endings(attack: Callable[..., list[tuple[str, str]]]) -> Callable[[str], set[str]]:
+    """The outcomes that an attack's four cases come to."""
+    return lambda source: set(outcomes(attack(source)))
+
+
+@pytest.fixture
+def endings_of_one(attack: Callable[..., list[tuple[str, str]]]) -> Callable[[str], set[str]]:
+    """The outcome of an attack's one case, for those whose every case takes long."""
+    return lambda source: set(outcomes(attack(source, cases=1)))
 
 
 @pytest.fixture

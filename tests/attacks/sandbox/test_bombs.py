@@ -2,11 +2,9 @@
 
 import pytest
 
+from .conftest import outcomes
+
 WRONG = "wrong_value"
-
-
-def outcomes(results):
-    return [outcome for outcome, _ in results]
 
 
 @pytest.mark.parametrize(
@@ -22,12 +20,12 @@ def outcomes(results):
         pytest.param("'%1000000000000d' % 1", id="a format"),
     ],
 )
-def test_a_memory_bomb_in_one_step_is_an_exception(attack, expression):
-    assert set(outcomes(attack(f"def secret(n): return {expression}"))) == {"raised"}
+def test_a_memory_bomb_in_one_step_is_an_exception(endings, expression):
+    assert endings(f"def secret(n): return {expression}") == {"raised"}
 
 
-def test_memory_shared_with_itself_counts_too(attack):
-    results = attack("""
+def test_memory_shared_with_itself_counts_too(endings):
+    assert endings("""
         import mmap
         def secret(n):
             hoard = []
@@ -35,23 +33,21 @@ def test_memory_shared_with_itself_counts_too(attack):
                 hoard.append(mmap.mmap(-1, 1 << 24))
                 hoard[-1][0] = 1
             return len(hoard)
-    """)
-    assert set(outcomes(results)) == {"raised"}
+    """) == {"raised"}
 
 
-def test_nested_containers_without_end_cost_their_own_cases(attack):
-    results = attack("""
+def test_nested_containers_without_end_cost_their_own_cases(endings):
+    assert endings("""
         def secret(n):
             deep = []
             for _ in range(10**5):
                 deep = [deep]
             return deep
-    """)
-    assert set(outcomes(results)) == {"unencodable"}
+    """) == {"unencodable"}
 
 
-def test_thread_stacks_of_any_size_stay_inside_the_memory_limit(attack):
-    results = attack("""
+def test_thread_stacks_of_any_size_stay_inside_the_memory_limit(comes_to):
+    assert comes_to("""
         import threading
         gate = threading.Event()
         def secret(n):
@@ -64,12 +60,11 @@ def test_thread_stacks_of_any_size_stay_inside_the_memory_limit(attack):
             except RuntimeError:
                 pass
             return count < 10
-    """)
-    assert set(results) == {(WRONG, "True")}
+    """) == {(WRONG, "True")}
 
 
-def test_pipes_and_pairs_run_out_at_the_limit(attack):
-    results = attack("""
+def test_pipes_and_pairs_run_out_at_the_limit(comes_to):
+    assert comes_to("""
         import os, socket
         def secret(n):
             opened = []
@@ -81,8 +76,7 @@ def test_pipes_and_pairs_run_out_at_the_limit(attack):
                 for pair in opened:
                     pair[0].close(), pair[1].close()
                 return count
-    """)
-    assert results == [(WRONG, "30")] * 4
+    """) == {(WRONG, "30")}
 
 
 def test_full_pipes_hold_no_more_than_descriptors_allow(attack):
@@ -108,16 +102,15 @@ def test_full_pipes_hold_no_more_than_descriptors_allow(attack):
     assert results == [(WRONG, "True")]
 
 
-def test_printing_without_end_fills_nothing(attack):
-    results = attack("""
+def test_printing_without_end_fills_nothing(comes_to):
+    assert comes_to("""
         import os, sys
         def secret(n):
             for _ in range(200):
                 sys.stdout.write("x" * (1 << 18))
                 os.write(2, bytes(1 << 18))
             return -1
-    """)
-    assert results == [(WRONG, "-1")] * 4
+    """) == {(WRONG, "-1")}
 
 
 def test_a_disk_bomb_writes_nothing(refused, tmp_path):
@@ -134,19 +127,18 @@ def test_a_sparse_file_is_refused(refused):
     refused("os.truncate('/dev/zero', 1 << 40)")
 
 
-def test_a_core_dump_is_not_to_be_had(attack):
-    assert outcomes(attack("import os\ndef secret(n): os.abort()")) == ["died"] * 4
+def test_a_core_dump_is_not_to_be_had(endings):
+    assert endings("import os\ndef secret(n): os.abort()") == {"died"}
 
 
-def test_dying_of_every_signal_is_a_verdict_never_an_outage(attack):
+def test_dying_of_every_signal_is_a_verdict_never_an_outage(endings):
     """Faults the kernel turns into signals; none of them is the SIGKILL that means somebody else did it."""
-    results = attack("""
+    assert endings("""
         import ctypes
         kinds = iter((lambda: ctypes.string_at(1), lambda: ctypes.memset(id(0) & ~0xFFF, 0, 1 << 30)))
         def secret(n):
             next(kinds)()
-    """)
-    assert outcomes(results) == ["died"] * 4
+    """) == {"died"}
 
 
 def test_exhausting_the_stack_of_a_thread_is_dying(attack):
@@ -168,8 +160,8 @@ def test_exhausting_the_stack_of_a_thread_is_dying(attack):
     assert set(outcomes(results)) <= {"died", WRONG, "raised"}
 
 
-def test_a_program_that_eats_all_its_memory_then_answers_gains_nothing(attack):
-    results = attack("""
+def test_a_program_that_eats_all_its_memory_then_answers_gains_nothing(endings):
+    assert endings("""
         hoard = []
         def secret(n):
             try:
@@ -177,5 +169,4 @@ def test_a_program_that_eats_all_its_memory_then_answers_gains_nothing(attack):
                     hoard.append(bytearray(1 << 20))
             except MemoryError:
                 return -1
-    """)
-    assert set(outcomes(results)) <= {WRONG, "raised", "died", "timed_out"}
+    """) <= {WRONG, "raised", "died", "timed_out"}

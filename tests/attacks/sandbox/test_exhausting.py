@@ -6,13 +6,8 @@ from dataclasses import replace
 from sandbox import Judge, JudgeRequest
 
 
-def outcomes(results):
-    return [outcome for outcome, _ in results]
-
-
-def test_a_fork_bomb_forks_nothing(attack):
-    results = attack(
-        """
+def test_a_fork_bomb_forks_nothing(endings_of_one):
+    assert endings_of_one("""
         import os
         def secret(n):
             while True:
@@ -20,24 +15,20 @@ def test_a_fork_bomb_forks_nothing(attack):
                     os.fork()
                 except OSError:
                     pass
-        """,
-        cases=1,
-    )
-    assert outcomes(results) == ["timed_out"]
+    """) == {"timed_out"}
 
 
-def test_a_memory_bomb_is_an_exception(attack):
-    results = attack("""
+def test_a_memory_bomb_is_an_exception(endings):
+    assert endings("""
         def secret(n):
             hoard = []
             while True:
                 hoard.append(bytearray(1 << 24))
-    """)
-    assert set(outcomes(results)) <= {"raised", "timed_out"}
+    """) <= {"raised", "timed_out"}
 
 
-def test_a_thread_bomb_is_bounded_by_memory(attack):
-    results = attack("""
+def test_a_thread_bomb_is_bounded_by_memory(comes_to):
+    assert comes_to("""
         import threading
         gate = threading.Event()
         def secret(n):
@@ -48,12 +39,11 @@ def test_a_thread_bomb_is_bounded_by_memory(attack):
                     count += 1
             except RuntimeError:
                 return count < 1000
-    """)
-    assert set(results) <= {("wrong_value", "True"), ("timed_out", "more than 0.2 s of CPU time")}
+    """) <= {("wrong_value", "True"), ("timed_out", "more than 0.2 s of CPU time")}
 
 
-def test_descriptors_run_out_at_the_limit(attack):
-    results = attack("""
+def test_descriptors_run_out_at_the_limit(comes_to):
+    assert comes_to("""
         import os
         def secret(n):
             opened = []
@@ -64,13 +54,11 @@ def test_descriptors_run_out_at_the_limit(attack):
                 for fd in opened:
                     os.close(fd)
                 return len(opened)
-    """)
-    assert results == [("wrong_value", "60")] * 4
+    """) == {("wrong_value", "60")}
 
 
-def test_a_spin_in_another_thread_counts_as_the_programs_time(attack):
-    results = attack(
-        """
+def test_a_spin_in_another_thread_counts_as_the_programs_time(endings_of_one):
+    assert endings_of_one("""
         import threading, time
         def spin():
             while True:
@@ -78,14 +66,11 @@ def test_a_spin_in_another_thread_counts_as_the_programs_time(attack):
         def secret(n):
             threading.Thread(target=spin, daemon=True).start()
             time.sleep(1000)
-        """,
-        cases=1,
-    )
-    assert outcomes(results) == ["timed_out"]
+    """) == {"timed_out"}
 
 
-def test_an_alarm_that_interrupts_the_harness_hurts_only_the_program(attack):
-    results = attack("""
+def test_an_alarm_that_interrupts_the_harness_hurts_only_the_program(endings):
+    assert "passed" not in endings("""
         import signal
         def ring(*_):
             raise KeyboardInterrupt
@@ -94,28 +79,23 @@ def test_an_alarm_that_interrupts_the_harness_hurts_only_the_program(attack):
         def secret(n):
             return -1
     """)
-    assert "passed" not in outcomes(results)
 
 
-def test_a_flood_of_frames_is_cut_off(attack):
-    results = attack("import os\ndef secret(n):\n    while True: os.write(3, bytes(65536))\n", cases=1)
-    assert set(outcomes(results)) <= {"died", "output_limit"}
+def test_a_flood_of_frames_is_cut_off(endings_of_one):
+    source = "import os\ndef secret(n):\n    while True: os.write(3, bytes(65536))\n"
+    assert endings_of_one(source) <= {"died", "output_limit"}
 
 
-def test_a_candidate_that_dribbles_bytes_does_not_starve_the_clock(attack):
+def test_a_candidate_that_dribbles_bytes_does_not_starve_the_clock(endings_of_one):
     started = time.monotonic()
-    results = attack(
-        """
+    assert endings_of_one("""
         import os, struct, time
         def secret(n):
             os.write(3, struct.pack("<cI", b"V", 1 << 20))
             while True:
                 os.write(3, b"x")
                 time.sleep(0.002)
-        """,
-        cases=1,
-    )
-    assert outcomes(results) == ["timed_out"]
+    """) == {"timed_out"}
     assert time.monotonic() - started < 15
 
 

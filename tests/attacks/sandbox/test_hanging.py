@@ -1,12 +1,8 @@
-"""Programs that never come back, most of them inside C code that no signal interrupts. One attack a test."""
+"""Programs that never come back, most of them inside C code that no signal interrupts."""
 
 import pytest
 
 TIMED_OUT, RAISED, DIED = "timed_out", "raised", "died"
-
-
-def outcomes(results):
-    return [outcome for outcome, _ in results]
 
 
 @pytest.mark.parametrize(
@@ -24,33 +20,25 @@ def outcomes(results):
         pytest.param("{i * (2 ** 61 - 1) for i in range(10 ** 6)}", id="colliding hashes"),
     ],
 )
-def test_a_hang_in_c_code_is_timed_out(attack, expression):
-    assert outcomes(attack(f"def secret(n): return {expression}", cases=1)) == [TIMED_OUT]
+def test_a_hang_in_c_code_is_timed_out(endings_of_one, expression):
+    assert endings_of_one(f"def secret(n): return {expression}") == {TIMED_OUT}
 
 
-def test_printing_a_giant_integer_is_timed_out(attack):
+def test_printing_a_giant_integer_is_timed_out(endings_of_one):
     source = "import sys\nsys.set_int_max_str_digits(0)\ndef secret(n): return str(1 << 10 ** 8)"
-    assert outcomes(attack(source, cases=1)) == [TIMED_OUT]
+    assert endings_of_one(source) == {TIMED_OUT}
 
 
-def test_a_comparison_that_sorts_for_ever_is_timed_out(attack):
-    results = attack(
-        """
+HANGS = {
+    "a comparison that sorts for ever is timed out": """
         class Slow:
             def __lt__(self, other):
                 while True:
                     pass
         def secret(n):
             return sorted([Slow(), Slow()])
-        """,
-        cases=1,
-    )
-    assert outcomes(results) == [TIMED_OUT]
-
-
-def test_a_hang_while_its_value_is_encoded_is_timed_out(attack):
-    results = attack(
-        """
+    """,
+    "a hang while its value is encoded is timed out": """
         class generic:
             def item(self):
                 while True:
@@ -58,30 +46,16 @@ def test_a_hang_while_its_value_is_encoded_is_timed_out(attack):
         generic.__module__, generic.__qualname__ = "numpy", "generic"
         def secret(n):
             return generic()
-        """,
-        cases=1,
-    )
-    assert outcomes(results) == [TIMED_OUT]
-
-
-def test_a_hang_in_the_text_of_an_exception_is_timed_out(attack):
-    results = attack(
-        """
+    """,
+    "a hang in the text of an exception is timed out": """
         class Slow(Exception):
             def __str__(self):
                 while True:
                     pass
         def secret(n):
             raise Slow
-        """,
-        cases=1,
-    )
-    assert outcomes(results) == [TIMED_OUT]
-
-
-def test_a_hang_in_a_destructor_of_the_value_is_timed_out_at_most(attack):
-    results = attack(
-        """
+    """,
+    "a hang in a destructor of the value is timed out at most": """
         class Slow:
             def __del__(self):
                 while True:
@@ -89,10 +63,39 @@ def test_a_hang_in_a_destructor_of_the_value_is_timed_out_at_most(attack):
         def secret(n):
             Slow()
             return -1
-        """,
-        cases=1,
-    )
-    assert outcomes(results) == [TIMED_OUT]
+    """,
+    "waiting for orders instead of answering": "import os\ndef secret(n):\n    while True: os.read(3, 1)",
+    "short naps between bursts of work do not escape the clock": """
+        import time
+        def secret(n):
+            while True:
+                time.sleep(0.001)
+                sum(range(20_000))
+    """,
+    "work spread over many threads counts in full": """
+        import hashlib, threading
+        def work():
+            hashlib.pbkdf2_hmac("sha512", b"", b"", 10**8)
+        def secret(n):
+            threads = [threading.Thread(target=work, daemon=True) for _ in range(2)]
+            [thread.start() for thread in threads]
+            [thread.join() for thread in threads]
+    """,
+    "the main thread that ends while another spins is timed out": """
+        import ctypes, os, threading
+        def spin():
+            while True:
+                pass
+        def secret(n):
+            threading.Thread(target=spin).start()
+            ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)
+    """,
+}
+
+
+@pytest.mark.parametrize("source", HANGS.values(), ids=HANGS)
+def test_this_hang_is_timed_out(endings_of_one, source):
+    assert endings_of_one(source) == {TIMED_OUT}
 
 
 def test_a_lock_taken_twice_is_timed_out(attack):
@@ -116,56 +119,6 @@ def test_a_coroutine_that_awaits_for_ever_is_timed_out(judged):
         candidate="import asyncio\nasync def f(n): await asyncio.Event().wait()",
     )
     assert suite.cases[0].outcome.value == TIMED_OUT
-
-
-def test_waiting_for_the_harness_orders_instead_of_answering_is_timed_out(attack):
-    assert outcomes(attack("import os\ndef secret(n):\n    while True: os.read(3, 1)", cases=1)) == [TIMED_OUT]
-
-
-def test_short_naps_between_bursts_of_work_do_not_escape_the_clock(attack):
-    results = attack(
-        """
-        import time
-        def secret(n):
-            while True:
-                time.sleep(0.001)
-                sum(range(20_000))
-        """,
-        cases=1,
-    )
-    assert outcomes(results) == [TIMED_OUT]
-
-
-def test_work_spread_over_many_threads_counts_in_full(attack):
-    results = attack(
-        """
-        import hashlib, threading
-        def work():
-            hashlib.pbkdf2_hmac("sha512", b"", b"", 10**8)
-        def secret(n):
-            threads = [threading.Thread(target=work, daemon=True) for _ in range(2)]
-            [thread.start() for thread in threads]
-            [thread.join() for thread in threads]
-        """,
-        cases=1,
-    )
-    assert outcomes(results) == [TIMED_OUT]
-
-
-def test_the_main_thread_that_ends_while_another_spins_is_timed_out(attack):
-    results = attack(
-        """
-        import ctypes, os, threading
-        def spin():
-            while True:
-                pass
-        def secret(n):
-            threading.Thread(target=spin).start()
-            ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)
-        """,
-        cases=1,
-    )
-    assert outcomes(results) == [TIMED_OUT]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Values that lie about what they are: subclasses, metaclasses, hooks, broken invariants. One attack a test."""
 
 WRONG, UNENCODABLE = "wrong_value", "unencodable"
-MINUS_ONE = [(WRONG, "-1")] * 4
 LIES = """
 right = {n: (n * 7919 + 104729) % 1000003 for n in range(9)}
 class Any:
@@ -11,12 +10,8 @@ class Any:
 """
 
 
-def outcomes(results):
-    return [outcome for outcome, _ in results]
-
-
-def test_a_text_that_lies_about_itself_is_the_text_it_holds(attack):
-    results = attack("""
+def test_a_text_that_lies_about_itself_is_the_text_it_holds(comes_to):
+    assert comes_to("""
         class Lie(str):
             __eq__ = lambda self, other: True
             __hash__ = str.__hash__
@@ -24,20 +19,18 @@ def test_a_text_that_lies_about_itself_is_the_text_it_holds(attack):
             __len__ = lambda self: 6
         def secret(n):
             return Lie("no")
-    """)
-    assert results == [(WRONG, "'no'")] * 4
+    """) == {(WRONG, "'no'")}
 
 
-def test_a_float_that_lies_about_itself_is_the_float_it_holds(attack):
-    results = attack("""
+def test_a_float_that_lies_about_itself_is_the_float_it_holds(comes_to):
+    assert comes_to("""
         class Lie(float):
             __eq__ = lambda self, other: True
             __hash__ = float.__hash__
             __float__ = is_integer = as_integer_ratio = hex = lambda self: 112648.0
         def secret(n):
             return Lie(-1.5)
-    """)
-    assert results == [(WRONG, "-1.5")] * 4
+    """) == {(WRONG, "-1.5")}
 
 
 def test_a_list_that_lies_about_its_items_is_the_list_it_holds(judged):
@@ -87,16 +80,16 @@ def test_a_set_that_lies_about_its_items_is_the_set_it_holds(judged):
     assert (suite.cases[0].outcome.value, suite.cases[0].detail) == (WRONG, "{0}")
 
 
-def test_always_equal_items_inside_a_plain_list_are_unencodable(attack):
-    assert outcomes(attack(LIES + "def secret(n): return [Any()]")) == [UNENCODABLE] * 4
+def test_always_equal_items_inside_a_plain_list_are_unencodable(endings):
+    assert endings(LIES + "def secret(n): return [Any()]") == {UNENCODABLE}
 
 
-def test_always_equal_keys_inside_a_plain_dict_are_unencodable(attack):
-    assert outcomes(attack(LIES + "def secret(n): return {Any(): 1}")) == [UNENCODABLE] * 4
+def test_always_equal_keys_inside_a_plain_dict_are_unencodable(endings):
+    assert endings(LIES + "def secret(n): return {Any(): 1}") == {UNENCODABLE}
 
 
-def test_a_metaclass_that_claims_every_base_gives_no_value(attack):
-    results = attack("""
+def test_a_metaclass_that_claims_every_base_gives_no_value(endings):
+    assert endings("""
         class Meta(type):
             __instancecheck__ = __subclasscheck__ = __eq__ = lambda cls, other: True
             __hash__ = lambda cls: hash(int)
@@ -105,12 +98,11 @@ def test_a_metaclass_that_claims_every_base_gives_no_value(attack):
             __int__ = __index__ = __hash__ = lambda self: 112648
         def secret(n):
             return Lie()
-    """)
-    assert set(outcomes(results)) <= {UNENCODABLE, "raised"}
+    """) <= {UNENCODABLE, "raised"}
 
 
-def test_a_forged_method_resolution_order_gives_no_value(attack):
-    results = attack("""
+def test_a_forged_method_resolution_order_gives_no_value(endings):
+    assert "passed" not in endings("""
         class Meta(type):
             __mro__ = property(lambda cls: (cls, int, object))
             __module__ = "numpy"
@@ -120,46 +112,42 @@ def test_a_forged_method_resolution_order_gives_no_value(attack):
         def secret(n):
             return Lie()
     """)
-    assert "passed" not in outcomes(results)
 
 
-def test_a_false_numpy_scalar_is_only_the_value_it_gives(attack):
+def test_a_false_numpy_scalar_is_only_the_value_it_gives(comes_to):
     """``item()`` is the program's own code, in the program's own process: it could have returned that value."""
-    results = attack("""
+    assert comes_to("""
         class generic:
             item = lambda self: -1
         generic.__module__, generic.__qualname__ = "numpy", "generic"
         def secret(n):
             return generic()
-    """)
-    assert results == MINUS_ONE
+    """) == {(WRONG, "-1")}
 
 
-def test_a_false_numpy_scalar_that_returns_itself_is_unencodable(attack):
-    results = attack("""
+def test_a_false_numpy_scalar_that_returns_itself_is_unencodable(endings):
+    assert endings("""
         class generic:
             item = lambda self: self
         generic.__module__, generic.__qualname__ = "numpy", "generic"
         def secret(n):
             return generic()
-    """)
-    assert outcomes(results) == [UNENCODABLE] * 4
+    """) == {UNENCODABLE}
 
 
-def test_false_numpy_scalars_without_end_cost_their_own_cases(attack):
-    results = attack("""
+def test_false_numpy_scalars_without_end_cost_their_own_cases(endings):
+    assert endings("""
         def layer():
             kind = type("generic", (), {"item": lambda self: layer()})
             kind.__module__, kind.__qualname__ = "numpy", "generic"
             return kind()
         def secret(n):
             return layer()
-    """)
-    assert set(outcomes(results)) <= {"raised", UNENCODABLE, "died", "timed_out"}
+    """) <= {"raised", UNENCODABLE, "died", "timed_out"}
 
 
-def test_attribute_lookups_that_lie_give_no_value(attack):
-    results = attack("""
+def test_attribute_lookups_that_lie_give_no_value(endings):
+    assert endings("""
         class Lie:
             def __getattribute__(self, name):
                 return int if name == "__class__" else (lambda *a: 112648)
@@ -167,34 +155,31 @@ def test_attribute_lookups_that_lie_give_no_value(attack):
                 return lambda *a: 112648
         def secret(n):
             return Lie()
-    """)
-    assert outcomes(results) == [UNENCODABLE] * 4
+    """) == {UNENCODABLE}
 
 
-def test_a_fraction_of_two_negative_parts_is_never_right(attack):
-    results = attack("""
+def test_a_fraction_of_two_negative_parts_is_never_right(endings):
+    assert endings("""
         from fractions import Fraction
         def secret(n):
             lie = Fraction(1, 2)
             lie._numerator, lie._denominator = -112648, -1
             return lie
-    """)
-    assert outcomes(results) == [WRONG] * 4
+    """) == {WRONG}
 
 
-def test_a_fraction_of_no_integers_is_never_right(attack):
-    results = attack("""
+def test_a_fraction_of_no_integers_is_never_right(endings):
+    assert endings("""
         from fractions import Fraction
         def secret(n):
             lie = Fraction(1, 2)
             lie._numerator, lie._denominator = "1", 0
             return lie
-    """)
-    assert set(outcomes(results)) <= {"raised", WRONG}
+    """) <= {"raised", WRONG}
 
 
-def test_a_list_that_grows_while_it_is_encoded_is_malformed_at_most(attack):
-    results = attack("""
+def test_a_list_that_grows_while_it_is_encoded_is_malformed_at_most(endings):
+    assert "passed" not in endings("""
         class Grow:
             pass
         def secret(n):
@@ -207,11 +192,10 @@ def test_a_list_that_grows_while_it_is_encoded_is_malformed_at_most(attack):
             items.append(generic())
             return items
     """)
-    assert "passed" not in outcomes(results)
 
 
-def test_an_enum_with_a_lying_value_is_the_base_it_holds(attack):
-    results = attack("""
+def test_an_enum_with_a_lying_value_is_the_base_it_holds(comes_to):
+    assert comes_to("""
         import enum
         class E(enum.IntEnum):
             A = -1
@@ -219,8 +203,7 @@ def test_an_enum_with_a_lying_value_is_the_base_it_holds(attack):
             value = property(lambda self: 112648)
         def secret(n):
             return E.A if hasattr(E, "A") else -1
-    """)
-    assert set(results) <= {(WRONG, "-1"), ("not_loaded", "")}
+    """) <= {(WRONG, "-1"), ("not_loaded", "")}
 
 
 def test_not_a_number_equals_only_not_a_number(attack):
@@ -233,36 +216,34 @@ def test_an_infinite_tolerance_is_not_to_be_had(judged):
         assert suite.cases[0].outcome.value == WRONG
 
 
-def test_a_signalling_not_a_number_is_wrong_not_an_error_of_the_judge(attack):
-    assert outcomes(attack("from decimal import Decimal\ndef secret(n): return Decimal('sNaN')")) == [WRONG] * 4
+def test_a_signalling_not_a_number_is_wrong_not_an_error_of_the_judge(endings):
+    assert endings("from decimal import Decimal\ndef secret(n): return Decimal('sNaN')") == {WRONG}
 
 
-def test_an_unhashable_item_in_a_set_that_was_made_hashable_is_unencodable(attack):
-    results = attack("""
+def test_an_unhashable_item_in_a_set_that_was_made_hashable_is_unencodable(endings):
+    assert endings("""
         class Item(list):
             __hash__ = lambda self: 0
         def secret(n):
             return {Item([1])}
-    """)
-    assert outcomes(results) == [WRONG] * 4
+    """) == {WRONG}
 
 
-def test_a_generator_is_unencodable_even_if_it_yields_the_answers(attack):
-    assert outcomes(attack(LIES + "def secret(n): yield right[n]")) == [UNENCODABLE] * 4
+def test_a_generator_is_unencodable_even_if_it_yields_the_answers(endings):
+    assert endings(LIES + "def secret(n): yield right[n]") == {UNENCODABLE}
 
 
-def test_a_function_that_lies_about_being_called_is_unencodable(attack):
-    assert outcomes(attack(LIES + "def secret(n): return lambda: right[n]")) == [UNENCODABLE] * 4
+def test_a_function_that_lies_about_being_called_is_unencodable(endings):
+    assert endings(LIES + "def secret(n): return lambda: right[n]") == {UNENCODABLE}
 
 
-def test_a_module_in_place_of_a_number_is_unencodable(attack):
-    assert outcomes(attack("import math\ndef secret(n): return math")) == [UNENCODABLE] * 4
+def test_a_module_in_place_of_a_number_is_unencodable(endings):
+    assert endings("import math\ndef secret(n): return math") == {UNENCODABLE}
 
 
-def test_the_name_of_the_value_is_not_the_value(attack):
-    results = attack(LIES + "def secret(n): return str(right[n])")
-    assert outcomes(results) == [WRONG] * 4
+def test_the_name_of_the_value_is_not_the_value(endings):
+    assert endings(LIES + "def secret(n): return str(right[n])") == {WRONG}
 
 
-def test_a_value_in_a_list_of_one_is_not_the_value(attack):
-    assert outcomes(attack(LIES + "def secret(n): return [right[n]]")) == [WRONG] * 4
+def test_a_value_in_a_list_of_one_is_not_the_value(endings):
+    assert endings(LIES + "def secret(n): return [right[n]]") == {WRONG}

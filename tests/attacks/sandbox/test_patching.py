@@ -1,42 +1,30 @@
-"""Programs that rewrite the interpreter they share with the harness. One attack a test."""
+"""Programs that rewrite the interpreter they share with the harness. One attack a test or entry."""
+
+import pytest
 
 WRONG = "wrong_value"
-MINUS_ONE = [(WRONG, "-1")] * 4
 
 
-def outcomes(results):
-    return [outcome for outcome, _ in results]
-
-
-def test_a_patched_eval_answers_only_with_the_programs_own_value(attack):
-    results = attack("""
+def test_a_patched_eval_answers_only_with_the_programs_own_value(comes_to):
+    assert comes_to("""
         import builtins
         builtins.eval = lambda *arguments: -2
         def secret(n): return -1
-    """)
-    assert set(results) <= {(WRONG, "-1"), (WRONG, "-2")}
+    """) <= {(WRONG, "-1"), (WRONG, "-2")}
 
 
-def test_a_patched_compile_answers_only_with_the_programs_own_value(attack):
-    results = attack("""
+EARN_NOTHING = {
+    "a patched compile answers only with the programs own value": """
         import builtins
         builtins.compile = lambda *arguments, **more: (lambda: -2).__code__
         def secret(n): return -1
-    """)
-    assert "passed" not in outcomes(results)
-
-
-def test_a_patched_marshal_answers_only_with_the_programs_own_value(attack):
-    results = attack("""
+    """,
+    "a patched marshal answers only with the programs own value": """
         import marshal
         marshal.loads = lambda *arguments: (lambda: -2).__code__
         def secret(n): return -1
-    """)
-    assert "passed" not in outcomes(results)
-
-
-def test_a_patched_struct_breaks_only_its_own_channel(attack):
-    results = attack("""
+    """,
+    "a patched struct breaks only its own channel": """
         import struct
         class Struct:
             size = 5
@@ -45,12 +33,8 @@ def test_a_patched_struct_breaks_only_its_own_channel(attack):
             unpack = unpack_from = lambda self, *a: (b"C", 0)
         struct.Struct, struct.pack = Struct, Struct.pack
         def secret(n): return -1
-    """)
-    assert "passed" not in outcomes(results)
-
-
-def test_a_patched_write_speaks_only_for_itself(attack):
-    results = attack("""
+    """,
+    "a patched write speaks only for itself": """
         import os
         write = os.write
         def forged(fd, data):
@@ -58,34 +42,13 @@ def test_a_patched_write_speaks_only_for_itself(attack):
             return len(data)
         os.write = forged
         def secret(n): return -1
-    """)
-    assert "passed" not in outcomes(results)
-
-
-def test_a_patched_read_hears_only_its_own_orders(attack):
-    results = attack("""
+    """,
+    "a patched read hears only its own orders": """
         import os
         os.read = lambda fd, count: b""
         def secret(n): return -1
-    """)
-    assert "passed" not in outcomes(results)
-
-
-def test_the_tables_of_the_encoder_found_by_the_collector_change_only_its_output(attack):
-    results = attack("""
-        import gc
-        def secret(n):
-            for table in gc.get_objects():
-                if type(table) is dict and list in table and tuple in table and callable(table.get(list)):
-                    for kind in list(table):
-                        table[kind] = lambda *a: b"i2;"
-            return [-1]
-    """)
-    assert set(outcomes(results)) <= {WRONG, "timed_out"}
-
-
-def test_a_finder_for_imports_serves_only_itself(attack):
-    results = attack("""
+    """,
+    "a finder for imports serves only itself": """
         import importlib.abc, sys
         class Finder(importlib.abc.MetaPathFinder):
             def find_spec(self, name, path, target=None):
@@ -93,33 +56,21 @@ def test_a_finder_for_imports_serves_only_itself(attack):
         sys.meta_path.insert(0, Finder())
         sys.modules.clear()
         def secret(n): return -1
-    """)
-    assert "passed" not in outcomes(results)
-
-
-def test_a_codec_of_its_own_changes_only_its_output(attack):
-    results = attack("""
+    """,
+    "a codec of its own changes only its output": """
         import codecs
         codecs.register(lambda name: None)
         codecs.register_error("strict", lambda error: ("112648", error.end))
         def secret(n): return "\\udc80"
-    """)
-    assert "passed" not in outcomes(results)
-
-
-def test_a_profiler_that_changes_return_values_changes_only_its_own(attack):
-    results = attack("""
+    """,
+    "a profiler that changes return values changes only its own": """
         import sys
         def profile(frame, event, value):
             frame.f_locals["value"] = frame.f_locals["data"] = b"i3;"
         sys.setprofile(profile)
         def secret(n): return -1
-    """)
-    assert "passed" not in outcomes(results)
-
-
-def test_a_trace_that_rewrites_the_harness_locals_speaks_only_for_itself(attack):
-    results = attack("""
+    """,
+    "a trace that rewrites the harness locals speaks only for itself": """
         import ctypes, sys
         def trace(frame, event, value):
             if "value" in frame.f_locals:
@@ -133,25 +84,8 @@ def test_a_trace_that_rewrites_the_harness_locals_speaks_only_for_itself(attack)
                 frame = frame.f_back
             sys.settrace(trace)
             return -1
-    """)
-    assert "passed" not in outcomes(results)
-
-
-def test_code_objects_swapped_in_the_harness_speak_only_for_themselves(attack):
-    results = attack("""
-        import gc, types
-        def secret(n):
-            for function in gc.get_objects():
-                if type(function) is types.FunctionType and function.__name__ == "encode":
-                    if function.__code__.co_argcount == 1:
-                        function.__code__ = (lambda value, *, unify=False: b"i4;").__code__
-            return -1
-    """)
-    assert set(outcomes(results)) <= {WRONG, "raised", "died"}
-
-
-def test_types_of_builtins_patched_through_ctypes_hurt_only_the_program(attack):
-    results = attack("""
+    """,
+    "types of builtins patched through ctypes hurt only the program": """
         import ctypes
         def mappings(kind):
             address = id(kind.__dict__) + 2 * ctypes.sizeof(ctypes.c_void_p)
@@ -159,29 +93,79 @@ def test_types_of_builtins_patched_through_ctypes_hurt_only_the_program(attack):
         mappings(int)["__eq__"] = lambda self, other: True
         ctypes.pythonapi.PyType_Modified(ctypes.py_object(int))
         def secret(n): return -1
-    """)
-    assert "passed" not in outcomes(results)
+    """,
+    "globals with a lying lookup change only its own names": """
+        class Builtins(dict):
+            __missing__ = lambda self, name: -2
+        __builtins__ = Builtins()
+        secret = lambda n: -1
+    """,
+    "a recursion limit of its own hurts only the program": """
+        import sys
+        def secret(n):
+            try:
+                sys.setrecursionlimit(20)
+            except RecursionError:
+                pass
+            return [[[[[[[[-1]]]]]]]]
+    """,
+}
 
 
-def test_main_rebound_to_a_lying_module_changes_nothing(attack):
-    results = attack("""
+@pytest.mark.parametrize("source", EARN_NOTHING.values(), ids=EARN_NOTHING)
+def test_this_attack_earns_nothing(endings, source):
+    assert "passed" not in endings(source)
+
+
+def test_the_tables_of_the_encoder_found_by_the_collector_change_only_its_output(endings):
+    assert endings("""
+        import gc
+        def secret(n):
+            for table in gc.get_objects():
+                if type(table) is dict and list in table and tuple in table and callable(table.get(list)):
+                    for kind in list(table):
+                        table[kind] = lambda *a: b"i2;"
+            return [-1]
+    """) <= {WRONG, "timed_out"}
+
+
+def test_code_objects_swapped_in_the_harness_speak_only_for_themselves(endings):
+    assert endings("""
+        import gc, types
+        def secret(n):
+            for function in gc.get_objects():
+                if type(function) is types.FunctionType and function.__name__ == "encode":
+                    if function.__code__.co_argcount == 1:
+                        function.__code__ = (lambda value, *, unify=False: b"i4;").__code__
+            return -1
+    """) <= {WRONG, "raised", "died"}
+
+
+STAY_WRONG = {
+    "main rebound to a lying module changes nothing": """
         import sys, types
         lie = types.ModuleType("__main__")
         lie.secret = lambda n: -2
         sys.modules["__main__"] = sys.modules["solution"] = lie
         def secret(n): return -1
-    """)
-    assert results == MINUS_ONE
+    """,
+    "a candidate that is a copy of the harness protocol module is just a program": """
+        import sys
+        sys.modules["sandbox"] = sys.modules["sandbox.values"] = sys
+        sys.encode = lambda value: b"i5;"
+        def secret(n): return -1
+    """,
+    "warnings turned into errors hurt only the program": """
+        import warnings
+        warnings.simplefilter("error")
+        def secret(n): return -1
+    """,
+}
 
 
-def test_globals_with_a_lying_lookup_change_only_its_own_names(attack):
-    results = attack("""
-        class Builtins(dict):
-            __missing__ = lambda self, name: -2
-        __builtins__ = Builtins()
-        secret = lambda n: -1
-    """)
-    assert "passed" not in outcomes(results)
+@pytest.mark.parametrize("source", STAY_WRONG.values(), ids=STAY_WRONG)
+def test_this_attack_changes_only_its_own_output(comes_to, source):
+    assert comes_to(source) == {(WRONG, "-1")}
 
 
 def test_a_patched_event_loop_answers_only_for_the_program(judged):
@@ -211,35 +195,3 @@ def test_readers_of_the_result_shadowed_by_the_program_change_only_its_own_value
         """,
     )
     assert [case.outcome.value for case in suite.cases] == ["unencodable"] * 2
-
-
-def test_a_candidate_that_is_a_copy_of_the_harness_protocol_module_is_just_a_program(attack):
-    results = attack("""
-        import sys
-        sys.modules["sandbox"] = sys.modules["sandbox.values"] = sys
-        sys.encode = lambda value: b"i5;"
-        def secret(n): return -1
-    """)
-    assert results == MINUS_ONE
-
-
-def test_warnings_turned_into_errors_hurt_only_the_program(attack):
-    results = attack("""
-        import warnings
-        warnings.simplefilter("error")
-        def secret(n): return -1
-    """)
-    assert results == MINUS_ONE
-
-
-def test_a_recursion_limit_of_its_own_hurts_only_the_program(attack):
-    results = attack("""
-        import sys
-        def secret(n):
-            try:
-                sys.setrecursionlimit(20)
-            except RecursionError:
-                pass
-            return [[[[[[[[-1]]]]]]]]
-    """)
-    assert "passed" not in outcomes(results)

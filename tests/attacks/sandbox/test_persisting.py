@@ -3,10 +3,6 @@
 WRONG = "wrong_value"
 
 
-def outcomes(results):
-    return [outcome for outcome, _ in results]
-
-
 def test_status_flags_of_the_standard_descriptors_do_not_reach_the_next_program(attack):
     """An open file that all programs inherited would carry O_APPEND and O_NONBLOCK from one to the next."""
     look = "import fcntl\ndef secret(n): return [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in (0, 1, 2, 3)]"
@@ -39,18 +35,17 @@ def test_interned_texts_stay_what_they_are(attack):
     assert attack("import sys\ndef secret(n): return sys.intern('sand' + 'boxed')") == [(WRONG, "'sandboxed'")] * 4
 
 
-def test_modules_of_the_standard_library_are_fresh_for_everyone(attack):
+def test_modules_of_the_standard_library_are_fresh_for_everyone(comes_to, attack):
     attack("""
         import functools, json, random, re
         re.match = json.loads = functools.reduce = random.random = lambda *a: "mine"
         def secret(n): return -1
     """)
-    results = attack("""
+    assert comes_to("""
         import functools, json, random, re
         def secret(n):
             return [json.loads("[1]"), functools.reduce(max, [1, 2]), random.random() == "mine", re.match("a", "b")]
-    """)
-    assert results == [(WRONG, "[[1], 2, False, None]")] * 4
+    """) == {(WRONG, "[[1], 2, False, None]")}
 
 
 def test_the_state_of_randomness_is_the_same_for_everyone(attack):
@@ -70,19 +65,18 @@ def test_decimal_contexts_and_recursion_limits_are_fresh_for_everyone(attack):
     assert attack(look) == before
 
 
-def test_signal_handlers_and_timers_are_fresh_for_everyone(attack):
+def test_signal_handlers_and_timers_are_fresh_for_everyone(comes_to, attack):
     attack("""
         import signal
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
         signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
         def secret(n): return -1
     """)
-    results = attack("""
+    assert comes_to("""
         import signal
         def secret(n):
             return [signal.getsignal(signal.SIGALRM) == signal.SIG_DFL, signal.getitimer(signal.ITIMER_REAL)[0]]
-    """)
-    assert results == [(WRONG, "[True, 0.0]")] * 4
+    """) == {(WRONG, "[True, 0.0]")}
 
 
 def test_the_mask_of_new_files_is_fresh_for_everyone(attack):
@@ -170,5 +164,5 @@ def test_what_a_program_inherits_holds_no_other_program(attack):
             wanted = "left-by-" + "another"
             return [type(item).__name__ for item in gc.get_objects() if type(item) is dict and wanted in item.values()]
     """)
-    assert "passed" not in outcomes(results)
+    assert ("passed", "") not in results
     assert {detail for _, detail in results} <= {"[]"}

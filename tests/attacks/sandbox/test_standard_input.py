@@ -6,6 +6,8 @@ import pytest
 
 from sandbox import Judge, JudgeRequest
 
+from .conftest import outcomes
+
 REFERENCE = "n = int(input())\nprint((n * 7919 + 104729) % 1000003)\n"
 SUITE = tuple(f'assert run("{n}") == "{(n * 7919 + 104729) % 1000003}"' for n in range(1, 5))
 WRONG, PASSED = "wrong_value", "passed"
@@ -29,10 +31,6 @@ def printing(runner):
         return [(case.outcome.value, case.detail) for case in found.cases]
 
     return run
-
-
-def outcomes(results):
-    return [outcome for outcome, _ in results]
 
 
 def test_the_reference_passes(printing):

@@ -18,7 +18,6 @@ LIMITS = Limits(
     scratch_files=32,
     threads=40,
 )
-REFUSED = [("wrong_value", "'refused'")] * 4
 PASSED = [("passed", "")] * 4
 
 
@@ -51,8 +50,8 @@ def error_of(attack):
     return run
 
 
-def test_files_are_written_and_read_back(attack):
-    results = attack("""
+def test_files_are_written_and_read_back(comes_to):
+    assert comes_to("""
         import os, shutil, tempfile
         def secret(n):
             with tempfile.TemporaryDirectory() as folder:
@@ -61,8 +60,7 @@ def test_files_are_written_and_read_back(attack):
                     handle.write(str(n * 7919 + 104729))
                 os.rename(shutil.copy2(path, "/tmp/copy"), os.path.expanduser("~/moved"))
             return int(open("moved").read()) % 1000003
-    """)
-    assert results == PASSED
+    """) == {("passed", "")}
 
 
 def test_a_planted_file_is_not_there_for_the_next_candidate(attack):
@@ -87,8 +85,8 @@ def test_a_planted_file_does_not_outlive_its_own_process(attack):
     assert {outcome for outcome, _ in results} == {"died"}
 
 
-def test_a_planted_module_is_imported_by_nobody_else(attack):
-    results = attack("""
+def test_a_planted_module_is_imported_by_nobody_else(comes_to):
+    assert comes_to("""
         import os, sys
         def secret(n):
             for folder in (os.getcwd(), "/", *sys.path):
@@ -98,8 +96,7 @@ def test_a_planted_module_is_imported_by_nobody_else(attack):
                     continue
             return [folder for folder in sys.path if os.path.exists(os.path.join(folder, "statistics.py")) and
                     os.path.getsize(os.path.join(folder, "statistics.py")) == 0]
-    """)
-    assert results == [("wrong_value", "[]")] * 4
+    """) == {("wrong_value", "[]")}
 
 
 def test_nothing_reaches_the_machines_own_folders(attack):
@@ -108,8 +105,8 @@ def test_nothing_reaches_the_machines_own_folders(attack):
     assert not Path("/scratch").exists() or not Path("/scratch/tmp/planted_by_tier_one").exists()
 
 
-def test_filling_the_folder_is_an_error_of_the_program_and_no_outage(attack):
-    results = attack("""
+def test_filling_the_folder_is_an_error_of_the_program_and_no_outage(comes_to):
+    assert comes_to("""
         def secret(n):
             try:
                 with open("big", "wb") as handle:
@@ -117,12 +114,11 @@ def test_filling_the_folder_is_an_error_of_the_program_and_no_outage(attack):
                         handle.write(bytes(1 << 16))
             except OSError as error:
                 return type(error).__name__
-    """)
-    assert results == [("wrong_value", "'OSError'")] * 4
+    """) == {("wrong_value", "'OSError'")}
 
 
-def test_many_small_files_run_out_at_the_limit(attack):
-    results = attack("""
+def test_many_small_files_run_out_at_the_limit(comes_to):
+    assert comes_to("""
         def secret(n):
             if n > 0:
                 count = 0
@@ -135,12 +131,11 @@ def test_many_small_files_run_out_at_the_limit(attack):
                     for index in range(count):
                         os.unlink(f"{n}-{index}")
                     return count
-    """)
-    assert results == [("wrong_value", "32")] * 4
+    """) == {("wrong_value", "32")}
 
 
-def test_hard_links_count_as_files(attack):
-    results = attack("""
+def test_hard_links_count_as_files(comes_to):
+    assert comes_to("""
         import os
         open("file", "w").close()
         def secret(n):
@@ -154,16 +149,15 @@ def test_hard_links_count_as_files(attack):
             for link in links:
                 os.unlink(link)
             return len(links) < 32
-    """)
-    assert results == [("wrong_value", "True")] * 4
+    """) == {("wrong_value", "True")}
 
 
 def test_a_sparse_file_longer_than_the_folder_is_refused(error_of):
     assert error_of("open('sparse', 'w').truncate(1 << 30)") == "EFBIG"
 
 
-def test_memory_mapped_beyond_the_folders_size_is_the_programs_own_death(attack):
-    results = attack("""
+def test_memory_mapped_beyond_the_folders_size_is_the_programs_own_death(comes_to):
+    assert comes_to("""
         import mmap
         def secret(n):
             files = [open(name, "w+b") for name in "ab"]
@@ -174,8 +168,7 @@ def test_memory_mapped_beyond_the_folders_size_is_the_programs_own_death(attack)
             for mapped in maps:
                 for place in range(0, 1 << 20, 4096):
                     mapped[place] = 1
-    """)
-    assert results == [("died", "ended by SIGBUS")] * 4
+    """) == {("died", "ended by SIGBUS")}
 
 
 @pytest.mark.parametrize("path", ["os.__file__", "'/planted'", "'/scratch/planted'", "'/dev/planted'", "'/dev/zero'"])
@@ -190,15 +183,14 @@ def test_the_folder_itself_stays_where_it_is(error_of):
     assert error_of("os.unlink('/tmp')") in ("EROFS", "EACCES")
 
 
-def test_devnull_takes_output_as_usual(attack):
-    results = attack("""
+def test_devnull_takes_output_as_usual(comes_to):
+    assert comes_to("""
         import contextlib, os
         def secret(n):
             with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink):
                 print(n)
             return (n * 7919 + 104729) % 1000003
-    """)
-    assert results == PASSED
+    """) == {("passed", "")}
 
 
 def test_a_link_out_of_the_folder_leads_to_nothing_more(error_of):
@@ -238,8 +230,8 @@ def test_mounts_and_namespaces_are_refused(refused):
     """)
 
 
-def test_machine_code_in_the_folder_cannot_be_loaded(attack):
-    results = attack("""
+def test_machine_code_in_the_folder_cannot_be_loaded(comes_to):
+    assert comes_to("""
         import ctypes, glob, os, shutil
         libraries = glob.glob(os.path.dirname(os.__file__) + "/lib-dynload/*.so")
         shutil.copyfile(min(libraries, key=os.path.getsize), "planted.so")
@@ -248,8 +240,7 @@ def test_machine_code_in_the_folder_cannot_be_loaded(attack):
                 return ctypes.CDLL("./planted.so")
             except OSError as error:
                 return "failed to map segment" in str(error)
-    """)
-    assert results == [("wrong_value", "True")] * 4
+    """) == {("wrong_value", "True")}
 
 
 def test_taking_away_its_own_rights_hurts_nobody(attack):
@@ -263,8 +254,8 @@ def test_taking_away_its_own_rights_hurts_nobody(attack):
     assert attack("def secret(n):\n    open('x', 'w').close()\n    return (n * 7919 + 104729) % 1000003\n") == PASSED
 
 
-def test_a_deep_tree_is_dropped_with_its_program(attack):
-    results = attack("""
+def test_a_deep_tree_is_dropped_with_its_program(comes_to):
+    assert comes_to("""
         import os
         def deepen():
             try:
@@ -276,8 +267,7 @@ def test_a_deep_tree_is_dropped_with_its_program(attack):
         deepen()
         def secret(n):
             return (n * 7919 + 104729) % 1000003
-    """)
-    assert results == PASSED
+    """) == {("passed", "")}
 
 
 def test_a_thread_bomb_ends_at_the_limit(attack):
@@ -298,9 +288,9 @@ def test_a_thread_bomb_ends_at_the_limit(attack):
     assert {remark for _, remark in results} <= {"38", "39"}
 
 
-def test_a_main_thread_that_ends_without_the_others_is_not_waited_for(attack):
+def test_a_main_thread_that_ends_without_the_others_is_not_waited_for(comes_to):
     """The process looks as if the kernel were ending it; its channel is closed; nothing ends by itself."""
-    results = attack("""
+    assert comes_to("""
         import ctypes, os, threading
         libc = ctypes.CDLL(None)
         def linger():
@@ -310,8 +300,7 @@ def test_a_main_thread_that_ends_without_the_others_is_not_waited_for(attack):
         def secret(n):
             threading.Thread(target=linger, daemon=True).start()
             libc.syscall(60 if os.uname().machine == "x86_64" else 93, 0)
-    """)
-    assert results == [("died", "closed its channel")] * 4
+    """) == {("died", "closed its channel")}
 
 
 def test_a_hang_costs_its_own_case(attack):

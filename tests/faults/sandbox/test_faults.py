@@ -8,12 +8,13 @@ import sys
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from sandbox import Call, CallStatus, Limits, LocalRunner, Program, Role, SandboxUnavailableError
 from sandbox.runners.local import fork_server, fork_server_main, jail_choice
+
+from ...unit.sandbox.processes import children, wait_until
 
 LIMITS = Limits(cpu_seconds_per_case=10.0, min_cpu_seconds_per_case=5.0, wall_seconds_per_case=60.0)
 SLEEPER = "import time\ndef f(n):\n    time.sleep(0.3)\n    return n\n"
@@ -27,17 +28,6 @@ def program(source, *expressions, limits=LIMITS):
         reference_cpu_seconds=(0.0,) * len(expressions),
         limits=limits,
     )
-
-
-def children(pid):
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def wait_until(condition, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the awaited condition did not come"
-        time.sleep(0.005)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ calls = st.one_of(
     st.sampled_from(["f(0)", "f('it\\'s')", 'f("\\"")', "f('\\n')", 'f("\'\\"")']),
     st.text(alphabet=st.characters(codec=None, categories=None), max_size=6),
 )
-questions = st.sampled_from(["q", "p", "\ud800", ""])
+questions = st.sampled_from(["q", "with\nnewline", "\ud800", ""])
 
 
 def failed(texts):
@@ -28,15 +28,6 @@ def book_of(history):
     for question_id, failures, passes in history:
         book.update(question_id, BookUpdate(failed=failed(failures), passed_replays=passes))
     return book
-
-
-@given(history=st.lists(updates(), max_size=6))
-def test_frequencies_are_positive_and_no_question_is_empty(history):
-    book = book_of(history)
-    for question_id in book.question_ids():
-        entries = book.entries(question_id)
-        assert entries
-        assert all(entry.frequency >= 1 for entry in entries)
 
 
 @given(history=st.lists(updates(), max_size=4), update=updates(), data=st.data())
@@ -64,14 +55,6 @@ def test_each_frequency_moves_by_failures_less_passes(history, update):
     for call in {*before, *after, *failures, *passes}:
         left = max(0, before.get(call, 0) - passes.count(call))
         assert after.get(call, 0) == left + failures.count(call)
-
-
-@given(history=st.lists(updates(), max_size=6))
-def test_what_was_added_and_not_removed_is_there(history):
-    book, total = MistakeBook(), BookChange()
-    for question_id, failures, passes in history:
-        total += book.update(question_id, BookUpdate(failed=failed(failures), passed_replays=passes))
-    assert book.num_cases == total.num_added - total.num_removed
 
 
 @given(history=st.lists(updates(), max_size=6), limit=st.integers(min_value=0, max_value=10))

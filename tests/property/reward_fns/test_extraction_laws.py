@@ -32,23 +32,11 @@ literals = st.recursive(
 
 
 @given(text=responses)
-def test_no_text_makes_the_extraction_raise(text):
+def test_of_any_text_a_piece_is_taken_as_program_and_what_begins_as_an_assert_as_suite(text):
     candidate = extract_candidate(text)
     suite = extract_suite(text)
-    assert isinstance(candidate, str | ExtractionFailure)
-    assert isinstance(suite, ExtractionFailure) or (suite and all(isinstance(item, str) for item in suite))
-
-
-@given(text=responses)
-def test_what_is_taken_is_a_piece_of_the_response(text):
-    candidate = extract_candidate(text)
     assert isinstance(candidate, ExtractionFailure) or candidate in text
-
-
-@given(text=responses)
-def test_every_extracted_assert_begins_as_one(text):
-    suite = extract_suite(text)
-    assert isinstance(suite, ExtractionFailure) or all(item.startswith("assert") for item in suite)
+    assert isinstance(suite, ExtractionFailure) or (suite and all(item.startswith("assert") for item in suite))
 
 
 @given(values=st.lists(st.tuples(literals, literals), min_size=1, max_size=8), fenced=st.booleans())

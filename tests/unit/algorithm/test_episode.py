@@ -3,6 +3,7 @@
 import asyncio
 import time
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -121,6 +122,19 @@ def runner(
 
 
 PROGRAMS = ["def f(x): return 1", "def f(x): return 2"]
+ONE = ["assert f(1) == 1"]
+
+
+def play(programs=PROGRAMS, tests=ONE, *, wanted=None, judge=None, error=None, **options):
+    """The episode of a task with scripted parts, and these; ``error`` is what the Test LLM raises."""
+    log: list[str] = []
+    parts = SimpleNamespace(
+        code=ScriptedSampler("code", programs, log),
+        test=ScriptedSampler("test", tests, log, error=error),
+        judge=judge or ScriptedJudge(log),
+    )
+    episode = asyncio.run(runner(parts.code, parts.test, parts.judge, **options).run(wanted or task()))
+    return episode, parts
 
 
 def test_a_candidates_suites_start_while_another_candidate_is_still_being_written():
@@ -129,7 +143,7 @@ def test_a_candidates_suites_start_while_another_candidate_is_still_being_writte
     async def run():
         gate = asyncio.Event()
         code = ScriptedSampler("code", PROGRAMS, log, gates={1: gate})
-        test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+        test = ScriptedSampler("test", ONE, log)
         episode = asyncio.ensure_future(runner(code, test, ScriptedJudge(log)).run(task()))
         while not any(line.startswith("judge") for line in log):
             await asyncio.sleep(0)
@@ -148,11 +162,7 @@ def test_a_candidates_suites_start_while_another_candidate_is_still_being_writte
 
 
 def test_an_outage_masks_its_candidate_and_no_other():
-    log: list[str] = []
-    code = ScriptedSampler("code", PROGRAMS, log)
-    test = ScriptedSampler("test", ["assert f(1) == 1"], log)
-    judge = ScriptedJudge(log, outages={PROGRAMS[0]})
-    first, second = asyncio.run(runner(code, test, judge).run(task())).candidates
+    first, second = play(judge=ScriptedJudge([], outages={PROGRAMS[0]}))[0].candidates
     assert (first.verdict, first.reward, [suite.reward for suite in first.suites]) == (None, None, [None, None])
     assert first.outage == "SandboxUnavailableError: no answer"
     assert second.outage == ""
@@ -161,35 +171,25 @@ def test_an_outage_masks_its_candidate_and_no_other():
 
 
 def test_a_verdict_that_does_not_come_in_time_is_an_outage():
-    log: list[str] = []
-
     class StalledJudge(ScriptedJudge):
         async def judge(self, request):
             await asyncio.Event().wait()
 
-    code = ScriptedSampler("code", PROGRAMS, log)
-    test = ScriptedSampler("test", ["assert f(1) == 1"], log)
-    episode = asyncio.run(runner(code, test, StalledJudge(log), timeout=0.01).run(task()))
+    episode, _ = play(judge=StalledJudge([]), timeout=0.01)
     assert [candidate.reward for candidate in episode.candidates] == [None, None]
     assert [candidate.outage.split(":")[0] for candidate in episode.candidates] == ["TimeoutError"] * 2
 
 
 def test_a_response_without_a_program_gets_no_suites_and_reward_zero():
-    log: list[str] = []
-    code = ScriptedSampler("code", ["I cannot do that."], log)
-    test = ScriptedSampler("test", ["assert f(1) == 1"], log)
-    episode = asyncio.run(runner(code, test, ScriptedJudge(log)).run(task()))
+    episode, parts = play(["I cannot do that."])
     assert [candidate.source for candidate in episode.candidates] == [None, None]
     assert [candidate.reward.total for candidate in episode.candidates] == [0.0, 0.0]
-    assert test.seeds == []
+    assert parts.test.seeds == []
     assert episode.suite_rewards_CS() == [[], []]
 
 
 def test_a_program_too_long_to_show_is_masked_rather_than_punished():
-    log: list[str] = []
-    code = ScriptedSampler("code", PROGRAMS, log)
-    test = ScriptedSampler("test", [], log, error=PromptTooLongError("9000 tokens"))
-    episode = asyncio.run(runner(code, test, ScriptedJudge(log)).run(task()))
+    episode, _ = play(error=PromptTooLongError("9000 tokens"))
     assert [candidate.reward for candidate in episode.candidates] == [None, None]
     assert [candidate.is_too_long_to_test for candidate in episode.candidates] == [True, True]
 
@@ -203,11 +203,8 @@ def test_a_lost_server_ends_the_episode():
 
 def test_every_sample_of_a_step_has_its_own_seed_and_a_repetition_has_the_same():
     def seeds() -> list[int]:
-        log: list[str] = []
-        code = ScriptedSampler("code", PROGRAMS, log)
-        test = ScriptedSampler("test", ["assert f(1) == 1"], log)
-        asyncio.run(runner(code, test, ScriptedJudge(log)).run(task()))
-        return code.seeds + test.seeds
+        _, parts = play()
+        return parts.code.seeds + parts.test.seeds
 
     first = seeds()
     assert len(set(first)) == 6
@@ -215,13 +212,10 @@ def test_every_sample_of_a_step_has_its_own_seed_and_a_repetition_has_the_same()
 
 
 def test_pooled_every_program_is_rewarded_on_the_cases_of_all():
-    log: list[str] = []
-    code = ScriptedSampler("code", PROGRAMS, log)
-    test = ScriptedSampler("test", [f"assert f({n}) == 1" for n in range(4)], log)
-    judge = ScriptedJudge(log)
     code_tests = "".join(["poo", "led"])
-    episode = asyncio.run(runner(code, test, judge, code_tests=code_tests).run(task(history=("f(9)",))))
-    pooled = [request for request in judge.requests if len(request.suites) == 1]
+    asserts = [f"assert f({n}) == 1" for n in range(4)]
+    episode, parts = play(tests=asserts, wanted=task(history=("f(9)",)), code_tests=code_tests)
+    pooled = [request for request in parts.judge.requests if len(request.suites) == 1]
     assert [len(request.suites[0]) for request in pooled] == [4, 4]
     assert {request.history for request in pooled} == {()}
     for candidate in episode.candidates:
@@ -237,7 +231,7 @@ def test_pooled_a_program_too_long_to_show_is_not_judged_again():
                 raise PromptTooLongError("9000 tokens")
             return await super().sample(messages, seed=seed, session=session)
 
-    code, test = ScriptedSampler("code", PROGRAMS, []), Tester("test", ["assert f(1) == 1"], [])
+    code, test = ScriptedSampler("code", PROGRAMS, []), Tester("test", ONE, [])
     judge = ScriptedJudge([])
     first, second = asyncio.run(runner(code, test, judge, code_tests="pooled").run(task())).candidates
     assert (first.reward, first.pooled, second.pooled is None) == (None, None, False)
@@ -245,11 +239,7 @@ def test_pooled_a_program_too_long_to_show_is_not_judged_again():
 
 
 def test_an_outage_of_the_pooled_pass_masks_the_candidate_and_its_suites():
-    log: list[str] = []
-    code = ScriptedSampler("code", PROGRAMS, log)
-    test = ScriptedSampler("test", ["assert f(1) == 1"], log)
-    judge = ScriptedJudge(log, pooled_outage=True)
-    episode = asyncio.run(runner(code, test, judge, code_tests="pooled").run(task()))
+    episode, _ = play(judge=ScriptedJudge([], pooled_outage=True), code_tests="pooled")
     for candidate in episode.candidates:
         assert (candidate.verdict, candidate.reward) == (None, None)
         assert candidate.outage == "SandboxUnavailableError: no answer"
@@ -264,43 +254,37 @@ def test_an_outage_of_the_pooled_pass_masks_the_candidate_and_its_suites():
     ],
 )
 def test_given_tests_are_all_that_counts_and_nobody_writes_any(rewards, tests):
-    log: list[str] = []
     golden = tuple(f"assert f({n}) == {n + 1}" for n in range(3))
     question = replace(QUESTION, golden_tests=golden, tests=("assert f(8) == 9",))
-    code, test = ScriptedSampler("code", PROGRAMS, log), ScriptedSampler("test", [], log)
-    judge = ScriptedJudge(log)
-    episode = asyncio.run(runner(code, test, judge, **rewards).run(task(question=question, num_suites=0)))
-    assert test.seeds == []
-    assert [request.suites for request in judge.requests] == [(tests,), (tests,)]
+    episode, parts = play(tests=[], wanted=task(question=question, num_suites=0), **rewards)
+    assert parts.test.seeds == []
+    assert [request.suites for request in parts.judge.requests] == [(tests,), (tests,)]
     assert [candidate.reward.terms["num_suites"] for candidate in episode.candidates] == [1, 1]
 
 
 def test_validation_adds_a_greedy_program_and_suites_for_the_buggy_programs():
-    log: list[str] = []
     question = replace(
         QUESTION, tests=("assert f(8) == 9",), buggy_programs=("def f(x): return 7", "def f(x): return 8")
     )
-    code, test = ScriptedSampler("code", PROGRAMS, log), ScriptedSampler("test", ["assert f(1) == 1"], log)
-    greedy = ScriptedSampler("greedy", ["def f(x): return 0"], log)
+    greedy = ScriptedSampler("greedy", ["def f(x): return 0"], [])
     wanted = task(
         question=question, with_hidden_tests=True, with_greedy=True, num_buggy_program_suites=3, history=("f(1)",)
     )
-    episode = asyncio.run(runner(code, test, ScriptedJudge(log), greedy=greedy).run(wanted))
+    episode, parts = play(wanted=wanted, greedy=greedy)
     assert greedy.seeds == [0]
     assert episode.greedy.source == "def f(x): return 0"
     assert len(episode.greedy.hidden.suites[0].cases) == 1
     assert [(buggy.source, len(buggy.suites), buggy.hidden) for buggy in episode.buggy_programs] == [
         (program, 3, None) for program in question.buggy_programs
     ]
-    assert len(set(test.seeds)) == len(test.seeds) == 2 * 2 + 2 * 3
+    assert len(set(parts.test.seeds)) == len(parts.test.seeds) == 2 * 2 + 2 * 3
 
 
 def test_a_greedy_program_is_written_where_it_is_asked_for_and_there_is_a_sampler():
     question = replace(QUESTION, tests=("assert f(8) == 9",))
     for greedy, is_asked in ((None, True), (ScriptedSampler("greedy", PROGRAMS, []), False)):
-        code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
         wanted = task(question=question, with_hidden_tests=True, with_greedy=is_asked)
-        assert asyncio.run(runner(code, test, ScriptedJudge([]), greedy=greedy).run(wanted)).greedy is None
+        assert play(wanted=wanted, greedy=greedy)[0].greedy is None
         assert greedy is None or greedy.seeds == []
 
 
@@ -312,19 +296,16 @@ def test_an_outage_masks_the_greedy_program(error):
                 raise error
             return await super().judge(request)
 
-    code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
     greedy = ScriptedSampler("greedy", ["def f(x): return 0"], [])
     wanted = task(question=replace(QUESTION, tests=("assert f(8) == 9",)), with_hidden_tests=True, with_greedy=True)
-    episode = asyncio.run(runner(code, test, Judge([]), greedy=greedy).run(wanted))
+    episode, _ = play(wanted=wanted, judge=Judge([]), greedy=greedy)
     assert (episode.greedy.hidden, episode.greedy.outage) == (None, f"{type(error).__name__}: {error}")
     assert [one.outage for one in episode.candidates] == ["", ""]
 
 
 def test_a_buggy_program_too_long_to_show_has_no_reward():
-    code = ScriptedSampler("code", ["no program"], [])
-    test = ScriptedSampler("test", [], [], error=PromptTooLongError("9000 tokens"))
     wanted = task(question=replace(QUESTION, buggy_programs=("def f(x): return 7",)), num_buggy_program_suites=2)
-    (buggy,) = asyncio.run(runner(code, test, ScriptedJudge([])).run(wanted)).buggy_programs
+    (buggy,) = play(["no program"], wanted=wanted, error=PromptTooLongError("9000 tokens"))[0].buggy_programs
     assert (buggy.is_too_long_to_test, buggy.suites, buggy.reward) == (True, (), None)
 
 
@@ -333,12 +314,10 @@ def test_buggy_programs_are_judged_without_replays_and_rewarded_by_the_papers_ru
         "def none(question): return [[None] * len(c.suite_texts) for c in question.candidates]"
     )
     question = replace(QUESTION, buggy_programs=("def f(x): return 7",))
-    code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
-    judge = ScriptedJudge([])
     own = RewardChoice(name="none", path=str(tmp_path / "mine.py"))
     wanted = task(question=question, num_buggy_program_suites=2, history=("f(1)",))
-    episode = asyncio.run(runner(code, test, judge, alpha=0.25, test=own).run(wanted))
-    histories = {request.candidate: request.history for request in judge.requests}
+    episode, parts = play(wanted=wanted, alpha=0.25, test=own)
+    histories = {request.candidate: request.history for request in parts.judge.requests}
     assert histories == {PROGRAMS[0]: ("f(1)",), PROGRAMS[1]: ("f(1)",), "def f(x): return 7": ()}
     assert [[suite.reward for suite in one.suites] for one in episode.candidates] == [[None, None]] * 2
     assert [suite.reward.parts for suite in episode.buggy_programs[0].suites] == [
@@ -348,7 +327,7 @@ def test_buggy_programs_are_judged_without_replays_and_rewarded_by_the_papers_ru
 
 def test_replays_are_met_with_the_suites_and_not_by_hidden_tests_or_the_greedy_program():
     question = replace(QUESTION, tests=("assert f(8) == 9",))
-    code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
+    code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ONE, [])
     greedy, judge = ScriptedSampler("greedy", ["def f(x): return 0"], []), ScriptedJudge([])
     wanted = task(question=question, with_hidden_tests=True, with_greedy=True, history=("f(1)",))
     asyncio.run(runner(code, test, judge, greedy=greedy).run(wanted))
@@ -368,23 +347,18 @@ def test_a_script_writes_the_suites_in_place_of_the_test_llm():
         assert (question, num_cases) == ("Add one.", 1)
         return [f"assert f({s}) == 1  # {program[-1]}" for s in range(num_suites)]
 
-    log: list[str] = []
-    code, test, judge = ScriptedSampler("code", PROGRAMS, log), ScriptedSampler("test", [""], log), ScriptedJudge(log)
-    episode = asyncio.run(runner(code, test, judge, script=script).run(task()))
+    episode, parts = play(script=script)
     suites = [suite for candidate in episode.candidates for suite in candidate.suites]
     assert [suite.asserts[0][:11] for suite in suites] == ["assert f(0)", "assert f(1)"] * 2
     assert all(suite.reward is not None and not suite.response.token_ids for suite in suites)
-    assert not any(line.startswith("test asked") for line in log)
+    assert parts.test.seeds == []
 
 
 def test_a_black_box_tester_does_not_see_the_program():
-    log: list[str] = []
     for black_box in (False, True):
-        code = ScriptedSampler("code", PROGRAMS, log)
-        test = ScriptedSampler("test", ["assert f(1) == 1"], log)
-        asyncio.run(runner(code, test, ScriptedJudge(log), prompts={"black_box": black_box}).run(task()))
-        assert all("Add one." in prompt for prompt in test.prompts)
-        assert any("return 1" in prompt for prompt in test.prompts) is not black_box
+        _, parts = play(prompts={"black_box": black_box})
+        assert all("Add one." in prompt for prompt in parts.test.prompts)
+        assert any("return 1" in prompt for prompt in parts.test.prompts) is not black_box
 
 
 def test_the_seed_formula_is_pinned():
@@ -407,10 +381,9 @@ def test_an_outage_of_the_hidden_tests_masks_the_candidate_where_they_are_what_i
                 raise error
             return await super().judge(request)
 
-    code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
     question = replace(QUESTION, tests=("assert f(8) == 9",))
     wanted = task(question=question, with_hidden_tests=True, is_validation=is_validation)
-    first, second = asyncio.run(runner(code, test, Judge([])).run(wanted)).candidates
+    first, second = play(wanted=wanted, judge=Judge([]))[0].candidates
     if is_validation:
         assert (first.outage, first.verdict, first.reward) == (f"{type(error).__name__}: {error}", None, None)
     else:
@@ -420,17 +393,11 @@ def test_an_outage_of_the_hidden_tests_masks_the_candidate_where_they_are_what_i
 
 
 def test_identical_programs_have_suites_of_their_own():
-    code = ScriptedSampler("code", SAME, [])
-    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
-    episode = asyncio.run(runner(code, test, ScriptedJudge([])).run(task()))
-    assert [len(one.suites) for one in episode.candidates] == [2, 2]
+    assert [len(one.suites) for one in play(SAME)[0].candidates] == [2, 2]
 
 
 def test_spans_are_counted_from_the_start_of_the_step():
-    code = ScriptedSampler("code", PROGRAMS, [])
-    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
-    now = time.time()
-    episode = asyncio.run(runner(code, test, ScriptedJudge([])).run(task(started_at=now - 100)))
+    episode, _ = play(wanted=task(started_at=time.time() - 100))
     for one in episode.candidates:
         for start, end in (one.span, one.judge_span, *(suite.span for suite in one.suites)):
             assert 100 <= start <= end < 110
@@ -443,9 +410,7 @@ def test_a_span_is_in_seconds_since_the_step_began():
 
 
 def test_suites_without_a_reward_have_none_in_the_episodes_table():
-    code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
-    judge = ScriptedJudge([], outages={PROGRAMS[0]})
-    episode = asyncio.run(runner(code, test, judge).run(task()))
+    episode, _ = play(judge=ScriptedJudge([], outages={PROGRAMS[0]}))
     assert episode.suite_rewards_CS() == [[None, None], [1.0, 1.0]]
     assert [candidate.reward is None for candidate in episode.candidates] == [True, False]
 
@@ -471,10 +436,9 @@ class AllCases(Extension):
 
 
 def test_an_extension_sees_all_programs_on_the_cases_of_all_and_changes_no_reward_and_no_record():
-    code = ScriptedSampler("code", PROGRAMS, [])
-    test = ScriptedSampler("test", [f"assert f({n}) == 1" for n in range(4)], [])
-    extended = asyncio.run(runner(code, test, ScriptedJudge([]), extensions=(AllCases(),)).run(task()))
-    plain = asyncio.run(runner(code, test, ScriptedJudge([])).run(task()))
+    asserts = [f"assert f({n}) == 1" for n in range(4)]
+    extended, _ = play(tests=asserts, extensions=(AllCases(),))
+    plain, _ = play(tests=asserts)
     assert (extended.found, plain.found) == ({"cases": [4, 4]}, {})
     assert [one.reward for one in extended.candidates] == [one.reward for one in plain.candidates]
     assert [one.pooled_tests for one in episode_records(extended, selected=())] == [None, None]
@@ -482,9 +446,7 @@ def test_an_extension_sees_all_programs_on_the_cases_of_all_and_changes_no_rewar
 
 
 def test_an_outage_of_the_pass_for_an_extension_takes_no_verdict():
-    code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
-    judge = ScriptedJudge([], pooled_outage=True)
-    episode = asyncio.run(runner(code, test, judge, extensions=(AllCases(),)).run(task()))
+    episode, _ = play(judge=ScriptedJudge([], pooled_outage=True), extensions=(AllCases(),))
     assert [one.outage for one in episode.candidates] == ["", ""]
     assert all(one.reward is not None for one in episode.candidates)
     assert episode.found == {"cases": [None, None]}
@@ -510,12 +472,10 @@ class OneMore(Extension):
 
 
 def test_programs_of_an_extension_reach_the_records_the_spans_and_the_metrics():
-    code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
-    question = replace(QUESTION, tests=("assert f(8) == 9",))
     extensions = (OneMore(), AllCases())
-    wanted = task(question=question, with_hidden_tests=True)
-    episode = asyncio.run(runner(code, test, SlowJudge([]), extensions=extensions).run(wanted))
-    assert code.seeds[-1] == sampling_seed(7, "code", 1, "q1", "more")
+    wanted = task(question=replace(QUESTION, tests=("assert f(8) == 9",)), with_hidden_tests=True)
+    episode, parts = play(wanted=wanted, judge=SlowJudge([]), extensions=extensions)
+    assert parts.code.seeds[-1] == sampling_seed(7, "code", 1, "q1", "more")
     record = list(episode_records(episode, selected=()))[-1]
     assert (record.kind, record.candidate, record.turn, record.suites) == ("more", 0, 1, ())
     assert (len(record.repair_cases), record.hidden_tests.num_failed) == (2, 1)
@@ -527,14 +487,12 @@ def test_programs_of_an_extension_reach_the_records_the_spans_and_the_metrics():
 
 
 def test_the_pooled_pass_is_time_at_the_judge():
-    code = ScriptedSampler("code", PROGRAMS, [])
-    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
-    episode = asyncio.run(runner(code, test, SlowJudge([]), code_tests="pooled").run(task()))
+    episode, _ = play(judge=SlowJudge([]), code_tests="pooled")
     for one, record in zip(episode.candidates, episode_records(episode, selected=()), strict=True):
         start, end = one.pooled_span
         assert max(other.judge_span[1] for other in episode.candidates) <= start <= end - 0.015
         assert record.pooled_span == one.pooled_span
     judged = busy_spans(episode)["judge"]
     assert judged[-1][1] == max(one.pooled_span[1] for one in episode.candidates)
-    alone = asyncio.run(runner(code, test, ScriptedJudge([])).run(task()))
+    alone, _ = play()
     assert [one.pooled_span for one in alone.candidates] == [None, None]

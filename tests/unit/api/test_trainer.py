@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,8 @@ import pytest
 from code_a1_recipe import AdversarialCodeTrainer, AdversarialReward
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import CodeA1Error, InputError
+
+from ..sandbox.processes import is_gone, wait_until
 
 SPEC = {"prompt": "double x", "reference": "def double(x): return 2 * x", "tests": ["assert double(1) == 2"]}
 
@@ -182,24 +183,7 @@ def test_the_process_ends_with_the_one_that_started_it(tmp_path):
         f"AdversarialCodeTrainer()._run([sys.executable, '-c', {child!r}])\n"
     )
     started = subprocess.Popen([sys.executable, "-c", parent])
-    pid = _wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), seconds=60)
     started.kill()
     started.wait()
-    assert _wait_for(lambda: not os.path.exists(f"/proc/{pid}") or "Z" in _state(pid))
-
-
-def _state(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as handle:
-            return handle.read().rpartition(")")[2].split()[0]
-    except OSError:
-        return "Z"
-
-
-def _wait_for(found, seconds=60):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if value := found():
-            return value
-        time.sleep(0.05)
-    return None
+    wait_until(lambda: is_gone((tmp_path / "pid").read_text()), seconds=60)

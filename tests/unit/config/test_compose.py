@@ -92,13 +92,6 @@ def test_a_users_yaml_builds_on_a_preset(tmp_path: Path):
     assert (config.rewards.alpha, config.rewards.adversarial, config.episode.num_suites) == (0.75, "figure", 8)
 
 
-def test_a_misspelt_block_in_a_users_yaml_is_refused(tmp_path: Path):
-    path = tmp_path / "mine.yaml"
-    path.write_text("defaults: [cpu, _self_]\npolices: {code: {model: {path: x}}}\n")
-    with pytest.raises(SettingsError, match="unknown key 'polices'; did you mean policies"):
-        read_config(str(path))
-
-
 def test_keys_of_vllm_and_hugging_face_pass_through():
     config = read_config("cpu", ["policies.code.rollout.engine_kwargs.vllm.swap_space=1"])
     assert config.for_policy("code").actor_rollout_ref.rollout.engine_kwargs.vllm.swap_space == 1
@@ -110,6 +103,7 @@ def test_keys_of_vllm_and_hugging_face_pass_through():
         ("defaults: [cpu, _self_]\nrewards: {alpha: [", "line 2: not valid YAML"),
         ("rewards: {alpha: 0.5}", "must build on a preset"),
         ("defaults: [cpu, _self_]\npolicies: {code: null}", "policies.code must be a block of keys"),
+        ("defaults: [cpu, _self_]\npolices: {code: {}}", "unknown key 'polices'; did you mean policies"),
     ],
 )
 def test_a_yaml_file_that_cannot_be_a_config_is_refused(tmp_path: Path, text, words):

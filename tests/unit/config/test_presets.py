@@ -1,19 +1,10 @@
 """Each shipped preset composes, says what the paper says, and can work."""
 
-from pathlib import Path
-
 import pytest
 
 from code_a1_recipe.config.compose import CONFIG_DIR, preset_names, read_config
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 PAPER_PRESETS = ["qwen2.5-coder-1.5b", "qwen2.5-coder-3b", "qwen2.5-coder-7b"]
-
-
-@pytest.mark.parametrize("preset", preset_names())
-def test_a_preset_composes_and_its_sizes_fit(preset):
-    settings = read_config(preset, ["run_dir=outputs/x"])
-    assert settings.episode.num_candidates >= 2
 
 
 @pytest.mark.parametrize("preset", preset_names())

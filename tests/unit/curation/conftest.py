@@ -9,7 +9,7 @@ import pytest
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.data.reader import load_questions
 from code_a1_recipe.jobs.confinement import Confinement
-from sandbox import Judge, Limits, LocalRunner, SandboxUnavailableError
+from sandbox import Judge, Limits, SandboxUnavailableError
 
 
 def row(name, reference=None, tests=None, **changes):
@@ -37,12 +37,6 @@ class OneJudge:
                 yield SandboxUnavailableError("the sandbox is on fire")
             else:
                 yield self.judge.judge(request)
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with LocalRunner() as started:
-        yield started
 
 
 @pytest.fixture

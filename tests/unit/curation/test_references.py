@@ -10,17 +10,11 @@ from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.curation.options import PrepareOptions
 from code_a1_recipe.curation.references import BATCH_TESTS, UNREADABLE, JudgedReference, content_key, judged_row
 from code_a1_recipe.curation.rows import Reason
-from sandbox import Judge, Limits, LocalRunner, SandboxConfigError, SandboxUnavailableError
+from sandbox import Judge, Limits, SandboxConfigError, SandboxUnavailableError
 
 
 def question(reference="def f(x): return x + 1", *tests, **changes):
     return Question(**({"id": "q", "prompt": "p", "reference": reference, "tests": tests} | changes))
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with LocalRunner() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

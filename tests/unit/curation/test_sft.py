@@ -1,17 +1,16 @@
 """``code-a1 data sft`` from the command line down: what it makes of questions, and what it refuses."""
 
-import contextlib
 import json
 
 import pyarrow.parquet
 import pytest
 
 from code_a1_recipe.cli.app import main as command_line
-from code_a1_recipe.jobs.confinement import Confinement
 from code_a1_recipe.jobs.jsonl_store import JsonlStore
 from reward_fns import extract_suite
-from sandbox import Judge, JudgeRequest, LocalRunner, SandboxUnavailableError
+from sandbox import Judge, JudgeRequest
 
+pytestmark = pytest.mark.usefixtures("one_judge")
 SIGN = {
     "id": "sign",
     "prompt": "The sign of x, in f.",
@@ -25,32 +24,6 @@ DOUBLE = {
     "reference": "def f(x):\n    return 2 * x",
     "tests": ["assert f(1) == 2", "assert f(5) == 11", "assert f('a') == 'aa'", "assert f(None) == 0"],
 }
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with LocalRunner() as started:
-        yield started
-
-
-@pytest.fixture(autouse=True)
-def one_judge(monkeypatch, runner):
-    """The command's judge processes are this one; ``outages`` of its first answers are none."""
-
-    class OneJudge:
-        outages = 0
-        asked = 0
-
-        def judge_all(self, requests):
-            self.asked += 1
-            if self.asked <= self.outages:
-                return [SandboxUnavailableError("no room")] * len(list(requests))
-            judge = Judge(runner)
-            return [judge.judge(request) for request in requests]
-
-    judge = OneJudge()
-    monkeypatch.setattr(Confinement, "judges", lambda self, num_workers: contextlib.nullcontext(judge))
-    return judge
 
 
 @pytest.fixture

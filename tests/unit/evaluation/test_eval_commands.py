@@ -33,20 +33,12 @@ QUESTIONS = [
 SIGN_WRONG = "def sign(x):\n    return 1 if x >= 0 else -1\n"
 
 
-def eval_code(words):
-    return main(["eval", "code", *words])
+def command(name):
+    return lambda words: main([*name.split(), *words])
 
 
-def eval_test(words):
-    return main(["eval", "test", *words])
-
-
-def select(words):
-    return main(["select", *words])
-
-
-def attack(words):
-    return main(["attack", *words])
+eval_code, eval_test = command("eval code"), command("eval test")
+select, attack = command("select"), command("attack")
 
 
 def fenced(source):

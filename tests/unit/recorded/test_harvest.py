@@ -1,6 +1,5 @@
 """``code-a1 harvest``: which tests of a run stay, what they kill, how a repeated command resumes."""
 
-import contextlib
 import sys
 
 import pytest
@@ -8,13 +7,11 @@ import pytest
 from code_a1_recipe.algorithm.question import Question, request_for
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.data.reader import load_questions
-from code_a1_recipe.jobs.confinement import Confinement
 from code_a1_recipe.jobs.jsonl_store import JsonlStore
 from code_a1_recipe.recorded import harvest
 from code_a1_recipe.recorded.harvest import Found, collect, minimal_row
 from code_a1_recipe.runs.reader import RunRecords
 from code_a1_recipe.test_quality.mutants import mutants_of
-from sandbox import Judge, LocalRunner, SandboxUnavailableError
 
 from ..conftest import QUESTIONS, case, loaded, record, suite, write_run
 
@@ -23,40 +20,6 @@ SIGN = Question(
     prompt="The sign of x.",
     reference="def f(x):\n    if x > 0:\n        return 1\n    return -1 if x < 0 else 0",
 )
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with LocalRunner() as started:
-        yield started
-
-
-@pytest.fixture
-def judge_all(runner):
-    def answer(requests):
-        judge = Judge(runner)
-        return [judge.judge(request) for request in requests]
-
-    return answer
-
-
-@pytest.fixture
-def one_judge(monkeypatch, judge_all):
-    """The command's judge processes are this one, whose next answers may be outages."""
-
-    class OneJudge:
-        outages = 0
-        asked = 0
-
-        def judge_all(self, requests):
-            self.asked += 1
-            if self.asked <= self.outages:
-                return [SandboxUnavailableError("no room")] * len(list(requests))
-            return judge_all(requests)
-
-    judge = OneJudge()
-    monkeypatch.setattr(Confinement, "judges", lambda self, num_workers: contextlib.nullcontext(judge))
-    return judge
 
 
 def found_tests(*tests, broken=None, wrong=()):

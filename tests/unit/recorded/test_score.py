@@ -25,7 +25,7 @@ from code_a1_recipe.jobs.confinement import Confinement
 from code_a1_recipe.runs.folder import RunFolder
 from code_a1_recipe.runs.rollout_record import encode_records, episode_records
 from reward_fns.verl_entry import compute_score
-from sandbox import Judge, LocalRunner, SandboxUnavailableError
+from sandbox import Judge, SandboxUnavailableError
 
 REFERENCE = "def double(x):\n    return 2 * x"
 QUESTION = {
@@ -44,12 +44,6 @@ SUITES = (
 )
 HISTORY = ("double(7)", "double(2)")
 TEST_ROW = {"question": "double", "candidate": "def double(x): return x + 2", "response": list(SUITES)}
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with LocalRunner() as started:
-        yield started
 
 
 class OneJudge:

@@ -1,10 +1,31 @@
+import pytest
+
 from reward_fns import JudgedCandidate, QuestionVerdicts, code_reward, find_code_reward
 from sandbox import CaseOutcome
 
+HISTORY = {"num_history": 4, "num_history_failed": 1}
+TOTALS = {
+    "the mean pass rate of the suites": (
+        [{"num_valid": 4, "num_failed": 1}, {"num_valid": 2, "num_failed": 1}],
+        {},
+        0.625,
+    ),
+    "a suite without case counts zero": ([{"num_valid": 2}, {}], {}, 0.5),
+    "a suite without case leaves the history alone": ([{}], HISTORY, 0.75),
+    # (1/2 + 1) / 2 for the full suite, 1/2 for the empty one, mean 0.625.
+    "a full and an empty suite are averaged by suite": (
+        [{"num_valid": 3}, {}],
+        {"num_history": 2, "num_history_failed": 1},
+        0.625,
+    ),
+    "history alone where no suite was judged": ([], HISTORY, 0.75),
+    "a wrong expected output does not hurt": ([{"num_valid": 4, "num_expected_incorrect": 4}], {}, 1.0),
+}
 
-def test_without_history_the_reward_is_the_mean_pass_rate_of_the_suites(make_suite, make_verdict):
-    verdict = make_verdict(make_suite(4, num_failed=1), make_suite(2, num_failed=1))
-    assert code_reward(verdict).total == 0.625
+
+@pytest.mark.parametrize(("suites", "history", "total"), TOTALS.values(), ids=TOTALS)
+def test_the_reward_is_made_of_suites_and_history(make_suite, make_verdict, suites, history, total):
+    assert code_reward(make_verdict(*(make_suite(**numbers) for numbers in suites), **history)).total == total
 
 
 def test_with_history_the_reward_is_half_history_and_half_new(make_suite, make_verdict):
@@ -12,10 +33,6 @@ def test_with_history_the_reward_is_half_history_and_half_new(make_suite, make_v
     reward = code_reward(verdict)
     assert reward.parts == {"history": 0.375, "new": 0.5}
     assert reward.total == 0.875
-
-
-def test_a_suite_without_case_counts_zero_when_there_is_no_history(make_suite, make_verdict):
-    assert code_reward(make_verdict(make_suite(2), make_suite(0))).total == 0.5
 
 
 def test_suites_without_case_may_be_left_out(make_suite, make_verdict):
@@ -26,27 +43,12 @@ def test_suites_without_case_may_be_left_out(make_suite, make_verdict):
     assert [one and one.total for one in rewards] == [1.0, 0.0, None]
 
 
-def test_a_suite_without_case_leaves_the_history_alone(make_suite, make_verdict):
-    verdict = make_verdict(make_suite(0), num_history=4, num_history_failed=1)
-    assert code_reward(verdict).total == 0.75
-
-
-def test_a_full_and_an_empty_suite_are_averaged_by_suite(make_suite, make_verdict):
-    # (1/2 + 1) / 2 for the full suite, 1/2 for the empty one, mean 0.625.
-    verdict = make_verdict(make_suite(3), make_suite(0), num_history=2, num_history_failed=1)
-    assert code_reward(verdict).total == 0.625
-
-
 def test_a_verdict_without_suites_and_history_earns_nothing(make_verdict):
     reward = code_reward(make_verdict())
     assert reward.total == 0.0
     assert reward.terms == {"loaded": 1.0} | dict.fromkeys(
         ("pass_hist", "pass_new", "num_history", "num_suites", "num_suites_without_case"), 0.0
     )
-
-
-def test_history_alone_is_the_reward_when_no_suite_was_judged(make_verdict):
-    assert code_reward(make_verdict(num_history=4, num_history_failed=1)).total == 0.75
 
 
 def test_a_candidate_that_does_not_load_earns_nothing(make_suite, make_verdict):
@@ -58,10 +60,6 @@ def test_every_kind_of_failure_costs_the_same(make_suite, make_verdict):
     kinds = [kind for kind in CaseOutcome if kind is not CaseOutcome.PASSED]
     totals = {code_reward(make_verdict(make_suite(4, num_failed=1, outcome=kind))).total for kind in kinds}
     assert totals == {0.75}
-
-
-def test_a_wrong_expected_output_does_not_hurt_the_candidate(make_suite, make_verdict):
-    assert code_reward(make_verdict(make_suite(4, num_expected_incorrect=4))).total == 1.0
 
 
 def test_terms_show_what_the_reward_was_made_of(make_suite, make_verdict):

@@ -10,23 +10,18 @@ BROKEN = "assert f(("
 """Never completes; the block that it stands in does not parse as a whole."""
 
 
-def test_the_last_complete_python_block_is_the_candidate():
-    text = f"First:\n```python\ndef f(x): pass\n```\nBetter:\n```python\n{PROGRAM}\n```\nDone."
+RESPONSES = {
+    "the last complete block": f"First:\n```python\ndef f(x): pass\n```\nBetter:\n```python\n{PROGRAM}\n```\nDone.",
+    "a block that the token limit cut off does not hide it": f"```python\n{PROGRAM}\n```\nor\n```python\ndef f(",
+    "a python block is preferred to a later untagged one": f"```python\n{PROGRAM}\n```\nOutput:\n```\n3\n```",
+    "an untagged block is read when there is no python block": f"```\n{PROGRAM}\n```",
+    "bare code is a candidate": PROGRAM,
+}
+
+
+@pytest.mark.parametrize("text", RESPONSES.values(), ids=RESPONSES)
+def test_the_program_of_a_response_is_its_candidate(text):
     assert extract_candidate(text) == PROGRAM
-
-
-def test_a_block_cut_off_by_the_token_limit_does_not_hide_the_one_before():
-    text = f"```python\n{PROGRAM}\n```\nor\n```python\ndef f("
-    assert extract_candidate(text) == PROGRAM
-
-
-def test_a_python_block_is_preferred_to_a_later_untagged_one():
-    text = f"```python\n{PROGRAM}\n```\nOutput:\n```\n3\n```"
-    assert extract_candidate(text) == PROGRAM
-
-
-def test_an_untagged_block_is_read_when_there_is_no_python_block():
-    assert extract_candidate(f"```\n{PROGRAM}\n```") == PROGRAM
 
 
 def test_the_tag_may_be_capitalised_and_lines_may_end_with_carriage_returns():
@@ -42,10 +37,6 @@ def test_repeated_marks_are_read_in_bounded_time(text):
     """Seconds at most, where an expression that tries each place would take hours."""
     for begin in ("", "```python\n"):
         assert extract_candidate(begin + text * (190_000 // len(text)), names=("f",))
-
-
-def test_bare_code_is_a_candidate():
-    assert extract_candidate(PROGRAM) == PROGRAM
 
 
 def test_a_fenced_block_that_does_not_parse_is_left_to_the_judge():
@@ -72,27 +63,43 @@ def test_a_response_without_program_is_refused_with_its_reason(text, reason):
     assert failure.reason == reason
 
 
-def test_top_level_asserts_of_a_block_are_taken_in_order():
-    text = "```python\nfrom x import f\n# one\nassert f(1) == 2\nassert f(2) == 3  # two\n```"
-    assert extract_suite(text) == ("assert f(1) == 2", "assert f(2) == 3")
+ASSERTS = {
+    "top level asserts of a block are taken in order": (
+        "```python\nfrom x import f\n# one\nassert f(1) == 2\nassert f(2) == 3  # two\n```",
+        ("assert f(1) == 2", "assert f(2) == 3"),
+    ),
+    "an assert over several lines stays one": (
+        "```python\nassert f([\n  1,\n  2,\n]) == 3\nassert f([]) == 0\n```",
+        ("assert f([\n  1,\n  2,\n]) == 3", "assert f([]) == 0"),
+    ),
+    "two asserts on one line are two": ("assert f(1) == 2; assert f(2) == 3", ("assert f(1) == 2", "assert f(2) == 3")),
+    "a broken assert is kept and does not take its neighbours along": (
+        "assert f(1) == 2\nassert f(2 == \nassert f(3) == 4",
+        ("assert f(1) == 2", "assert f(2 ==", "assert f(3) == 4"),
+    ),
+    "a cut off last line does not lose the suite": (
+        "assert f(1) == 2\nassert f('ab",
+        ("assert f(1) == 2", "assert f('ab"),
+    ),
+    "an assert over several lines is found beside a broken one": (
+        "assert f(\n  1\n) == 2\nassert f(2 == ",
+        ("assert f(\n  1\n) == 2", "assert f(2 =="),
+    ),
+    "a string that never closes does not swallow the next assert": (
+        "assert f(4 ==\nassert f('''x) == 1\nassert f(2) == 2\n''') == 3",
+        ("assert f(4 ==", "assert f('''x) == 1", "assert f(2) == 2"),
+    ),
+    "text inside a string is no assert": (
+        'assert f("""\nassert f(1) == 2\n""") == 3',
+        ('assert f("""\nassert f(1) == 2\n""") == 3',),
+    ),
+    "prose around bare asserts is passed over": ("Here are two tests:\nassert f(1) == 2\nBye.", ("assert f(1) == 2",)),
+}
 
 
-def test_an_assert_over_several_lines_stays_one():
-    text = "```python\nassert f([\n  1,\n  2,\n]) == 3\nassert f([]) == 0\n```"
-    assert extract_suite(text) == ("assert f([\n  1,\n  2,\n]) == 3", "assert f([]) == 0")
-
-
-def test_two_asserts_on_one_line_are_two():
-    assert extract_suite("assert f(1) == 2; assert f(2) == 3") == ("assert f(1) == 2", "assert f(2) == 3")
-
-
-def test_a_broken_assert_is_kept_and_does_not_take_its_neighbours_along():
-    text = "assert f(1) == 2\nassert f(2 == \nassert f(3) == 4"
-    assert extract_suite(text) == ("assert f(1) == 2", "assert f(2 ==", "assert f(3) == 4")
-
-
-def test_a_cut_off_last_line_does_not_lose_the_suite():
-    assert extract_suite("assert f(1) == 2\nassert f('ab") == ("assert f(1) == 2", "assert f('ab")
+@pytest.mark.parametrize(("text", "asserts"), ASSERTS.values(), ids=ASSERTS)
+def test_the_asserts_of_a_response_are_its_suite(text, asserts):
+    assert extract_suite(text) == asserts
 
 
 def test_asserts_of_all_blocks_count_also_of_one_that_never_closes():
@@ -101,24 +108,6 @@ def test_asserts_of_all_blocks_count_also_of_one_that_never_closes():
     closed = "```python\nassert f(1) == 2\n```\nAnd more:\n```python\nassert f(2"
     assert extract_suite(closed) == ("assert f(1) == 2", "assert f(2")
     assert extract_suite("```python\n").reason == "no_asserts"
-
-
-def test_an_assert_over_several_lines_is_found_beside_a_broken_one():
-    text = "assert f(\n  1\n) == 2\nassert f(2 == "
-    assert extract_suite(text) == ("assert f(\n  1\n) == 2", "assert f(2 ==")
-
-
-def test_a_string_that_never_closes_does_not_swallow_the_next_assert():
-    text = "assert f(4 ==\nassert f('''x) == 1\nassert f(2) == 2\n''') == 3"
-    assert extract_suite(text) == ("assert f(4 ==", "assert f('''x) == 1", "assert f(2) == 2")
-
-
-def test_text_inside_a_string_is_no_assert():
-    assert extract_suite('assert f("""\nassert f(1) == 2\n""") == 3') == ('assert f("""\nassert f(1) == 2\n""") == 3',)
-
-
-def test_prose_around_bare_asserts_is_passed_over():
-    assert extract_suite("Here are two tests:\nassert f(1) == 2\nBye.") == ("assert f(1) == 2",)
 
 
 def test_a_name_that_begins_with_assert_is_no_assert():

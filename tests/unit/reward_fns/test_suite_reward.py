@@ -30,30 +30,26 @@ def test_alpha_moves_weight_from_difficulty_to_validity(make_suite, make_verdict
     assert totals == [0.25, 0.4375, 1.0]
 
 
-def test_missing_cases_cost_validity(make_suite, make_verdict):
-    assert reward_of_suite(make_verdict(make_suite(2)), 0, num_cases=8).terms["valid"] == 0.25
+VALIDITY = {
+    "missing cases cost": ({"num_valid": 2}, 0.25),
+    "rejected cases cost even beside a full set of valid ones": ({"num_valid": 8, "num_rejected": 2}, 0.75),
+    "rejected cases and incorrect assertions add up": (
+        {"num_valid": 8, "num_rejected": 1, "num_expected_incorrect": 1},
+        0.75,
+    ),
+    "never below zero": ({"num_valid": 1, "num_rejected": 30}, 0.0),
+    "never above one": ({"num_valid": 30}, 1.0),
+}
 
 
-def test_rejected_cases_cost_validity_even_beside_a_full_set_of_valid_ones(make_suite, make_verdict):
-    suite = make_suite(8, num_rejected=2)
-    assert reward_of_suite(make_verdict(suite), 0, num_cases=8).terms["valid"] == 0.75
-
-
-def test_rejected_cases_and_incorrect_assertions_add_up(make_suite, make_verdict):
-    suite = make_suite(8, num_rejected=1, num_expected_incorrect=1)
-    assert reward_of_suite(make_verdict(suite), 0, num_cases=8).terms["valid"] == 0.75
+@pytest.mark.parametrize(("numbers", "valid"), VALIDITY.values(), ids=VALIDITY)
+def test_validity_is_the_share_of_valid_cases_less_what_is_wrong(make_suite, make_verdict, numbers, valid):
+    assert reward_of_suite(make_verdict(make_suite(**numbers)), 0, num_cases=8).terms["valid"] == valid
 
 
 def test_incorrect_assertions_cost_validity_and_still_count_as_cases(make_suite, make_verdict):
     reward = reward_of_suite(make_verdict(make_suite(8, num_failed=8, num_expected_incorrect=2)), 0, num_cases=8)
     assert reward.parts == {"validity": 0.375, "adversarial": 0.5}
-
-
-def test_validity_is_never_below_zero_or_above_one(make_suite, make_verdict):
-    many_bad = make_suite(1, num_rejected=30)
-    many_good = make_suite(30)
-    assert reward_of_suite(make_verdict(many_bad), 0, num_cases=8).terms["valid"] == 0.0
-    assert reward_of_suite(make_verdict(many_good), 0, num_cases=8).terms["valid"] == 1.0
 
 
 def test_failures_after_the_first_k_valid_cases_earn_nothing(make_case, make_verdict, make_suite):
@@ -131,7 +127,7 @@ def test_the_suite_is_chosen_by_its_index(make_suite, make_verdict):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"num_cases": 0}, "num_cases"),
+        *(({"num_cases": number}, "num_cases") for number in ("8", 0, 2.5, None)),
         ({"alpha": 1.5}, "got 1.5"),
         ({"alpha": -0.5}, "got -0.5"),
         ({"suite_index": 1}, "suite_index"),
@@ -144,9 +140,3 @@ def test_a_wrong_argument_is_named_with_its_rule(make_suite, make_verdict, chang
     arguments = {"suite_index": 0, "num_cases": 8} | changes
     with pytest.raises(ValueError, match=words):
         reward_of_suite(make_verdict(make_suite(8)), **arguments)
-
-
-@pytest.mark.parametrize("num_cases", ["8", 0, 2.5, None])
-def test_a_number_of_cases_that_is_none_is_refused_by_name(make_suite, make_verdict, num_cases):
-    with pytest.raises(ValueError, match="num_cases"):
-        reward_of_suite(make_verdict(make_suite(2)), 0, num_cases=num_cases)

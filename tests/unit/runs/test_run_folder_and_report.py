@@ -12,13 +12,16 @@ from code_a1_recipe.runs.folder import RunFolder
 from code_a1_recipe.runs.metrics import finalize_metrics
 
 
+def rows_of(folder):
+    return [json.loads(line) for line in folder.metrics.read_text().splitlines()]
+
+
 def test_metrics_are_one_json_object_a_step(tmp_path):
     folder = RunFolder(tmp_path / "run")
     folder.root.mkdir(parents=True)
     folder.append_metrics(1, {"b": np.float32(0.5), "a": 2, "nan": math.nan})
     folder.append_metrics(2, {"a": True})
-    rows = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
-    assert rows == [{"step": 1, "a": 2, "b": 0.5, "nan": None}, {"step": 2, "a": 1}]
+    assert rows_of(folder) == [{"step": 1, "a": 2, "b": 0.5, "nan": None}, {"step": 2, "a": 1}]
 
 
 def test_a_resumed_run_writes_each_step_once(tmp_path):
@@ -29,8 +32,7 @@ def test_a_resumed_run_writes_each_step_once(tmp_path):
         handle.write('{"step": 4, "a"')  # the run died here
     folder.continue_at(2, {})
     folder.append_metrics(3, {"a": 30})
-    rows = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
-    assert [(row["step"], row["a"]) for row in rows] == [(0, 0), (1, 1), (2, 2), (3, 30)]
+    assert [(row["step"], row["a"]) for row in rows_of(folder)] == [(0, 0), (1, 1), (2, 2), (3, 30)]
 
 
 def test_what_a_step_lacks_is_added_to_its_row(tmp_path):
@@ -40,8 +42,7 @@ def test_what_a_step_lacks_is_added_to_its_row(tmp_path):
     folder.append_metrics(2, {"a": 2})
     folder.add_to_metrics(2, {"val/a": 0.5})
     folder.add_to_metrics(3, {"a": 3})
-    rows = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
-    assert rows == [{"step": 1, "a": 1}, {"step": 2, "a": 2, "val/a": 0.5}, {"step": 3, "a": 3}]
+    assert rows_of(folder) == [{"step": 1, "a": 1}, {"step": 2, "a": 2, "val/a": 0.5}, {"step": 3, "a": 3}]
 
 
 def test_records_of_a_start_without_a_checkpoint_are_set_aside(tmp_path):
@@ -62,8 +63,7 @@ def test_a_damaged_line_of_metrics_is_left_out(tmp_path):
     with folder.metrics.open("ab") as handle:
         handle.write(b"\0" * 20 + b"\n")
     folder.continue_at(2, {"a": 2})
-    rows = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
-    assert [row["step"] for row in rows] == [1, 2]
+    assert [row["step"] for row in rows_of(folder)] == [1, 2]
 
 
 def test_a_resumed_run_forgets_the_rollouts_it_writes_again(tmp_path):

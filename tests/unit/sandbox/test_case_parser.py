@@ -1,9 +1,9 @@
-"""The static gate, one form or one refusal at a time."""
+"""The static gate, one form or one refusal at a time, beside those of ``semantics/test_gate.py``."""
 
 import pytest
 
 from sandbox.cases.case import Case, Rejection, RejectionReason
-from sandbox.cases.parser import parse_assert, parse_call, parse_suite
+from sandbox.cases.parser import parse_assert, parse_call
 from sandbox.cases.reference_interface import Interface
 
 REFERENCE = """
@@ -23,12 +23,6 @@ class Stack:
         return self
     def pop(self):
         return self.items.pop()
-
-class Box:
-    def __init__(self, items=()):
-        self.items = list(items)
-    def add(self, item):
-        self.items.append(item)
 
 class Solution:
     def solve(self, xs):
@@ -87,11 +81,7 @@ def test_this_form_is_accepted(text, call):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("assert 2 == f(1)", "2"),
-        ("assert f(1) is None", "None"),
-        ("assert f(1)", "True"),
         ("assert (f(1)), 'a message'", "True"),
-        ("assert not f(1)", "False"),
         ("assert math.isclose(f(1), 0.5, rel_tol=1e-3)", "0.5"),
         ("assert f(1) == pytest.approx([0.5, 1.5], abs=1e-3)", "[0.5, 1.5]"),
         ("assert abs(f(1) - 0.5) <= 1e-3", "0.5"),
@@ -108,56 +98,32 @@ def test_this_form_says_that_a_result_is_a_value(text, expected):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("assert f(1) != 2", RejectionReason.NOT_AN_EQUALITY),
-        ("assert f(1) > 0", RejectionReason.NOT_AN_EQUALITY),
-        ("assert f(1) is not None", RejectionReason.NOT_AN_EQUALITY),
         ("assert abs(f(1) - 2) > 1e-6", RejectionReason.NOT_AN_EQUALITY),
         ("assert 1 is True", RejectionReason.NOT_AN_EQUALITY),
         ("assert isinstance(f(1), int)", RejectionReason.NO_CALL),
         ("assert not all([f(1)])", RejectionReason.NO_CALL),
-        ("assert f(1) == 1 == 1", RejectionReason.NOT_AN_EQUALITY),
         ("assert f(1) == 1 and f(2) == 2", RejectionReason.NOT_AN_EQUALITY),
-        ("assert not f(1) == 1", RejectionReason.NOT_AN_EQUALITY),
-        ("assert 1 == 1", RejectionReason.NO_CALL),
-        ("assert g(1) == 1", RejectionReason.NO_CALL),
-        ("assert len([1]) == 1", RejectionReason.NO_CALL),
-        ("assert f(1) + 1 == 2", RejectionReason.NO_CALL),
-        ("assert f(1).__class__ == 1", RejectionReason.NO_CALL),
-        ("assert (lambda: f(1))() == 1", RejectionReason.NO_CALL),
         ("assert print(f(1)) == None", RejectionReason.NO_CALL),
         ("assert [f(1)] == [1]", RejectionReason.NO_CALL),
         ("assert (y := f(1)) == 1", RejectionReason.NO_CALL),
         ("assert f == 1", RejectionReason.NO_CALL),
         ("assert str(f(3))[:0] == ''", RejectionReason.NO_CALL),
-        ("assert str(f(3)) == '3'", RejectionReason.NO_CALL),
         ("assert str(f(9)).startswith('') == True", RejectionReason.NO_CALL),
-        ("assert max(f(4), 10 ** 30) == 1", RejectionReason.NO_CALL),
         ("assert max(f([]), default=1) == 1", RejectionReason.NO_CALL),
         ("assert min(f(4), key=None) == 1", RejectionReason.NO_CALL),
         ("assert sum(f([1]), 5) == 6", RejectionReason.NO_CALL),
-        ("assert round(f(8), -30) == 0", RejectionReason.NO_CALL),
         ("assert round(f(8), 10 ** 6) == 0", RejectionReason.NO_CALL),
         ("assert round(f(8), ndigits=-30) == 0", RejectionReason.NO_CALL),
-        ("assert int(f('0'), 16) == 0", RejectionReason.NO_CALL),
-        ("assert int(f(2.5)) == 2", RejectionReason.NO_CALL),
-        ("assert Box([1]).add(2) == None", RejectionReason.NO_CALL),
         ("assert dict(f([]), a=1) == {'a': 1}", RejectionReason.NO_CALL),
-        ("assert f(6).imag == 0", RejectionReason.NO_CALL),
         ("assert f(3).clear() == None", RejectionReason.NO_CALL),
         ("assert f(6).append(1) == None", RejectionReason.NO_CALL),
-        ("assert f(5)[:0] == []", RejectionReason.NO_CALL),
         ("assert sum(f(9)[:0]) == 0", RejectionReason.NO_CALL),
         ("assert Stack([1]).items.clear() == None", RejectionReason.NO_CALL),
         ("assert square(1).real == 1", RejectionReason.NO_CALL),
-        ("assert f(lambda: 1) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
         ("assert f([i for i in range(3)]) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
-        ("assert f(f(1)) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
-        ("assert f(x) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
-        ("assert f(*[1]) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
         ("assert f(**{'n': 1}) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
         ("assert f(open('/etc/passwd').read()) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
         ("assert f(5 if 'x' in globals() else 6) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
-        ("assert f(f'{1}') == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
         ("assert f([0] * 10 ** 9) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
         ("assert f(9 ** 9 ** 9) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
         ("assert f(list(range(10 ** 9))) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
@@ -166,20 +132,14 @@ def test_this_form_says_that_a_result_is_a_value(text, expected):
         ("assert f({[]}) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
         ("assert f(1 / 0) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
         ("assert f(...) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
-        ("assert f(1) == f(1)", RejectionReason.EXPECTED_NOT_LITERAL),
-        ("assert f(1) == 2 + 3", RejectionReason.EXPECTED_NOT_LITERAL),
         ("assert f(1) == 2 ** 3 ** 2", RejectionReason.EXPECTED_NOT_LITERAL),
         ("assert f(1) == 2 ** 3 - 1 + 1", RejectionReason.EXPECTED_NOT_LITERAL),
         ("assert f(1) == 2 ** -3", RejectionReason.EXPECTED_NOT_LITERAL),
         ("assert f(1) == 0.5 ** 3", RejectionReason.EXPECTED_NOT_LITERAL),
         ("assert f(1) == 10 ** 5 // 3", RejectionReason.EXPECTED_NOT_LITERAL),
         ("assert f(1) == 9 ** 999999", RejectionReason.EXPECTED_NOT_LITERAL),
-        ("assert f(1) == 1 / 3", RejectionReason.EXPECTED_NOT_LITERAL),
-        ("assert f(1) == [0] * 3", RejectionReason.EXPECTED_NOT_LITERAL),
-        ("assert f(1) == mock.ANY", RejectionReason.EXPECTED_NOT_LITERAL),
         ("assert f(1) == sum(range(2))", RejectionReason.EXPECTED_NOT_LITERAL),
         ("assert f(1) == int", RejectionReason.EXPECTED_NOT_LITERAL),
-        ("f(1) == 1", RejectionReason.UNPARSABLE),
         ("assert f(1) == 1; assert f(2) == 2", RejectionReason.UNPARSABLE),
         ("assert f(1 == 1", RejectionReason.UNPARSABLE),
         ("", RejectionReason.UNPARSABLE),
@@ -189,7 +149,6 @@ def test_this_form_says_that_a_result_is_a_value(text, expected):
         ("assert f(" + "(" * 5000 + ") == 1", RejectionReason.UNPARSABLE),
         ("assert f(" + "-" * 9000 + "1) == 1", RejectionReason.UNPARSABLE),
         ("assert f(1)" + ".a" * 5000 + " == 1", RejectionReason.UNPARSABLE),
-        ("assert f('" + "a" * 70_000 + "') == 1", RejectionReason.UNPARSABLE),
     ],
 )
 def test_this_form_is_refused(text, reason):
@@ -203,17 +162,6 @@ def test_a_value_nested_too_deep_for_canonical_bytes_is_refused():
     text = "[" * 150 + "]" * 150
     nested = parse_assert(f"assert f({text}, {{1: {text[:100]}}}) == 1", INTERFACE)
     assert isinstance(nested, Rejection)
-
-
-@pytest.mark.parametrize(
-    "spelling",
-    [
-        "f(1)", "f(+1)", "f(0x1)", "f(1.0)", "f(True)", "f(n=1)", "f(1, 2)", "f(1, k=2)", "f(1, 2, flag=False)",
-        "list(f(1))", "f(1)[0]", "abs(f(1))", "round(f(1), 2)", "f(2 - 1)",
-    ],
-)  # fmt: skip
-def test_this_spelling_makes_the_same_call(spelling):
-    assert parsed(f"assert {spelling} == 1").key == parsed("assert f(1) == 1").key
 
 
 @pytest.mark.parametrize("spelling", ["f(2)", "f(1, 3)", "f(1, flag=True)", "f('1')", "f([1])", "f((1,))", "square(1)"])
@@ -232,12 +180,6 @@ def test_members_of_a_class_under_test_are_calls_of_their_own():
 
 def test_parameters_of_decorated_functions_are_not_guessed():
     assert parsed("assert odd(1) == 1").key != parsed("assert odd(x=1) == 1").key
-
-
-def test_the_second_assert_of_a_call_is_a_duplicate_even_with_another_claim():
-    suite = parse_suite(["assert f(1) == 1", "assert f(0x1) == 2", "assert f(2) == 2"], INTERFACE)
-    assert [case.call.text for case in suite.cases] == ["f(1)", "f(2)"]
-    assert [(one.reason, one.text) for one in suite.rejections] == [(RejectionReason.DUPLICATE, "assert f(0x1) == 2")]
 
 
 def test_a_call_text_parses_to_itself():

@@ -3,8 +3,6 @@
 import threading
 from dataclasses import replace
 
-import pytest
-
 from sandbox import NOT_ASKED, CaseOutcome, Judge, JudgeRequest, RejectionReason
 from sandbox.cases.gate import Gate
 from sandbox.judge import oracle
@@ -34,27 +32,6 @@ def test_any_text_names_a_question(runner):
     assert outcomes(Judge(runner).judge(request)) == ["passed"] * 3
 
 
-def test_an_incorrect_assertion_is_a_valid_case_judged_by_the_references_answer(ask):
-    case = ask(DOUBLE, DOUBLE, "assert f(3) == 7").suites[0].cases[0]
-    found = (case.reference_value, case.expected, case.expected_correct, case.outcome)
-    assert found == ("6", "7", False, CaseOutcome.PASSED)
-
-
-def test_a_wrong_value_is_shown(ask):
-    case = ask(DOUBLE, "def f(n):\n    return [n]\n", "assert f(3) == 6").suites[0].cases[0]
-    assert (case.outcome, case.detail) == (CaseOutcome.WRONG_VALUE, "[3]")
-
-
-def test_an_exception_is_named(ask):
-    case = ask(DOUBLE, "def f(n):\n    raise ValueError('no')\n", "assert f(3) == 6").suites[0].cases[0]
-    assert (case.outcome, case.detail) == (CaseOutcome.RAISED, "ValueError: no")
-
-
-def test_a_hang_costs_the_one_case_it_happens_in(ask):
-    candidate = "def f(n):\n    while n == 2:\n        pass\n    return 2 * n\n"
-    assert outcomes(ask(DOUBLE, candidate, *THREE)) == ["passed", "timed_out", "passed"]
-
-
 def test_where_only_passing_counts_a_hang_ends_the_questions(runner):
     asserts = tuple(f"assert f({x}) == {x}" for x in range(12))
     reference = "def f(x): return x"
@@ -71,50 +48,6 @@ def test_where_only_passing_counts_a_hang_ends_the_questions(runner):
     assert few_asked.cpu_seconds < all_asked.cpu_seconds
     right = judge.judge(replace(request, candidate=reference, until_timeout=True))
     assert right.suites[0].num_failed == 0
-
-
-def test_a_sleep_costs_the_one_case_it_happens_in(ask):
-    candidate = "import time\ndef f(n):\n    if n == 2:\n        time.sleep(1000)\n    return 2 * n\n"
-    assert outcomes(ask(DOUBLE, candidate, *THREE)) == ["passed", "timed_out", "passed"]
-
-
-@pytest.mark.parametrize("end", ["os._exit(0)", "os.close(3)", "ctypes.string_at(0)"])
-def test_an_exit_or_crash_costs_the_one_case_it_happens_in(ask, end):
-    candidate = f"import os, ctypes\ndef f(n):\n    if n == 2:\n        {end}\n    return 2 * n\n"
-    assert outcomes(ask(DOUBLE, candidate, *THREE)) == ["passed", "died", "passed"]
-
-
-def test_sys_exit_in_a_call_is_an_exception(ask):
-    assert outcomes(ask(DOUBLE, "import sys\ndef f(n):\n    sys.exit()\n", *THREE)) == ["raised"] * 3
-
-
-def test_too_large_a_value_costs_the_one_case_it_happens_in(ask):
-    candidate = "def f(n):\n    return 'x' * 10**7 if n == 2 else 2 * n\n"
-    assert outcomes(ask(DOUBLE, candidate, *THREE)) == ["passed", "output_limit", "passed"]
-
-
-def test_an_object_without_canonical_bytes_is_unencodable(ask):
-    assert outcomes(ask(DOUBLE, "def f(n):\n    return object()\n", *THREE)) == ["unencodable"] * 3
-
-
-@pytest.mark.parametrize(
-    ("candidate", "error"),
-    [
-        ("def f(:", "SyntaxError"),
-        ("import no_such_module", "ModuleNotFoundError"),
-        ("raise SystemExit", "SystemExit"),
-        ("while True:\n    pass", "timed_out while loading"),
-        ("import os\nos._exit(3)", "died while loading: exited with status 3"),
-        ("x = '\0'", "null bytes"),
-        ("'" + "x" * 2_000_000 + "'", "limits.source_bytes"),
-    ],
-)
-def test_a_program_that_does_not_load_fails_every_case(runner, ask, candidate, error):
-    judge = Judge(runner, limits=replace(runner.limits, load_cpu_seconds=0.3))
-    verdict = ask(DOUBLE, candidate, *THREE, judge=judge)
-    assert not verdict.loaded
-    assert error in verdict.load_error
-    assert outcomes(verdict) == ["not_loaded"] * 3
 
 
 def test_without_a_program_suites_are_validated_all_the_same(ask):
@@ -138,32 +71,6 @@ def test_suites_are_judged_apart_and_one_call_may_stand_in_several(runner):
     assert reasons == [[], [], [RejectionReason.DUPLICATE]]
 
 
-def test_a_reference_that_raises_drops_the_case(ask):
-    reference = "def f(n):\n    return 10 // n\n"
-    verdict = ask(reference, reference, "assert f(0) == 0", "assert f(5) == 2")
-    assert (outcomes(verdict), reasons(verdict)) == (["passed"], ["reference_raised"])
-
-
-def test_a_reference_that_hangs_drops_the_case(runner, ask):
-    reference = "def f(n):\n    while n == 0:\n        pass\n    return n\n"
-    judge = Judge(runner, limits=replace(runner.limits, reference_cpu_seconds_per_case=0.2))
-    verdict = ask(reference, reference, "assert f(0) == 0", "assert f(5) == 5", judge=judge)
-    assert (outcomes(verdict), reasons(verdict)) == (["passed"], ["reference_timed_out"])
-
-
-@pytest.mark.parametrize(
-    "body", ["import random; return random.random()", "return list({'a', 'b', 'c', 'd', str(n)})", "return id([])"]
-)
-def test_a_reference_that_gives_two_answers_drops_the_case(ask, body):
-    reference = f"def f(n):\n    {body}\n"
-    verdict = ask(reference, reference, "assert f(1) == 1", "assert f(2) == 2")
-    assert reasons(verdict) == ["reference_nondeterministic"] * 2
-
-
-def test_a_reference_that_returns_an_object_drops_the_case(ask):
-    assert reasons(ask("def f(n):\n    return (i for i in range(n))\n", DOUBLE, *THREE)) == ["unencodable"] * 3
-
-
 def test_a_reference_that_does_not_load_drops_every_case(ask):
     verdict = ask("def f(n): pass\nimport no_such_module\n", DOUBLE, *THREE)
     assert reasons(verdict) == ["reference_raised"] * 3
@@ -171,34 +78,17 @@ def test_a_reference_that_does_not_load_drops_every_case(ask):
     assert verdict.loaded
 
 
-@pytest.mark.parametrize(
-    "reference",
-    [
-        "def f(x, seen=[]):\n    seen.append(x)\n    return seen\n",
-        "seen = []\ndef f(x):\n    seen.append(x)\n    return list(seen)\n",
-    ],
-)
-def test_a_stateful_reference_answers_from_its_freshly_loaded_state(ask, reference):
+def test_a_stateful_reference_answers_from_its_freshly_loaded_state(ask):
+    reference = "seen = []\ndef f(x):\n    seen.append(x)\n    return list(seen)\n"
     verdict = ask(reference, "def f(x):\n    return [x]\n", "assert f(1) == [1]", "assert f(2) == [1, 2]")
     assert [case.reference_value for case in verdict.suites[0].cases] == ["[1]", "[2]"]
     assert outcomes(verdict) == ["passed"] * 2
-
-
-def test_a_candidate_of_a_stateful_reference_is_asked_in_fresh_processes(ask):
-    reference = "def f(x, seen=[]):\n    seen.append(x)\n    return seen\n"
-    assert outcomes(ask(reference, reference, *(f"assert f({i}) == [{i}]" for i in range(5)))) == ["passed"] * 5
 
 
 def test_answers_are_snapshots_of_the_moment(ask):
     reference = "shared = [0]\ndef f(x):\n    shared[0] = x\n    return shared\n"
     verdict = ask(reference, reference, "assert f(1) == [1]", "assert f(2) == [2]")
     assert [case.reference_value for case in verdict.suites[0].cases] == ["[1]", "[2]"]
-
-
-def test_each_call_gets_fresh_arguments(ask):
-    candidate = "def f(xs):\n    xs.append(9)\n    return sum(xs) - 9\n"
-    verdict = ask("def f(xs):\n    return sum(xs)\n", candidate, "assert f([1, 2]) == 3", "assert f([1, 2, 0]) == 3")
-    assert outcomes(verdict) == ["passed"] * 2
 
 
 def test_history_is_replayed_with_the_references_answer(ask):
@@ -214,69 +104,12 @@ def test_history_is_replayed_with_the_references_answer(ask):
     ]
 
 
-def test_history_counts_one_call_once_however_it_is_spelled(ask):
-    verdict = ask(DOUBLE, DOUBLE, history=("f(3)", "f(n=3)", "f(3.0)", "abs(f(3))", "f(4)"))
-    assert [case.call for case in verdict.history] == ["f(3)", "f(4)"]
-    assert [one.reason.value for one in verdict.dropped_history] == ["duplicate"] * 3
-
-
 def test_a_call_with_both_quotes_and_a_newline_replays_as_itself(ask):
     reference = "def f(s):\n    return s[::-1]\n"
     first = ask(reference, reference, 'assert f("it\'s \\"x\\"\\n") == ""').suites[0].cases[0]
     replayed = ask(reference, reference, history=(first.call,)).history[0]
     assert (replayed.call, replayed.reference_value) == (first.call, first.reference_value)
     assert replayed.outcome is CaseOutcome.PASSED
-
-
-def test_the_prelude_runs_before_both_programs(ask):
-    program = "def f(n):\n    return math.floor(n)\n"
-    assert outcomes(ask(program, program, "assert f(2.5) == 2", prelude="import math")) == ["passed"]
-
-
-def test_async_functions_are_awaited_however_the_call_is_spelled(ask):
-    reference = "async def f(n):\n    return 2 * n\n"
-    candidate = "import asyncio\nasync def f(n):\n    await asyncio.sleep(0)\n    return n + n\n"
-    asserts = ("assert await f(1) == 2", "assert f(2) == 4", "assert asyncio.run(f(3)) == 6")
-    assert outcomes(ask(reference, candidate, *asserts)) == ["passed"] * 3
-    assert outcomes(ask(reference, DOUBLE, *asserts)) == ["raised"] * 3
-    assert outcomes(ask(DOUBLE, candidate, "assert f(1) == 2")) == ["unencodable"]
-
-
-def test_library_constructors_need_no_import_in_the_program(ask):
-    program = "def f(values):\n    return len(values)\n"
-    asserts = ("assert f(deque([1, 2])) == 2", "assert f([Fraction(1, 2), math.inf]) == 2")
-    assert outcomes(ask(program, program, *asserts)) == ["passed"] * 2
-
-
-def test_a_main_guard_does_not_run(ask):
-    candidate = DOUBLE + "if __name__ == '__main__':\n    print(f(int(input())))\n"
-    assert outcomes(ask(DOUBLE, candidate, *THREE)) == ["passed"] * 3
-
-
-def test_dataclasses_and_lazy_imports_work(ask):
-    candidate = (
-        "from __future__ import annotations\nfrom dataclasses import dataclass\n"
-        "@dataclass\nclass P:\n    n: int\n"
-        "def f(n):\n    import difflib, xml.dom.minidom\n    return P(n).n * 2\n"
-    )
-    assert outcomes(ask(DOUBLE, candidate, *THREE)) == ["passed"] * 3
-
-
-def test_deep_recursion_works_as_in_a_script(ask):
-    candidate = "def f(n, depth=950):\n    return 2 * n if depth == 0 else f(n, depth - 1)\n"
-    assert outcomes(ask(DOUBLE, candidate, *THREE)) == ["passed"] * 3
-
-
-def test_a_slow_reference_earns_the_candidate_more_time(runner, ask):
-    spin = (
-        "import time\n"
-        "def f(n):\n"
-        "    end = time.process_time() + {0}\n"
-        "    while time.process_time() < end: pass\n"
-        "    return n\n"
-    )
-    verdict = ask(spin.format(0.15), spin.format(0.8), "assert f(1) == 1")
-    assert outcomes(verdict) == ["passed"]
 
 
 def test_reference_answers_are_computed_once_until_they_are_forgotten(runner):
@@ -338,11 +171,6 @@ def test_a_claim_that_is_a_signalling_nan_is_a_incorrect_assertion(ask):
     suite = ask(SUCCESSOR, SUCCESSOR, 'assert f(3) == Decimal("sNaN")', "assert f(4) == 5").suites[0]
     assert [case.expected_correct for case in suite.cases] == [False, True]
     assert [case.outcome.value for case in suite.cases] == ["passed"] * 2
-
-
-def test_a_candidate_that_returns_a_signalling_nan_is_wrong(ask):
-    candidate = "from decimal import Decimal\ndef f(x):\n    return Decimal('sNaN')\n"
-    assert outcomes(ask(SUCCESSOR, candidate, "assert f(3) == 4")) == ["wrong_value"]
 
 
 def test_an_argument_beyond_the_decimal_context_has_a_verdict(ask):

@@ -46,19 +46,17 @@ def test_idle_time_scales_with_the_processor_limit():
     assert Limits(cpu_seconds_per_case=1.0, wall_seconds_per_case=5.0).wall_seconds(0.1) == 0.5
 
 
-def test_a_misspelled_protection_is_refused():
-    with pytest.raises(SandboxConfigError, match="known: \\['landlock', 'seccomp'\\]"):
-        LocalRunner(allow_missing=["landlok"])
-
-
-def test_no_worker_is_refused():
-    with pytest.raises(SandboxConfigError, match="num_workers"):
-        LocalRunner(num_workers=0)
-
-
-def test_a_readable_path_that_does_not_exist_is_refused():
-    with pytest.raises(SandboxConfigError, match="/no/such/folder"):
-        LocalRunner(readable=["/no/such/folder"])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"allow_missing": ["landlok"]}, r"known: \['landlock', 'seccomp'\]"),
+        ({"num_workers": 0}, "num_workers"),
+        ({"readable": ["/no/such/folder"]}, "/no/such/folder"),
+    ],
+)
+def test_an_option_of_a_runner_that_cannot_be_is_refused(options, words):
+    with pytest.raises(SandboxConfigError, match=words):
+        LocalRunner(**options)
 
 
 def test_a_kernel_without_landlock_is_refused_until_the_loss_is_accepted(monkeypatch):

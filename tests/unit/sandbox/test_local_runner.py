@@ -7,11 +7,12 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from sandbox import Call, Limits, LocalRunner, Program, Role, SandboxUnavailableError
+
+from .processes import children, is_gone, wait_until
 
 SLOW = "import time\ndef f(n):\n    time.sleep(0.5)\n    return n\n"
 
@@ -25,24 +26,6 @@ def program(source, *expressions, **changes):
         limits=Limits(),
         **changes,
     )
-
-
-def children(pid):
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def is_gone(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
-def wait_until(condition, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the awaited condition did not come"
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -202,22 +185,3 @@ def test_a_program_is_told_nothing_of_the_parents_environment(own_runner):
         "HOME", "LANG", "PATH", "TZ", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED",
         "PYTHONDONTWRITEBYTECODE", "LC_CTYPE",
     }  # fmt: skip
-
-
-def test_roles_have_different_hash_seeds_and_each_keeps_its_own(own_runner):
-    hashed = {
-        role: {
-            own_runner.run(program("def f(): return hash('x')\n", "f()"), role=role).results[0].value for _ in range(2)
-        }
-        for role in Role
-    }
-    assert [len(values) for values in hashed.values()] == [1, 1, 1]
-    assert len(set.union(*hashed.values())) == 3
-
-
-def test_the_references_calls_are_timed(own_runner):
-    source = "import time\ndef f(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
-    result = own_runner.run(program(source, "f(0.15)", "f(0)", timed=True), role=Role.REFERENCE)
-    slow, fast = (answer.cpu_seconds for answer in result.results)
-    assert 0.14 < slow < 1.0
-    assert fast < 0.1

@@ -20,6 +20,8 @@ from sandbox.__main__ import main
 from sandbox.service import server
 from sandbox.service.server import JudgeService, ServiceSettings
 
+from .processes import wait_until
+
 DOUBLE = {"reference": "def f(x): return 2 * x", "candidate": "def f(x): return x * x", "tests": ["assert f(2) == 4"]}
 SUM = "print(sum(map(int, input().split())))"
 
@@ -218,20 +220,13 @@ def unfinished(service, length, sent=b""):
     return client
 
 
-def until(condition):
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_slow_uploads_take_no_place_from_others(parts):
     with serving(*parts, max_places=1) as service, contextlib.ExitStack() as clients:
         for _ in range(5):
             clients.enter_context(unfinished(service, 100, b"["))
-        until(lambda: service.bytes_under_way == 5)
+        wait_until(lambda: service.bytes_under_way == 5)
         assert ask(service, "/judge", DOUBLE)[0] == 200
-    until(lambda: service.bytes_under_way == 0)
+    wait_until(lambda: service.bytes_under_way == 0)
 
 
 def test_bytes_under_way_are_bounded(parts):
@@ -239,11 +234,11 @@ def test_bytes_under_way_are_bounded(parts):
         with contextlib.ExitStack() as clients:
             for _ in range(16):
                 clients.enter_context(unfinished(service, 1000, b"[" * 999))
-            until(lambda: service.bytes_under_way == 16 * 999)
+            wait_until(lambda: service.bytes_under_way == 16 * 999)
             status, answer = ask(service, "/judge", DOUBLE)
             assert status == 504
             assert "too many bytes" in answer["detail"]
-        until(lambda: service.bytes_under_way == 0)
+        wait_until(lambda: service.bytes_under_way == 0)
         assert ask(service, "/judge", DOUBLE)[0] == 200
 
 
@@ -270,7 +265,7 @@ def test_a_request_that_comes_byte_by_byte_is_read_for_a_bounded_time(parts, mon
                 break
         assert found is not None
         assert answer in found
-        until(lambda: service.bytes_under_way == 0 and not service.reading_since)
+        wait_until(lambda: service.bytes_under_way == 0 and not service.reading_since)
         assert ask(service, "/judge", DOUBLE)[0] == 200
 
 
@@ -282,7 +277,7 @@ def test_one_address_takes_a_part_of_the_connections(parts, monkeypatch):
                 clients.enter_context(unfinished(service, 9))
             with socket.create_connection(("127.0.0.1", service.server_port)) as another:
                 assert another.recv(1) == b""  # hung up
-        until(lambda: not service.address_of)
+        wait_until(lambda: not service.address_of)
         assert ask(service, "/judge", DOUBLE)[0] == 200
 
 
@@ -294,12 +289,12 @@ def test_work_for_a_client_that_has_hung_up_ends(parts, resets):
     with serving(*parts) as service:
         with unfinished(service, len(body), body) as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", resets, 0))
-            until(lambda: service.bytes_under_way == len(body))
+            wait_until(lambda: service.bytes_under_way == len(body))
         started = time.monotonic()
         assert ask(service, "/judge", DOUBLE)[0] == 200
         # A hanging question takes more than a second, and four are under way at a time.
         assert time.monotonic() - started < 8
-        until(lambda: service.bytes_under_way == 0)
+        wait_until(lambda: service.bytes_under_way == 0)
         assert service.counts == {"200": 1}
 
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import venv
 from pathlib import Path
 
@@ -19,6 +18,8 @@ from sandbox.__main__ import main
 from sandbox.confinement import bubblewrap, tiers
 from sandbox.confinement.jail import OWN_UIDS, ProcessLimits
 from sandbox.confinement.namespaces import TMP, NamespaceError, plan_layout
+
+from .processes import children, is_gone, wait_until
 
 SLOW = "import time\ndef f():\n    time.sleep(0.5)\n    return 1\n"
 
@@ -36,24 +37,6 @@ def program(source, *expressions, **limits):
 def answers(runner, source, *expressions, **limits):
     result = runner.run(program(source, *expressions, **limits), role=Role.CANDIDATE)
     return [(answer.status.value, answer.value) for answer in result.results]
-
-
-def children(pid):
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def is_gone(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
-def wait_until(condition, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the awaited condition did not come"
-        time.sleep(0.01)
 
 
 def need(tier):

@@ -1,30 +1,16 @@
 """Canonical bytes: what is equal, what is not, and what hostile bytes come to."""
 
-import enum
 import time
-from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from collections import deque
 from decimal import Decimal
 from fractions import Fraction
 
 import pytest
 
-from sandbox.errors import UnencodableError, ValueFormatError
+from sandbox.errors import ValueFormatError
 from sandbox.values.comparison import matches, to_literal
 from sandbox.values.decoding import decode
 from sandbox.values.encoding import canonical_key, encode
-
-Point = namedtuple("Point", "x y")
-
-
-class Colour(enum.IntEnum):
-    RED = 1
-
-
-class AlwaysEqualInt(int):
-    def __eq__(self, other):
-        return True
-
-    __hash__ = int.__hash__
 
 
 @pytest.mark.parametrize(
@@ -51,24 +37,6 @@ def test_a_value_has_these_bytes(value, data):
 
 
 @pytest.mark.parametrize(
-    ("value", "plain"),
-    [
-        (Point(1, 2), (1, 2)),
-        (Counter("aab"), {"a": 2, "b": 1}),
-        (OrderedDict(b=1, a=2), {"a": 2, "b": 1}),
-        (defaultdict(list, {1: [2]}), {1: [2]}),
-        (Colour.RED, 1),
-        (bytearray(b"x"), b"x"),
-        (frozenset({1}), {1}),
-        ({1: 2}.keys(), {1}),
-        (AlwaysEqualInt(7), 7),
-    ],
-)
-def test_a_subclass_counts_as_its_builtin_base(value, plain):
-    assert encode(value) == encode(plain)
-
-
-@pytest.mark.parametrize(
     ("one", "other"),
     [
         (1, True), (1, 1.0), (0, -0.0), (2, 2 + 0j), (0.5, Fraction(1, 2)), (0.5, Decimal("0.50")),
@@ -91,28 +59,6 @@ def test_values_that_differ_have_different_keys(one, other):
     assert canonical_key(one) != canonical_key(other)
 
 
-@pytest.mark.parametrize("value", [object(), lambda: 1, (i for i in ()), int, [object()], {1: len}, map(int, ())])
-def test_other_objects_are_unencodable(value):
-    with pytest.raises(UnencodableError):
-        encode(value)
-
-
-def test_a_cyclic_value_is_unencodable():
-    cycle = []
-    cycle.append(cycle)
-    with pytest.raises(UnencodableError, match="200 deep"):
-        encode(cycle)
-
-
-def test_numpy_scalars_count_as_python_numbers_and_arrays_are_refused():
-    numpy = pytest.importorskip("numpy")
-    assert encode(numpy.int64(3)) == b"i3;"
-    assert encode(numpy.float64(0.5)) == encode(0.5)
-    assert encode([numpy.bool_(True)]) == b"l1:T"
-    with pytest.raises(UnencodableError):
-        encode(numpy.arange(3))
-
-
 @pytest.mark.parametrize(
     "data",
     [
@@ -125,46 +71,6 @@ def test_numpy_scalars_count_as_python_numbers_and_arrays_are_refused():
 def test_malformed_bytes_raise_the_one_typed_error(data):
     with pytest.raises(ValueFormatError):
         decode(data)
-
-
-@pytest.mark.parametrize(
-    ("reference", "claim"),
-    [
-        (0.1 + 0.2, 0.3),
-        (2.0, 1.9999999999),
-        ([1.0, "a"], [1.0000000001, "a"]),
-        ({"mean": 0.5, "n": 3}, {"mean": 0.5000001, "n": 3}),
-        ((2.0, 3), (1.9999999999, 3)),
-        (1e9, 1e9 + 50),
-        ({0.1, 0.2}, {0.10000001, 0.2}),
-        (float("nan"), float("nan")),
-        ([True], [1.0]),
-        (1 + 2j, 1.0000001 + 2j),
-    ],
-)
-def test_floats_of_the_reference_are_compared_with_a_tolerance(reference, claim):
-    assert matches(encode(reference), encode(claim))
-
-
-@pytest.mark.parametrize(
-    ("reference", "claim"),
-    [
-        (0.1, 0.10001),
-        (2, 1.9999999999),
-        ((0.5, 1_000_000_000), (0.5, 1_000_000_050)),
-        ([1.0], (1.0,)),
-        (0.0, "0.0"),
-        (float("inf"), 1e308),
-        (float("nan"), 0.0),
-        (1.0, 10**400),
-        ([1], [1, 1]),
-        ({"a": 1}, {"b": 1}),
-        ({1}, {1.0000000001}),
-        (0.5, None),
-    ],
-)
-def test_other_differences_are_differences(reference, claim):
-    assert not matches(encode(reference), encode(claim))
 
 
 def test_repeated_items_of_a_forged_set_or_dict_stand_for_no_others():

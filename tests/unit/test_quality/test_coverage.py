@@ -1,15 +1,13 @@
 """Recorded in the sandbox, call by call, and compared with coverage.py measuring a module in a plain process."""
 
-import json
-import subprocess
-import sys
-
 import pytest
 
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.test_quality import coverage as coverage_module
 from code_a1_recipe.test_quality.coverage import CallCoverage, _read_arcs, calls_in, measure_coverage
 from sandbox import Call, CallResult, CallStatus, Limits, LocalRunner, encode
+
+from .plain_coverage import plain_coverage
 
 BENIGN = {
     "loops": (
@@ -156,26 +154,6 @@ def TYPE_CHECKING(): return False
     ),
 }
 
-REAL = """
-import contextlib, importlib.util, json, sys
-import coverage
-
-path, calls = sys.argv[1], json.loads(sys.argv[2])
-recorder = coverage.Coverage(data_file=None, branch=True, config_file=False, include=[path])
-recorder.start()
-spec = importlib.util.spec_from_file_location("benign", path)
-module = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-for call in calls:
-    with contextlib.suppress(Exception):
-        eval(call, module.__dict__)
-recorder.stop()
-_, statements, _, missing, _ = recorder.analysis2(path)
-stats = recorder.branch_stats(path)
-print(json.dumps([statements, missing, sum(a for a, _ in stats.values()), sum(b for _, b in stats.values())]))
-"""
-"""The plain way, through coverage.py's public interface."""
-
 
 @pytest.fixture(scope="module")
 def runner():
@@ -192,14 +170,10 @@ def measured(runner, source, *calls, prelude="") -> CallCoverage:
 @pytest.mark.parametrize("name", BENIGN)
 def test_lines_and_branches_are_those_of_coverage_py_for_every_number_of_calls(runner, tmp_path, name):
     source, calls = BENIGN[name]
-    path = tmp_path / "benign.py"
-    path.write_text(source)
     found = measured(runner, source, *calls)
     assert all(found.lines_of_call)
     for k in range(1, len(calls) + 1):
-        command = [sys.executable, "-c", REAL, str(path), json.dumps(calls[:k])]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
-        statements, missing, num_branches, num_taken = json.loads(done.stdout)
+        statements, missing, num_branches, num_taken = plain_coverage(source, calls[:k], tmp_path)
         assert sorted(found.lines) == statements
         assert sorted(found.lines - frozenset().union(*found.lines_of_call[:k])) == missing
         taken = frozenset().union(*found.branches_of_call[:k])

@@ -1,7 +1,3 @@
-import json
-import subprocess
-import sys
-
 import pytest
 
 from code_a1_recipe.algorithm.question import Question
@@ -10,6 +6,8 @@ from code_a1_recipe.test_quality.coverage import CallCoverage, calls_in, measure
 from code_a1_recipe.test_quality.metrics import FunctionResult, measure_function, parts_of
 from code_a1_recipe.test_quality.mutants import Mutant, mutants_of
 from sandbox import CaseOutcome, Judge, JudgeRequest, Limits, LocalRunner, SandboxUnavailableError
+
+from .plain_coverage import plain_coverage
 
 NO, YES = False, True
 
@@ -170,33 +168,14 @@ RIGHT_BY_HAND = {
     "ULT/557": (YES, NO, YES, YES, YES),  # 5M5I5M is 15 long, not 10
     "ULT/746": (NO, YES, NO, NO, NO),  # the function splits a name into its letters, which no author expected
 }
-PLAIN_COVERAGE = """
-import contextlib, json, sys, types
-import coverage
-
-path, prelude, calls = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-module = types.ModuleType("plain")
-exec(prelude, module.__dict__)
-recorder = coverage.Coverage(data_file=None, branch=True, config_file=False, include=[path])
-with recorder.collect():
-    exec(compile(open(path).read(), path, "exec"), module.__dict__)
-    for call in calls:
-        with contextlib.suppress(Exception):
-            eval(call, module.__dict__)
-_, statements, _, missing, _ = recorder.analysis2(path)
-stats = recorder.branch_stats(path).values()
-print(len(statements) - len(missing), len(statements), sum(taken for _, taken in stats), sum(all for all, _ in stats))
-"""
 
 
-def plain_coverage(question, asserts, folder):
+def counted_plainly(question, asserts, folder):
     """Lines covered, lines, branches covered and branches by coverage.py in a process of its own."""
-    path = folder / "reference.py"
-    path.write_text(question.reference)
     calls = [text.removeprefix("assert ").partition(" == ")[0] for text in asserts]
-    command = [sys.executable, "-c", PLAIN_COVERAGE, str(path), question.prelude, json.dumps(calls)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
-    return tuple(map(int, done.stdout.split()))
+    found = plain_coverage(question.reference, calls, folder, prelude=question.prelude)
+    statements, missing, num_branches, num_taken = found
+    return len(statements) - len(missing), len(statements), num_taken, num_branches
 
 
 @pytest.mark.nightly
@@ -222,7 +201,7 @@ def test_metrics_of_five_published_functions_agree_with_plain_counting(shared_di
                 ),
             )
             results.append(result)
-            counted.append(plain_coverage(question, texts, tmp_path))
+            counted.append(counted_plainly(question, texts, tmp_path))
             killed.append(sum(breaks(judge, question, one.source, texts, right) for one in mutants))
             assert result.right == right, name
     assert (

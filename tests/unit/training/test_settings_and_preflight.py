@@ -262,31 +262,6 @@ def test_a_model_folder_that_cannot_be_trained_is_refused(tmp_path, tiny_model, 
     assert words in refused
 
 
-def test_a_context_beyond_the_models_positions_is_refused(tmp_path, whole_model):
-    words = refused_run(tmp_path, *two_files(tmp_path), "actor_rollout_ref.rollout.max_model_len=2000", *whole_model)
-    assert "policies.code.rollout: max_model_len (null: prompt_length + response_length) is 2000 tokens" in words
-
-
-def test_an_adapter_that_finds_no_layer_is_refused(tmp_path, whole_model):
-    model = "actor_rollout_ref.model"
-    given = (f"{model}.lora_rank=4", f"{model}.target_modules=[nothing]")
-    words = refused_run(tmp_path, *two_files(tmp_path), *given, *whole_model)
-    assert "LoRA with target_modules=['nothing'] does not fit" in words
-
-
-def test_a_model_with_too_few_positions_is_refused(tmp_path, tiny_model):
-    (tiny_model / "chat_template.jinja").write_text("{{ messages[0]['content'] }}")
-    paths = [f"policies.{name}.model.path={tiny_model}" for name in ("code", "test")]
-    words = refused_run(
-        tmp_path,
-        *two_files(tmp_path),
-        "actor_rollout_ref.rollout.max_model_len=null",
-        "policies.code.rollout.prompt_length=2000",
-        *paths,
-    )
-    assert "1024 positions (max_position_embeddings)" in words
-
-
 def test_a_path_left_open_is_asked_for(tmp_path):
     assert "policies.code.model.path is not set" in refused_run(tmp_path)
 
@@ -458,15 +433,6 @@ def test_verls_own_keys_hold_where_resume_says_auto():
     assert config.trainer.resume_mode == "disable"
 
 
-def test_a_best_checkpoint_needs_steps_that_are_validated_and_saved(tmp_path, whole_model):
-    path = questions_file(tmp_path, *(f"q{i}" for i in range(8)))
-    overrides = [f"data.train_files={path}", f"data.val_files={path}", *whole_model]
-    words = refused_run(tmp_path, *overrides, "checkpoint.keep_best=val/code/pass@1", "trainer.test_freq=-1")
-    assert "trainer.test_freq must be above 0 with checkpoint.keep_best=val/code/pass@1" in words
-    words = refused_run(tmp_path, *overrides, "checkpoint.keep_best=code/reward")
-    assert "checkpoint.keep_best must be a validation metric (val/...) or null" in words
-
-
 def test_never_refuses_a_folder_with_checkpoints_alone(tmp_path):
     with writing(tmp_path / "run" / "checkpoints", 2) as folder:
         write_state(folder, {"step": 2})
@@ -492,31 +458,48 @@ def test_a_run_folder_of_another_run_is_refused_where_nothing_may_be_resumed(tmp
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
+        (["trainer.logger=foo"], "trainer.logger must be of wandb, mlflow"),
+        (["trainer.logger=clearml"], "trainer.logger=clearml needs its package: pip install clearml"),
+        (["global_profiler.steps=3"], "global_profiler.steps must be a list of steps from 1 on, or null, got 3"),
+        (["global_profiler.steps=[a]"], "global_profiler.steps must be a list of steps from 1 on"),
+        (["global_profiler.steps=[1]", "global_profiler.tool=foo"], "global_profiler.tool must be one of nsys, npu"),
+        (
+            ["checkpoint.keep_best=val/code/pass@1", "trainer.test_freq=-1"],
+            "trainer.test_freq must be above 0 with checkpoint.keep_best=val/code/pass@1",
+        ),
+        (
+            ["checkpoint.keep_best=code/reward"],
+            "checkpoint.keep_best must be a validation metric (val/...) or null",
+        ),
         (
             ["trainer.max_actor_ckpt_to_keep=two"],
             "trainer.max_actor_ckpt_to_keep must be an integer or null, got 'two'",
         ),
         (["trainer.max_actor_ckpt_to_keep=0"], "must be at least 1 or null, got 0"),
         (["deterministic=maybe"], "deterministic must be true or false, got 'maybe'"),
+        (
+            ["actor_rollout_ref.rollout.max_model_len=null", "policies.code.rollout.prompt_length=2000"],
+            "1024 positions (max_position_embeddings)",
+        ),
+        (
+            ["actor_rollout_ref.rollout.max_model_len=2000"],
+            "policies.code.rollout: max_model_len (null: prompt_length + response_length) is 2000 tokens",
+        ),
+        (
+            ["actor_rollout_ref.model.lora_rank=4", "actor_rollout_ref.model.target_modules=[nothing]"],
+            "LoRA with target_modules=['nothing'] does not fit",
+        ),
+        (
+            ["policies.code.model.custom_chat_template=hello"],
+            "its chat template leaves the question out of prompt",
+        ),
+        (
+            ["data.left_out=['1',qq]"],
+            "data.left_out names ['qq']: no question of data.train_files or data.val_files has it",
+        ),
     ],
 )
-def test_values_that_would_fail_at_the_first_checkpoint_are_refused(tmp_path, overrides, words):
-    assert words in refused_run(tmp_path, *overrides)
-
-
-@pytest.mark.parametrize(
-    ("overrides", "words"),
-    [
-        (["trainer.logger=foo"], "trainer.logger must be of wandb, mlflow"),
-        (["trainer.logger=clearml"], "trainer.logger=clearml needs its package: pip install clearml"),
-        (["global_profiler.steps=3"], "global_profiler.steps must be a list of steps from 1 on, or null, got 3"),
-        (["global_profiler.steps=[a]"], "global_profiler.steps must be a list of steps from 1 on"),
-        (["global_profiler.steps=[1]", "global_profiler.tool=foo"], "global_profiler.tool must be one of nsys, npu"),
-    ],
-)
-def test_loggers_and_profilers_that_verl_meets_late_are_refused_before_the_start(
-    tmp_path, whole_model, overrides, words
-):
+def test_what_would_fail_late_is_refused_before_the_start(tmp_path, whole_model, overrides, words):
     assert words in refused_run(tmp_path, *two_files(tmp_path), *whole_model, *overrides)
 
 
@@ -524,16 +507,6 @@ def test_a_chat_template_that_fails_is_named_for_the_policy_that_has_it(tmp_path
     broken = "policies.test.model.custom_chat_template='{% for m in'"
     words = refused_run(tmp_path, *two_files(tmp_path), *whole_model, broken)
     assert words.startswith("policies.test.model.custom_chat_template='{% for m in': its chat template refuses prompt")
-
-
-def test_a_chat_template_that_leaves_the_question_out_is_refused(tmp_path, whole_model):
-    words = refused_run(tmp_path, *two_files(tmp_path), *whole_model, "policies.code.model.custom_chat_template=hello")
-    assert "its chat template leaves the question out of prompt" in words
-
-
-def test_a_question_that_is_to_be_left_out_must_be_one(tmp_path, whole_model):
-    words = refused_run(tmp_path, *two_files(tmp_path), *whole_model, "data.left_out=['1',qq]")
-    assert "data.left_out names ['qq']: no question of data.train_files or data.val_files has it" in words
 
 
 def test_questions_that_move_up_in_place_of_long_ones_fit_too(tmp_path, whole_model):

@@ -8,7 +8,7 @@ import pytest
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.applications.best_of_n.answer_matrix import answer_matrix, group_answers, interface_of, read_cases
 from code_a1_recipe.applications.best_of_n.selection_rules import NO_ANSWER, mbr_exec
-from sandbox import LocalRunner, Role, SandboxUnavailableError, encode
+from sandbox import Role, SandboxUnavailableError, encode
 
 DOUBLE = "def f(x):\n    return 2 * x"
 SQUARE = "def f(x):\n    return x * x"
@@ -18,12 +18,6 @@ LACKS_IMPORT = "def f(x):\n    return math.prod((2, x))"
 HANGS = "def f(x):\n    while True:\n        pass"
 BROKEN = "def f(x:\n"
 ABOUT = Question(id="double", prompt="Twice x.", reference=DOUBLE, entry_points=("f",))
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with LocalRunner(num_workers=2) as started:
-        yield started
 
 
 class FailingRunner:

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from code_a1_recipe.applications.bug_finder import command as attack_command
 from code_a1_recipe.applications.bug_finder.failures import failure_of, one_line
 from code_a1_recipe.applications.bug_finder.output import MARK
 from code_a1_recipe.cli.app import main as command_line
-from sandbox import CallResult, CallStatus, Limits, LocalRunner, SandboxUnavailableError
+from sandbox import CallResult, CallStatus, Limits, SandboxUnavailableError
 
 from ...evaluation.stand_in_endpoint import StandInEndpoint
 from .attack_programs import PROGRAMS
@@ -22,31 +21,9 @@ RIGHT_MEDIAN = "def median(xs):\n    xs = sorted(xs)\n    return (xs[(len(xs) - 
 TESTS = "assert median([3, 1, 2]) == 2\nassert median([4, 1, 2, 3]) == 2.5\nassert median([7]) == 8\n"
 
 
-class SharedRunner:
-    """The module's runner where the command would start its own; closing it is the fixture's."""
-
-    def __init__(self, runner):
-        self.runner = runner
-
-    def __call__(self, **options):
-        return self
-
-    def __enter__(self):
-        return self.runner
-
-    def __exit__(self, *error):
-        pass
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with LocalRunner(limits=attack_command.LIMITS) as started:
-        yield started
-
-
 @pytest.fixture(autouse=True)
-def in_a_folder_with_one_runner(monkeypatch, runner, tmp_path):
-    monkeypatch.setattr(attack_command, "LocalRunner", SharedRunner(runner))
+def in_a_folder_with_one_runner(monkeypatch, runner, attacks_with, tmp_path):
+    attacks_with(runner)
     monkeypatch.chdir(tmp_path)
 
 
@@ -217,9 +194,9 @@ class DeadRunner:
         raise SandboxUnavailableError("no fork server")
 
 
-def test_a_dead_sandbox_is_no_verdict(files, capsys, monkeypatch):
+def test_a_dead_sandbox_is_no_verdict(files, capsys, attacks_with):
     files(solution=MEDIAN, **{"tests.txt": TESTS})
-    monkeypatch.setattr(attack_command, "LocalRunner", SharedRunner(DeadRunner()))
+    attacks_with(DeadRunner())
     assert attack("median") == 1
     error = capsys.readouterr().err
     assert "error: no fork server" in error

@@ -9,14 +9,7 @@ import pytest
 
 from code_a1_recipe.applications.bug_finder import command as attack_command, search as attack_module
 from code_a1_recipe.cli.app import main
-from sandbox import (
-    TOTAL_SPENT,
-    Call,
-    CallResult,
-    CallStatus,
-    Gate,
-    LocalRunner,
-)
+from sandbox import TOTAL_SPENT, Call, CallResult, CallStatus, Gate
 
 SAME = "def f(n):\n    return n\n"
 SLOW_LAST = """\
@@ -33,32 +26,15 @@ def f(n):
 """
 
 
-@pytest.fixture(scope="module")
-def runner():
-    with LocalRunner(limits=attack_command.LIMITS) as started:
-        yield started
-
-
 @pytest.fixture
 def short_hangs(monkeypatch):
     monkeypatch.setattr(attack_module, "HANG_SECONDS", 0.6)
 
 
 @pytest.fixture
-def attack(monkeypatch, runner, tmp_path):
+def attack(monkeypatch, runner, attacks_with, tmp_path):
     """``attack(texts, *words)``: the command on files of these texts, in the module's sandbox."""
-
-    class Shared:
-        def __init__(self, **options):
-            pass
-
-        def __enter__(self):
-            return runner
-
-        def __exit__(self, *error):
-            pass
-
-    monkeypatch.setattr(attack_command, "LocalRunner", Shared)
+    attacks_with(runner)
     monkeypatch.chdir(tmp_path)
 
     def run(texts, *words):

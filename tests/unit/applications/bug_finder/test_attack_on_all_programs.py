@@ -10,7 +10,6 @@ import pytest
 
 from code_a1_recipe.applications.bug_finder import command
 from code_a1_recipe.applications.bug_finder.options import AttackOptions
-from sandbox import LocalRunner
 
 from .attack_programs import PROGRAMS
 
@@ -19,13 +18,13 @@ LONGEST_MINIMAL_ARGUMENTS = 20
 
 
 @pytest.fixture(scope="module")
-def attacks(tmp_path_factory, share_of):
+def attacks(tmp_path_factory, share_of, runner):
     """``[(program, report, bugs, folder)]``; what each attack wrote lies in its folder."""
     root = tmp_path_factory.mktemp("attacks")
     found = []
     seen = []
     written = command.pytest_text
-    with pytest.MonkeyPatch.context() as patch, LocalRunner(limits=command.LIMITS) as runner:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "pytest_text", lambda bugs, **names: seen.append(bugs) or written(bugs, **names))
         patch.setattr(command, "LocalRunner", lambda **options: contextlib.nullcontext(runner))
         for program in share_of(PROGRAMS, 7):

@@ -16,7 +16,7 @@ from code_a1_recipe.evaluation.benchmarks.evalplus import (
     read_problem,
     read_problems,
 )
-from sandbox import LocalRunner, decode, encode
+from sandbox import decode, encode
 
 LISTED = """
 def check({name}):
@@ -44,12 +44,6 @@ def row(
 
 def listed(inputs: str, results: str, *, called: str = "f", atol: str = "0", name: str = "f") -> str:
     return LISTED.format(inputs=inputs, results=results, called=called, atol=atol, name=name)
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with LocalRunner() as made:
-        yield made
 
 
 def test_listed_inputs_and_results_become_calls_and_encoded_answers():

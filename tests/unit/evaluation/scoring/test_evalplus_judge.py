@@ -19,7 +19,7 @@ from code_a1_recipe.evaluation.benchmarks.evalplus import (
 )
 from code_a1_recipe.evaluation.scoring import evalplus_judge
 from code_a1_recipe.evaluation.scoring.evalplus_judge import accepts, judge_program, tolerances
-from sandbox import CallResult, CallStatus, CaseOutcome, LocalRunner, decode, encode
+from sandbox import CallResult, CallStatus, CaseOutcome, decode, encode
 
 NAN, INF = math.nan, math.inf
 
@@ -46,12 +46,6 @@ def says(expected, answer, *, atol=0.0, comparison=Comparison.VALUE, given="1") 
     is_kind = isinstance(answer, CallStatus)
     found = CallResult(status=answer) if is_kind else CallResult(status=CallStatus.VALUE, value=encode(answer))
     return accepts(problem, 0, found, atol_before=before, atol=after)
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with LocalRunner(num_workers=2) as made:
-        yield made
 
 
 @pytest.mark.parametrize(
