@@ -92,6 +92,7 @@ def with_function(program: str, names: Collection[str]) -> str:
         missing = set(names) - defined_names(module)
         for node in module.body:
             if isinstance(node, ast.ClassDef) and node.name == "Solution":
+                # A lambda, because an object that was made once would keep the state of earlier calls.
                 methods = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
                 for name in sorted(missing & methods):
                     program += f"\n{name} = lambda *args, **named: Solution().{name}(*args, **named)"
@@ -102,12 +103,20 @@ def _columns_of_pairs(inputs: Any, outputs: Any, name: str | None) -> dict[str, 
     if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs):
         raise ValueError("'inputs' and 'outputs' must be lists of the same length")
     if name is None:
-        pairs = [(_text(given), _text(printed)) for given, printed in zip(inputs, outputs, strict=True)]
+        pairs = [
+            (_text(given), _text(printed))
+            for given, printed in zip(
+                inputs,
+                outputs,
+                strict=True,
+            )
+        ]
         tests = [f"assert {INPUT_ENTRY}({given!r}) == {printed!r}" for given, printed in pairs]
         return {"tests": tests, "kind": Kind.STDIN}
     if all(isinstance(one, str) for one in (*inputs, *outputs)):  # as verl's prime_code has them
         inputs = [[json.loads(line) for line in given.split("\n")] for given in inputs]
         outputs = [json.loads(answer) for answer in outputs]
+    # All of them, since a function may well return a list of one item for some inputs.
     if all(isinstance(answer, list) and len(answer) == 1 for answer in outputs):
         outputs = [answer[0] for answer in outputs]  # as the scorers of APPS, TACO and prime_code read them
     if not name.isidentifier() or keyword.iskeyword(name):

@@ -203,6 +203,7 @@ def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) ->
     return replace(truth, candidate=truth.candidate or None)
 
 
+# Not more, since each may be megabytes; verl deals a group's responses within seconds of one another.
 @lru_cache(64)
 def _read_json(text: str, role: str, where: str) -> JudgeRequest:
     """Kept for a group of responses, whose ground truth may be megabytes of listed outputs."""

@@ -92,7 +92,12 @@ def weighted_test_rewards(
         return shorten(found, candidate.suite_tokens[s]) if candidate.suite_tokens else found
 
     def of_suite(verdict: CandidateVerdict, s: int) -> Breakdown:
-        paper = test_reward(verdict, s, num_cases=question.num_cases, adversarial=adversarial)
+        paper = test_reward(
+            verdict,
+            s,
+            num_cases=question.num_cases,
+            adversarial=adversarial,
+        )
         if not verdict.suites[s].cases:
             return Breakdown(parts={"invalid": invalid_test}, terms=paper.terms)
         gate = paper.terms["loaded"]
@@ -190,7 +195,11 @@ class AdversarialReward:
         """R_T of one suite against one program; K is the number of its asserts. Arguments as in :meth:`score_code`."""
         verdict, num_cases = self._judge(code, test, reference_code)
         judged = JudgedCandidate(source=code, verdict=verdict, suite_texts=("",))
-        question = QuestionVerdicts(question_id="", num_cases=max(1, num_cases), candidates=(judged,))
+        question = QuestionVerdicts(
+            question_id="",
+            num_cases=max(1, num_cases),
+            candidates=(judged,),
+        )
         [[reward]] = weighted_test_rewards(question, **self._of_test)
         assert reward is not None  # it has a verdict
         return reward

@@ -139,6 +139,7 @@ def _read_items(path: str, *, given: dict[str, Any]) -> list[tuple[Any, JudgeReq
     """
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8-sig")
+        # Data sets come as either.
         is_list = text.lstrip().startswith("[")
         items = json.loads(text) if is_list else [json.loads(line) for line in text.split("\n") if line.strip()]
     except (OSError, ValueError, RecursionError) as error:

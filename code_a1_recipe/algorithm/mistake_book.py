@@ -187,6 +187,7 @@ class MistakeBook:
         Of these the first in the order of question ids and ages. It takes a pass over all cases, so it is for once a
         step.
         """
+        # In the order of ids, so that a book that was saved and loaded drops the same cases.
         every = ((name, key, entry) for name in self.question_ids() for key, entry in self._entries[name].items())
         surplus = heapq.nsmallest(self.num_cases - max_size, every, key=_worth)
         for question_id, key, _ in surplus:
@@ -212,7 +213,18 @@ class MistakeBook:
         """
         book = cls()
         for question_id, cases in read_rows(path).items():
-            entries = [BookEntry(**dict(zip(_COLUMNS, case, strict=True))) for case in cases]
+            entries = [
+                BookEntry(
+                    **dict(
+                        zip(
+                            _COLUMNS,
+                            case,
+                            strict=True,
+                        )
+                    )
+                )
+                for case in cases
+            ]
             book._entries[question_id] = {entry.key or entry.call: entry for entry in entries}
         return book
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from reward_fns import asked_names
+from reward_fns.listed import LISTED_OUTPUTS
 from sandbox import DEFAULT_CHECKER, INPUT_ENTRY, PARSE_ERRORS, Interface, JudgeRequest, Kind, parse_untrusted
 
 UNNAMED = "what the problem names"
@@ -53,6 +54,11 @@ class Question:
     """What tests do with a program: functions, stdin or in_place (``sandbox.Kind``)."""
     checker: str = DEFAULT_CHECKER
     """How printed outputs are compared, for ``stdin``: a name of ``sandbox.CHECKERS``."""
+
+    @property
+    def is_listed(self) -> bool:
+        """It has no reference solution: its oracle looks the listed outputs up, and answers no other call."""
+        return self.reference.startswith(LISTED_OUTPUTS)
 
     @property
     def reads_input(self) -> bool:

@@ -22,7 +22,13 @@ def collect_book_update(verdicts: Sequence[CandidateVerdict]) -> BookUpdate:
     replayed = [case for verdict in verdicts for case in verdict.history]
     return BookUpdate(
         failed=tuple(
-            FailedCase(call=case.call, answer=case.reference_value, key=case.key) for case in new if _is_failure(case)
+            FailedCase(
+                call=case.call,
+                answer=case.reference_value,
+                key=case.key,
+            )
+            for case in new
+            if _is_failure(case)
         ),
         passed_replays=tuple(case.key or case.call for case in replayed if not case.outcome.failed),
         failed_replays=tuple(case.key or case.call for case in replayed if _is_failure(case)),

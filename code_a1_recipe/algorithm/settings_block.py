@@ -36,7 +36,12 @@ _RULES = {
 class Block(BaseModel):
     """A frozen block of keys. YAML's values are taken as they are: `nope` is a text and no boolean, 2.5 is no count."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        use_attribute_docstrings=True,
+    )
 
     @classmethod
     def read(cls, raw: Mapping[str, Any], *, where: str) -> Self:
@@ -88,7 +93,14 @@ def unknown_key(key: str, known: Collection[str]) -> str:
 
 def near_misses(word: str, known: Collection[str]) -> str:
     """Up to three known words that look like ``word``, joined by "or"; empty where none does."""
-    return " or ".join(difflib.get_close_matches(word, known, n=3, cutoff=0.75))
+    return " or ".join(
+        difflib.get_close_matches(
+            word,
+            known,
+            n=3,
+            cutoff=0.75,
+        )
+    )
 
 
 def one_of(known: Collection[str]) -> AfterValidator:

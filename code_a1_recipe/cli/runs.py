@@ -40,6 +40,12 @@ def export(
     from ..analysis.model_card import model_card
     from ..training.checkpoint.export import export as export_policies
 
-    written = export_policies(source, output, policy=policy, step=step, card_of=model_card)
+    written = export_policies(
+        source,
+        output,
+        policy=policy,
+        step=step,
+        card_of=model_card,
+    )
     for name, place in written.items():
         typer.echo(f"{name} policy: {place}")

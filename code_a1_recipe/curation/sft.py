@@ -11,7 +11,7 @@ from typing import Any
 
 from ..config.compose import quoted
 from ..data.reader import question_table
-from ..errors import CodeA1Error
+from ..errors import CodeA1Error, InputError
 from ..files import fingerprint, write_whole
 from ..jobs.confinement import Confinement, judge_confined
 from ..jobs.jsonl_store import JsonlStore, files_of
@@ -39,6 +39,11 @@ def make_demonstrations(options: SftOptions) -> Report:
         work_files=files_of(options.work_output),
     )
     questions = list(question_table(options.files, adapter=options.adapter, columns=options.columns).values())
+    for question in questions:
+        if question.is_listed:
+            raise InputError(
+                f"question {question.id!r} has listed outputs; demonstrations need its reference's own code"
+            )
     if options.mutants:
         check_cosmic_ray()
     settings = {name: getattr(options, name) for name in ("cases", "mutants", "seed", "tier")}

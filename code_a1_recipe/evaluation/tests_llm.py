@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, replace
 import msgspec
 
 from reward_fns import extract_suite
-from reward_fns.listed import LISTED_OUTPUTS
 from sandbox import LocalRunner, SandboxUnavailableError
 
 from ..algorithm.prompts import render, template_for
@@ -61,7 +60,7 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
                 f"question {question.id!r} reads standard input; eval test measures tests of functions. Leave the "
                 "questions of kind stdin out"
             )
-        if question.reference.startswith(LISTED_OUTPUTS):
+        if question.is_listed:
             raise InputError(f"question {question.id!r} has listed outputs; eval test needs its reference's own code")
     model = None
     if options.own_tests:

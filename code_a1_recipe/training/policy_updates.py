@@ -85,7 +85,13 @@ class PolicyUpdates(PPOTrainerSync):
         self._check_gradient(metrics, step=step)
         # verl reads the rollout's share of the step from this timer; here episodes serve both policies.
         timing["gen"] = 0.0
-        self._compute_metrics(batch, metrics, timing, global_steps=step, epoch=epoch)
+        self._compute_metrics(
+            batch,
+            metrics,
+            timing,
+            global_steps=step,
+            epoch=epoch,
+        )
         clear_rows(keys=batch.keys, partition_id=batch.partition_id)
         self._empty_caches()
         return rename_training_metrics(metrics)
@@ -118,7 +124,13 @@ class PolicyUpdates(PPOTrainerSync):
         ranks, steps = self._ranks(), max(1, len(batch) // mini_batch)
         if ranks * steps > 1:
             tokens = [tag["seq_len"] for tag in batch.tags]
-            dealt = deal(_groups(batch), tokens, fillers=_fillers(batch), ranks=ranks, steps=steps)
+            dealt = deal(
+                _groups(batch),
+                tokens,
+                fillers=_fillers(batch),
+                ranks=ranks,
+                steps=steps,
+            )
             metrics.update(log_seqlen_unbalance(tokens, dealt, prefix="global_seqlen"))
             batch.reorder(list(chain(*dealt)))
         return batch
@@ -192,7 +204,13 @@ class PolicyUpdates(PPOTrainerSync):
             if all(tag.get("is_padding") for tag in part.tags):  # lessons alone; verl's figures need one row
                 for tag in part.tags:
                     tag.pop("is_padding")
-            compute_all(part, metrics, timing_raw, global_steps=global_steps, epoch=epoch)
+            compute_all(
+                part,
+                metrics,
+                timing_raw,
+                global_steps=global_steps,
+                epoch=epoch,
+            )
             return part
 
         known, compute_all = dict(metrics), super()._compute_metrics

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from reward_fns.listed import LISTED_OUTPUTS
-
 from ..algorithm.episode import given_tests
 from ..algorithm.prompts import render
 from ..algorithm.question import Question
@@ -61,8 +59,9 @@ def check_given_tests(config: RunConfig, train: Sequence[Question]) -> None:
 
 def check_references(config: RunConfig, key: str, questions: Sequence[Question]) -> None:
     """Every question has a reference that can answer calls of a suite, where suites are written."""
+    # Validation may do without suites where training has them.
     counts = config.episode if key == "train_files" else config.validation
-    listed = [question.id for question in questions if question.reference.startswith(LISTED_OUTPUTS)]
+    listed = [question.id for question in questions if question.is_listed]
     if listed and counts.num_suites:
         raise SettingsError(
             f"data.{key}: {len(listed)} questions have listed outputs and no reference, the first is {listed[0]!r}; "

@@ -26,6 +26,7 @@ def resolve(config: RunConfig) -> RunConfig:
     config = with_base_models(with_micro_assets(config))  # first, since sizes are those of the models
     config = without_long_questions(with_sizes(config))
     config = with_attention(config)
+    # The cards of a cluster's other nodes are not known here.
     if config.ray_kwargs.address == "local":
         config = with_engines(config, Machine.here(config.trainer.default_local_dir, device=config.trainer.device))
     with contextlib.redirect_stdout(io.StringIO()):  # verl prints that it is content

@@ -80,7 +80,12 @@ def extra_trajectories(extra: Sequence[ExtraGroup], policy: str, *, group: str) 
 def _group(name: str, members: Iterable[tuple[int, CandidateResult | SuiteResult]]) -> list[Trajectory]:
     """The rewarded members of a group; none of them where outages left fewer than two."""
     rows = [
-        Trajectory(group=name, member=number, response=one.response, reward=one.reward.total)
+        Trajectory(
+            group=name,
+            member=number,
+            response=one.response,
+            reward=one.reward.total,
+        )
         for number, one in members
         if one.reward is not None and one.response.token_ids
     ]

@@ -56,6 +56,7 @@ class _Reader:
             match statement:
                 case ast.Assign([ast.Name(name)], value) if not isinstance(value, ast.Name):
                     assigned[name] = self._put_in(value, known)
+                # What the name holds from here on is what the call made of it.
                 case ast.Expr(ast.Call(ast.Name(called), [ast.Name(name), *_]) as call) if called in self._in_place:
                     assigned[name] = self._put_in(call, known)
             if known:

@@ -137,6 +137,7 @@ class CallReader:
             return False
         if isinstance(node.func, ast.Name) and node.func.id not in self._interface.entry_points:
             return False
+        # By its value, since a number may be written in many ways (`5--2`) and none of them can change.
         return not isinstance(self._literal(node.args[0]), Hashable)
 
     def _expression(self, node: ast.expr, target: _Target) -> tuple[str, bool]:
@@ -174,7 +175,13 @@ class CallReader:
         entry = self._interface.entry_points.get(name)
         if entry is not None:
             bound, text = self._arguments(node, entry.parameters)
-            return _Target(name=name, text=name + text, steps=[bound], entry=entry, awaitable=entry.is_async)
+            return _Target(
+                name=name,
+                text=name + text,
+                steps=[bound],
+                entry=entry,
+                awaitable=entry.is_async,
+            )
         if name in _READERS and node.args:
             target = self._target(node.args[0])
             beside, keywords = self._values(ast.Call(func=node.func, args=node.args[1:], keywords=node.keywords))

@@ -67,6 +67,7 @@ def with_solution(source: str, methods: Collection[str]) -> str:
     lines = []
     for node in module.body:
         if isinstance(node, ast.FunctionDef) and node.name in methods:
+            # One that was written as a method is bound by the class; a function would get the object as an argument.
             has_self = [one.arg for one in node.args.args][:1] == ["self"]
             lines.append(f"    {node.name} = {node.name if has_self else f'staticmethod({node.name})'}\n")
     return "".join([source, "\n\nclass Solution:\n", *lines]) if lines else source

@@ -31,7 +31,11 @@ class Gate:
         self, reference: str, entry_points: tuple[str, ...], *, assert_chars: int, kind: Kind = Kind.FUNCTIONS
     ) -> None:
         self.interface = Interface.of(reference, entry_points, kind=kind)
-        self._parse_assert = partial(parse_assert, interface=self.interface, assert_chars=assert_chars)
+        self._parse_assert = partial(
+            parse_assert,
+            interface=self.interface,
+            assert_chars=assert_chars,
+        )
         self._parse_call = partial(parse_call, interface=self.interface, assert_chars=assert_chars)
         # A cache a question: one question's many texts cannot push out another one's.
         self._kept_asserts = lru_cache(MAX_TEXTS_PER_QUESTION)(self._parse_assert)

@@ -79,7 +79,14 @@ def _gated(text: str, interface: Interface, assert_chars: int, *, is_assert: boo
         reader = CallReader(interface, assert_chars)
         if not isinstance(statement, ast.Assert):
             read = reader.read(statement.value)
-            return Case(text=text, call=read.call, key=read.key, family=read.family, expected="", expected_value=b"")
+            return Case(
+                text=text,
+                call=read.call,
+                key=read.key,
+                family=read.family,
+                expected="",
+                expected_value=b"",
+            )
         left, right, _ = compared(statement.test)
         read = reader.read(left)
         return Case(

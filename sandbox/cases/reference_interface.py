@@ -36,7 +36,13 @@ class Parameters:
         """One form for all spellings of the same arguments, literal defaults filled in."""
         if len(arguments) > len(self.positional) and not self.has_varargs:
             return list(arguments), keywords  # the call will raise; keep it apart from the well-formed ones
-        bound: dict[str, Any] = dict(zip(self.positional, arguments, strict=False))
+        bound: dict[str, Any] = dict(
+            zip(
+                self.positional,
+                arguments,
+                strict=False,
+            )
+        )
         extra = list(arguments[len(self.positional) :])
         named = set(self.positional[self.num_positional_only :]) | set(self.keyword_only)
         # Given twice: the call will raise, and must not pass for one that does not.
@@ -146,7 +152,15 @@ def _decorators(node: _FunctionNode) -> set[str]:
     names = set()
     for decorator in node.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
-        names.add(target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "?"))
+        names.add(
+            target.attr
+            if isinstance(target, ast.Attribute)
+            else getattr(
+                target,
+                "id",
+                "?",
+            )
+        )
     return names
 
 
@@ -181,7 +195,14 @@ def _parameters(arguments: ast.arguments, *, skip_first: bool) -> Parameters:
     defaults: dict[str, Any] = {}
     given = zip(positional[::-1], arguments.defaults[::-1], strict=False)
     keyword_only = [parameter.arg for parameter in arguments.kwonlyargs]
-    for name, default in (*given, *zip(keyword_only, arguments.kw_defaults, strict=True)):
+    for name, default in (
+        *given,
+        *zip(
+            keyword_only,
+            arguments.kw_defaults,
+            strict=True,
+        ),
+    ):
         if default is not None:
             try:
                 defaults[name] = LiteralReader(arithmetic=False).read(default)
@@ -222,7 +243,11 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset
     if constructor:
         # Attributes named like parameters follow from the constructor's call; others are the reference's own affair.
         members |= stored & {*constructor.positional, *constructor.keyword_only}
-    return EntryPoint(parameters=constructor, methods=methods, members=frozenset(members))
+    return EntryPoint(
+        parameters=constructor,
+        methods=methods,
+        members=frozenset(members),
+    )
 
 
 def _stored_attributes(method: _FunctionNode) -> set[str]:

@@ -73,8 +73,18 @@ class Architecture:
 
 
 ARCHITECTURES = {
-    "x86_64": Architecture(column=0, audit_number=0xC000003E, seccomp_number=317, highest_number=0x3FFFFFFF),
-    "aarch64": Architecture(column=1, audit_number=0xC00000B7, seccomp_number=277, highest_number=0xFFFFFFFE),
+    "x86_64": Architecture(
+        column=0,
+        audit_number=0xC000003E,
+        seccomp_number=317,
+        highest_number=0x3FFFFFFF,
+    ),
+    "aarch64": Architecture(
+        column=1,
+        audit_number=0xC00000B7,
+        seccomp_number=277,
+        highest_number=0xFFFFFFFE,
+    ),
 }
 
 
@@ -194,7 +204,12 @@ def has_seccomp() -> bool:
         return False
     action = ctypes.c_uint32(_ERRNO)
     number = ctypes.c_long(architecture.seccomp_number)
-    available = libc.syscall(number, ctypes.c_uint(_SECCOMP_GET_ACTION_AVAIL), ctypes.c_uint(0), ctypes.byref(action))
+    available = libc.syscall(
+        number,
+        ctypes.c_uint(_SECCOMP_GET_ACTION_AVAIL),
+        ctypes.c_uint(0),
+        ctypes.byref(action),
+    )
     return bool(available == 0)
 
 
@@ -212,5 +227,11 @@ class SeccompProgram:
         self._header = self._Header(len(code) // 8, ctypes.addressof(self._code))
 
     def install(self) -> None:
-        installed = libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(self._header), 0, 0)
+        installed = libc.prctl(
+            _PR_SET_SECCOMP,
+            _SECCOMP_MODE_FILTER,
+            ctypes.byref(self._header),
+            0,
+            0,
+        )
         check(installed, "PR_SET_SECCOMP")

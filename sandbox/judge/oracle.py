@@ -7,9 +7,8 @@ answers are taken. If they differ, the reference is either nondeterministic or s
 default, a global counter): the batch is run again with every call in a process of its own, and what
 still differs is nondeterministic. Candidates of a stateful reference get isolated calls too.
 
-Two runs can agree by chance. A reference whose text names sets, hashes, clocks or chance is run once more as a
-candidate is, so that a program equal to it passes; one that wavers, or names chance, several times more. One that does
-both has no right answer to any call.
+Two runs can agree by chance. A reference that names sets, hashes, clocks or chance is run once more as a candidate is, so
+that a program equal to it passes; one that wavers, or names chance, more often; one that does both is refused.
 """
 
 import logging
@@ -177,10 +176,8 @@ class ReferencePass:
                 question.oracles.update(settled)
                 question.num_bytes += sum(_size(call, oracle) for call, oracle in settled.items())
             oracles = {call: question.oracles.get(call, _UNASKED) for call in calls}
-            for call in oracles:
-                if call in question.oracles:
-                    # Asked last, dropped last.
-                    question.oracles.move_to_end(call)
+            for call in filter(question.oracles.__contains__, oracles):  # asked last, dropped last
+                question.oracles.move_to_end(call)
             while len(question.oracles) > MAX_CALLS_PER_QUESTION:
                 question.num_bytes -= _size(*question.oracles.popitem(last=False))
             if missing:
@@ -280,8 +277,7 @@ class ReferencePass:
         num_repeats = _CHANCE_REPEATS if names_chance else 1
         for number, role in enumerate(_REPEATS, 1):
             valued = {call: oracle.value for call, oracle in oracles.items() if isinstance(oracle, OracleValue)}
-            if question.wavers and names_chance:
-                # It draws, and some of many draws are the same in any number of runs.
+            if question.wavers and names_chance:  # some of many draws are the same in any number of runs
                 oracles |= dict.fromkeys(valued, _WAVERS)
                 return
             again = run(list(valued), role, isolated=question.is_stateful) if valued else []

@@ -43,7 +43,12 @@ def read_program(body: Any, limits: Limits) -> Program:
     memory = min(_number(body, "memory_limit_MB", limits.memory_bytes / 2**20) * 2**20, limits.memory_bytes)
     limits = replace(limits, cpu_seconds_per_case=seconds, memory_bytes=int(memory))
     call = Call(expression=f"{INPUT_ENTRY}({stdin!r})")
-    return Program(source=body["code"], calls=(call,), limits=limits, reads_input=True)
+    return Program(
+        source=body["code"],
+        calls=(call,),
+        limits=limits,
+        reads_input=True,
+    )
 
 
 def _number(body: Mapping[str, Any], name: str, default: float) -> float:

@@ -19,5 +19,12 @@ class SelectOptions(SamplingEvalOptions):
     """The Test LLM; not named where ``model`` is a run that has both."""
     samples: Annotated[int, Option(min=1, help="programs a question")] = 16
     suites: Annotated[int, Option(min=1, help="suites a question")] = 16
-    tests: Annotated[int | None, Option(min=1, help="asserts a suite", show_default="8, of a run its own")] = None
+    tests: Annotated[
+        int | None,
+        Option(
+            min=1,
+            help="asserts a suite",
+            show_default="8, of a run its own",
+        ),
+    ] = None
     rule: Annotated[str, Option(callback=one_of(RULES), help=f"whose choice is written: {', '.join(RULES)}")] = "codet"

@@ -27,7 +27,13 @@ def use_sampling_by_inversion() -> None:
 
     def forward(self: Any, logits: torch.Tensor, generators: dict[int, torch.Generator], k: Any, p: Any) -> Any:
         if len(generators) != logits.shape[0] or logits.shape[1] < MIN_VOCABULARY:
-            return original(self, logits, generators, k, p)
+            return original(
+                self,
+                logits,
+                generators,
+                k,
+                p,
+            )
         logits = keep_likeliest(logits, k, p)
         log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)
         returned = {"processed_logits": logits, "processed_logprobs": log_probs}.get(self.logprobs_mode)
@@ -104,4 +110,12 @@ def sample_by_inversion(probabilities: torch.Tensor, draws: torch.Tensor) -> tor
     """
     cumulated = probabilities.cumsum(dim=-1, dtype=torch.float64)
     targets = draws.double().unsqueeze(-1) * cumulated[:, -1:]
-    return torch.searchsorted(cumulated, targets, right=True).squeeze(-1).clamp(max=probabilities.shape[1] - 1)
+    return (
+        torch.searchsorted(
+            cumulated,
+            targets,
+            right=True,
+        )
+        .squeeze(-1)
+        .clamp(max=probabilities.shape[1] - 1)
+    )
