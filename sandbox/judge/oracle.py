@@ -7,8 +7,8 @@ answers are taken. If they differ, the reference is either nondeterministic or s
 default, a global counter): the batch is run again with every call in a process of its own, and what
 still differs is nondeterministic. Candidates of a stateful reference get isolated calls too.
 
-Two runs can agree by chance. A reference that names sets, hashes, clocks or chance is run once more as a candidate is, so
-that a program equal to it passes; one that wavers, or names chance, more often; one that does both is refused.
+Two runs can agree by chance. A reference that names sets, hashes, clocks or chance runs once more, as a candidate
+does, so that a program equal to it passes; one that wavers, or names chance, more often; one that does both is refused.
 """
 
 import logging

@@ -33,7 +33,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-ALGORITHM, REWARDS = "code_a1_recipe/algorithm", "reward_fns"
+ALGORITHM, EXTENSIONS, REWARDS = "code_a1_recipe/algorithm", "code_a1_recipe/extensions", "reward_fns"
 UNIT, PROPERTY, GOLDEN = "tests/unit", "tests/property", "tests/golden"
 
 TESTS = {
@@ -58,6 +58,11 @@ TESTS = {
     f"{ALGORITHM}/settings_block.py": (f"{UNIT}/algorithm/test_settings.py",),
     f"{ALGORITHM}/spans.py": (f"{UNIT}/algorithm/test_spans.py",),
     f"{ALGORITHM}/tasks.py": (f"{UNIT}/algorithm/test_tasks.py",),
+    f"{EXTENSIONS}/__init__.py": (f"{UNIT}/extensions/test_extensions.py",),
+    f"{EXTENSIONS}/hindsight.py": (f"{UNIT}/extensions/test_hindsight.py",),
+    f"{EXTENSIONS}/repair.py": (f"{UNIT}/extensions/test_repair.py",),
+    f"{EXTENSIONS}/scripted_tester.py": (f"{UNIT}/extensions/test_scripted_tester.py",),
+    f"{EXTENSIONS}/settings.py": (f"{UNIT}/extensions/test_extensions.py",),
     f"{REWARDS}/breakdown.py": (f"{UNIT}/reward_fns/test_breakdown.py",),
     f"{REWARDS}/code_reward.py": (
         f"{UNIT}/reward_fns/test_code_reward.py",
@@ -66,6 +71,7 @@ TESTS = {
         f"{UNIT}/algorithm/test_rewards.py",
     ),
     f"{REWARDS}/extract.py": (f"{UNIT}/reward_fns/test_extract.py", f"{PROPERTY}/reward_fns/test_extraction_laws.py"),
+    f"{REWARDS}/listed.py": (f"{UNIT}/reward_fns/test_verl_entry.py", f"{UNIT}/data/test_questions.py"),
     f"{REWARDS}/lookup.py": (f"{UNIT}/reward_fns/test_registry.py",),
     f"{REWARDS}/registry.py": (f"{UNIT}/reward_fns/test_registry.py",),
     f"{REWARDS}/suite_reward.py": (
