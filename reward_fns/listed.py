@@ -24,13 +24,13 @@ from .sandbox_seam import (
 LISTED_OUTPUTS = "# There is no reference solution: this program looks the listed outputs up.\n"
 """The first line of such a reference."""
 
-# `inf` and `nan` are how `repr` writes what JSON calls Infinity and NaN.
 SITES_PRELUDE = (
     "import bisect, collections, copy, functools, heapq, itertools, math, operator, random, re, string, sys\n"
     "from collections import *\nfrom functools import *\nfrom heapq import *\nfrom itertools import *\n"
     "from typing import *\n"
 )
 """What the sites that contest sets were collected from import before a solution."""
+# `inf` and `nan` are how `repr` writes what JSON calls Infinity and NaN.
 _TABLE = f"""{LISTED_OUTPUTS}import sys
 from math import inf, nan
 
@@ -58,6 +58,8 @@ def with_listed_outputs(given: Mapping[str, Any]) -> dict[str, Any]:
     inputs, outputs, name = (columns.pop(column, None) for column in ("inputs", "outputs", "fn_name"))
     if inputs is not None:
         columns |= _columns_of_pairs(inputs, outputs, name)
+        if name is not None:
+            columns["prelude"] = columns.get("prelude") or SITES_PRELUDE
     if not columns.get("reference"):
         tests = columns.get("tests") or ()
         columns |= _table([tests] if isinstance(tests, str) else tests, reads_input=columns["kind"] == Kind.STDIN)
@@ -103,19 +105,15 @@ def _columns_of_pairs(inputs: Any, outputs: Any, name: str | None) -> dict[str, 
     if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs):
         raise ValueError("'inputs' and 'outputs' must be lists of the same length")
     if name is None:
-        pairs = [
-            (_text(given), _text(printed))
-            for given, printed in zip(
-                inputs,
-                outputs,
-                strict=True,
-            )
-        ]
+        pairs = [(_text(given), _text(printed)) for given, printed in zip(inputs, outputs, strict=True)]
         tests = [f"assert {INPUT_ENTRY}({given!r}) == {printed!r}" for given, printed in pairs]
         return {"tests": tests, "kind": Kind.STDIN}
     if all(isinstance(one, str) for one in (*inputs, *outputs)):  # as verl's prime_code has them
-        inputs = [[json.loads(line) for line in given.split("\n")] for given in inputs]
-        outputs = [json.loads(answer) for answer in outputs]
+        try:
+            inputs = [[json.loads(line) for line in given.split("\n")] for given in inputs]
+            outputs = [json.loads(answer) for answer in outputs]
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"texts in 'inputs' and 'outputs' of fn_name={name!r} must be JSON: {error}") from error
     # All of them, since a function may well return a list of one item for some inputs.
     if all(isinstance(answer, list) and len(answer) == 1 for answer in outputs):
         outputs = [answer[0] for answer in outputs]  # as the scorers of APPS, TACO and prime_code read them
@@ -125,7 +123,7 @@ def _columns_of_pairs(inputs: Any, outputs: Any, name: str | None) -> dict[str, 
         raise ValueError(f"'inputs' of fn_name={name!r} must be lists of arguments, got {odd[0]!r:.60}")
     calls = [f"{name}({', '.join(map(repr, given))})" for given in inputs]
     tests = [f"assert {call} == {answer!r}" for call, answer in zip(calls, outputs, strict=True)]
-    return {"tests": tests, "prelude": SITES_PRELUDE}
+    return {"tests": tests}
 
 
 def _text(value: Any) -> str:

@@ -211,8 +211,6 @@ def _read_json(text: str, role: str, where: str) -> JudgeRequest:
         raw = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{where} must be a mapping or JSON text, got {text[:80]!r}: {error}") from error
-    if isinstance(raw, str):
-        raise ValueError(f"{where} must be a mapping or the JSON text of one, got a text in a text")
     return read_ground_truth(raw, role=role, where=where)
 
 

@@ -213,18 +213,7 @@ class MistakeBook:
         """
         book = cls()
         for question_id, cases in read_rows(path).items():
-            entries = [
-                BookEntry(
-                    **dict(
-                        zip(
-                            _COLUMNS,
-                            case,
-                            strict=True,
-                        )
-                    )
-                )
-                for case in cases
-            ]
+            entries = [BookEntry(**dict(zip(_COLUMNS, case, strict=True))) for case in cases]
             book._entries[question_id] = {entry.key or entry.call: entry for entry in entries}
         return book
 

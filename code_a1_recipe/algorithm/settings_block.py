@@ -93,14 +93,7 @@ def unknown_key(key: str, known: Collection[str]) -> str:
 
 def near_misses(word: str, known: Collection[str]) -> str:
     """Up to three known words that look like ``word``, joined by "or"; empty where none does."""
-    return " or ".join(
-        difflib.get_close_matches(
-            word,
-            known,
-            n=3,
-            cutoff=0.75,
-        )
-    )
+    return " or ".join(difflib.get_close_matches(word, known, n=3, cutoff=0.75))
 
 
 def one_of(known: Collection[str]) -> AfterValidator:

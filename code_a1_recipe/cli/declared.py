@@ -64,15 +64,7 @@ def _declare(options_class: type, prefix: str, parameters: list[inspect.Paramete
             annotation=Annotated[hint, info],
         )
         parameters.append(parameter)
-        readers[field.name] = (
-            itemgetter(name)
-            if read is None
-            else partial(
-                _read_list,
-                name,
-                read,
-            )
-        )
+        readers[field.name] = itemgetter(name) if read is None else partial(_read_list, name, read)
     own = {"prefix": prefix.replace("_", "-")} if prefix else {}
     return lambda values: options_class(**{name: read(values) for name, read in readers.items()}, **own)
 

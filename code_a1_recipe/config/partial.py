@@ -31,11 +31,7 @@ def without(block: type[Any], raw: Mapping[str, Any], refused: Collection[tuple[
         if not below and name in raw:
             values[name] = TypeAdapter(field.rebuild_annotation()).validate_python(raw[name])
         elif () not in below and isinstance(kind, type) and issubclass(kind, Block):
-            values[name] = without(
-                kind,
-                raw[name],
-                below,
-            )
+            values[name] = without(kind, raw[name], below)
         elif below:
             dropped.append(name)
     partial = block.model_construct(**values)

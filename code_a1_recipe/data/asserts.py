@@ -97,15 +97,7 @@ def asserts_of_pairs(
         >>> asserts_of_pairs("f", [[1, "a"], [2, "b"]], [True, False])
         (["assert f(1, 'a') == True", "assert f(2, 'b') == False"], 0)
     """
-    pairs = [
-        (given, answer)
-        for given, answer in zip(
-            inputs,
-            outputs,
-            strict=False,
-        )
-        if isinstance(given, list)
-    ]
+    pairs = [(given, answer) for given, answer in zip(inputs, outputs, strict=False) if isinstance(given, list)]
     texts = [f"assert {callee}({', '.join(map(repr, given))}) == {answer!r}" for given, answer in pairs]
     tests = asserts_in(parsed_texts(texts), {callee.partition("(")[0]})["tests"]
     return tests, max(len(inputs), len(outputs)) - len(tests)
@@ -143,15 +135,7 @@ def callee_in(source: str, name: str) -> str:
     defined = definitions(source)
     if name in defined:
         return name
-    methods = [
-        node.name
-        for node in getattr(
-            defined.get("Solution"),
-            "body",
-            (),
-        )
-        if isinstance(node, ast.FunctionDef)
-    ]
+    methods = [node.name for node in getattr(defined.get("Solution"), "body", ()) if isinstance(node, ast.FunctionDef)]
     return f"Solution().{name}" if name in methods else ""
 
 
@@ -208,13 +192,7 @@ class EvalPlusCheck:
         """As ``asserts_in`` has them, of pairs of literals; none where results are not compared value by value."""
         pairs = zip(self.inputs, self.results, strict=False) if self.is_plain else ()
         asserts: list[ast.stmt] = [
-            ast.Assert(
-                ast.Compare(
-                    ast.Call(ast.Name(self.entry), given.elts, []),
-                    [ast.Eq()],
-                    [expected],
-                )
-            )
+            ast.Assert(ast.Compare(ast.Call(ast.Name(self.entry), given.elts, []), [ast.Eq()], [expected]))
             for given, expected in pairs
             if isinstance(given, ast.List | ast.Tuple)
         ]

@@ -59,7 +59,7 @@ def _user_texts(messages: list[Any]) -> Iterator[str]:
         if isinstance(message, Mapping) and (message.get("role") or message.get("from")) in ("user", "human"):
             content = message.get("content") or message.get("value") or ""
             for part in content if isinstance(content, list) else [{"text": content}]:
-                yield str(part.get("text", ""))
+                yield str(part.get("text", "") if isinstance(part, Mapping) else part)
 
 
 def from_listed(row: Row) -> NativeRow:
@@ -77,10 +77,10 @@ def from_listed(row: Row) -> NativeRow:
 
 def from_verl(row: Row) -> NativeRow:
     """verl's ``prompt, reward_model``: the ground truth of this project's reward entry or of ``prime_code``."""
-    truth = json_of(row.get("reward_model") or {}, "ground_truth")
+    model, info = (one if isinstance(one, Mapping) else {} for one in (row.get("reward_model"), row.get("extra_info")))
+    truth = json_of(model, "ground_truth")
     if not isinstance(truth, Mapping):
         raise RowError("reward_model", f"must have a mapping as ground_truth, got {truth!r:.60}")
-    info = row.get("extra_info") or {}
     number = info.get("index", fingerprint(str(row.get("prompt"))))
     identity = f"{row.get('data_source')}/{info.get('split')}/{number}"
     given = {"id": identity, **row, **truth}

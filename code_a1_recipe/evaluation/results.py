@@ -143,12 +143,7 @@ def comparison_table(first: Results, second: Results) -> Table:
     rows = []
     for metric in first.metrics:
         for source in first.sources:
-            shared = _shared(
-                metric,
-                source,
-                first,
-                second,
-            )
+            shared = _shared(metric, source, first, second)
             if not shared:
                 continue
             change = bootstrap(*second.columns(metric, shared), *first.columns(metric, shared), statistic=_difference)

@@ -119,7 +119,7 @@ class JsonlStore(Closing):
 
     def _take_up(self) -> None:
         """Find the rows that are there; cut off a torn last line, leave out rows of outages."""
-        outages = set()
+        outages: set[Key] = set()
         with self.path.open("rb") as handle:
             offset = 0
             for number, line in enumerate(handle):
@@ -128,8 +128,7 @@ class JsonlStore(Closing):
                     break
                 row = self._parsed(line, number)
                 self._offsets[row[self._key]] = offset
-                if row.get("outage"):
-                    outages.add(row[self._key])
+                (outages.add if row.get("outage") else outages.discard)(row[self._key])
                 offset += len(line)
         if outages:
             self._rewrite([item for item in self._offsets if item not in outages])

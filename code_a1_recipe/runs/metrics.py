@@ -167,12 +167,7 @@ def finalize_metrics(parts: Iterable[MetricAccumulator], *, prefix: str = "") ->
     sums: MetricAccumulator = {}
     for part in parts:
         for name, (value, count) in part.items():
-            _add(
-                sums,
-                name,
-                value,
-                count,
-            )
+            _add(sums, name, value, count)
     return {f"{prefix}{name}": value if name in _TOTALS else value / count for name, (value, count) in sums.items()}
 
 

@@ -46,13 +46,7 @@ def deal(
     size = len(groups) // (ranks * steps)
     cells: list[list[int]] = [[] for _ in range(ranks * steps)]
     of_steps = [0] * steps
-    waiting = deque(
-        sorted(
-            members.values(),
-            key=weight,
-            reverse=True,
-        )
-    )
+    waiting = deque(sorted(members.values(), key=weight, reverse=True))
     while waiting:
         places = waiting.popleft()
         room = size - len(places)
@@ -93,11 +87,7 @@ def balanced_parts(num_rows: int, *, ranks: int, at_once: int = ROWS_AT_ONCE) ->
     width = max(1, at_once // ranks)
     return [
         [rank * block + place for rank in range(ranks) for place in range(start, min(start + width, block))]
-        for start in range(
-            0,
-            block,
-            width,
-        )
+        for start in range(0, block, width)
     ]
 
 

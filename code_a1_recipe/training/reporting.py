@@ -36,11 +36,7 @@ def log_generations(trainer: Any, file: Path, questions: Sequence[Question]) -> 
     if settings.log_val_generations:
         prompts = {question.id: question.prompt for question in questions}
         samples = sample_generations(file, prompts, count=settings.log_val_generations)
-        trainer.validation_generations_logger.log(
-            settings.logger,
-            samples,
-            trainer.global_steps,
-        )
+        trainer.validation_generations_logger.log(settings.logger, samples, trainer.global_steps)
 
 
 def sample_generations(file: Path, prompts: Mapping[str, str], *, count: int) -> list[Sample]:

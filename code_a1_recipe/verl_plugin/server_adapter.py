@@ -18,9 +18,5 @@ class PolicyServerAdapter(ServerAdapter):
         super().__init__(config, *args, **kwargs)
         context = ray.get_runtime_context()
         job_id = context.get_job_id()
-        own = socket_job(
-            job_id,
-            self.config.name,
-            context.gcs_address,
-        )
+        own = socket_job(job_id, self.config.name, context.gcs_address)
         self.zmq_handle = self.zmq_handle.replace(job_id, own, 1)

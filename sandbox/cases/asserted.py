@@ -82,10 +82,7 @@ class _Reader:
             if number and self._work_left < 0:
                 return
             self._work_left -= len(outside)
-            yield from self.conditions(
-                statement,
-                outside | values,
-            )
+            yield from self.conditions(statement, outside | values)
 
     def _rounds(self, statement: ast.AST, known: _Known) -> tuple[set[str], list[_Known]]:
         """Names that a statement binds for what stands below it, and their expressions in each round."""

@@ -67,12 +67,4 @@ def _sides(test: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
 
 
 def _last_name(function: ast.expr) -> str:
-    return (
-        function.id
-        if isinstance(function, ast.Name)
-        else getattr(
-            function,
-            "attr",
-            "",
-        )
-    )
+    return function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")

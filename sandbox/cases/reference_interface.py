@@ -36,13 +36,7 @@ class Parameters:
         """One form for all spellings of the same arguments, literal defaults filled in."""
         if len(arguments) > len(self.positional) and not self.has_varargs:
             return list(arguments), keywords  # the call will raise; keep it apart from the well-formed ones
-        bound: dict[str, Any] = dict(
-            zip(
-                self.positional,
-                arguments,
-                strict=False,
-            )
-        )
+        bound: dict[str, Any] = dict(zip(self.positional, arguments, strict=False))
         extra = list(arguments[len(self.positional) :])
         named = set(self.positional[self.num_positional_only :]) | set(self.keyword_only)
         # Given twice: the call will raise, and must not pass for one that does not.
@@ -152,15 +146,7 @@ def _decorators(node: _FunctionNode) -> set[str]:
     names = set()
     for decorator in node.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
-        names.add(
-            target.attr
-            if isinstance(target, ast.Attribute)
-            else getattr(
-                target,
-                "id",
-                "?",
-            )
-        )
+        names.add(target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "?"))
     return names
 
 
@@ -197,11 +183,7 @@ def _parameters(arguments: ast.arguments, *, skip_first: bool) -> Parameters:
     keyword_only = [parameter.arg for parameter in arguments.kwonlyargs]
     for name, default in (
         *given,
-        *zip(
-            keyword_only,
-            arguments.kw_defaults,
-            strict=True,
-        ),
+        *zip(keyword_only, arguments.kw_defaults, strict=True),
     ):
         if default is not None:
             try:

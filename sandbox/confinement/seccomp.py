@@ -204,12 +204,7 @@ def has_seccomp() -> bool:
         return False
     action = ctypes.c_uint32(_ERRNO)
     number = ctypes.c_long(architecture.seccomp_number)
-    available = libc.syscall(
-        number,
-        ctypes.c_uint(_SECCOMP_GET_ACTION_AVAIL),
-        ctypes.c_uint(0),
-        ctypes.byref(action),
-    )
+    available = libc.syscall(number, ctypes.c_uint(_SECCOMP_GET_ACTION_AVAIL), ctypes.c_uint(0), ctypes.byref(action))
     return bool(available == 0)
 
 
@@ -227,11 +222,5 @@ class SeccompProgram:
         self._header = self._Header(len(code) // 8, ctypes.addressof(self._code))
 
     def install(self) -> None:
-        installed = libc.prctl(
-            _PR_SET_SECCOMP,
-            _SECCOMP_MODE_FILTER,
-            ctypes.byref(self._header),
-            0,
-            0,
-        )
+        installed = libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(self._header), 0, 0)
         check(installed, "PR_SET_SECCOMP")

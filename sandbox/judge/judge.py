@@ -76,16 +76,7 @@ class Judge:
         # With the checker ``accepted`` the reference prints every right output at once, which is none of them.
         is_reference = request.candidate == request.reference
         # Replays are judged as one more suite, by the same rules.
-        *verdicts, history = (
-            _suite_verdict(
-                suite,
-                batch,
-                answers,
-                same,
-                is_reference,
-            )
-            for suite in suites
-        )
+        *verdicts, history = (_suite_verdict(suite, batch, answers, same, is_reference) for suite in suites)
         if request.kind == Kind.STDIN and result.loaded:
             ask = partial(self._references.peek, request.prelude, request.reference)
             verdicts = [with_read_parts(verdict, suite, ask) for verdict, suite in zip(verdicts, suites, strict=False)]
@@ -221,12 +212,7 @@ def _suite_verdict(
         if isinstance(oracle, NoOracle):
             refused.append(Rejection(text=case.text, reason=oracle.reason, detail=oracle.detail))
             continue
-        outcome, detail = _outcome(
-            oracle,
-            answers.get(case.call),
-            same,
-            is_reference,
-        )
+        outcome, detail = _outcome(oracle, answers.get(case.call), same, is_reference)
         results.append(
             CaseResult(
                 call=case.call.text,

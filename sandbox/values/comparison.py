@@ -84,14 +84,7 @@ def comparer(numbers: Callable[[Any, Any], bool], sets: Callable[[RawSet, RawSet
             return False
         # By the bytes of their keys: a dict of the value's keys would hash what an adversary chose.
         pairs, other_pairs = (
-            sorted(
-                zip(
-                    map(canonical_key, side.keys),
-                    side.values,
-                    strict=True,
-                ),
-                key=itemgetter(0),
-            )
+            sorted(zip(map(canonical_key, side.keys), side.values, strict=True), key=itemgetter(0))
             for side in (reference, value)
         )
         return all(

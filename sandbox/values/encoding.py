@@ -195,20 +195,8 @@ def _range(value: range, depth: int, unify: bool) -> bytes:
 
 _ENCODERS: dict[type, Callable[[Any, int, bool], bytes]] = {
     list: lambda value, depth, unify: _items(b"l", value, len(value), depth, unify),
-    tuple: lambda value, depth, unify: _items(
-        b"t",
-        value,
-        len(value),
-        depth,
-        unify,
-    ),
-    deque: lambda value, depth, unify: _items(
-        b"Q",
-        value,
-        len(value),
-        depth,
-        unify,
-    ),
+    tuple: lambda value, depth, unify: _items(b"t", value, len(value), depth, unify),
+    deque: lambda value, depth, unify: _items(b"Q", value, len(value), depth, unify),
     dict: _dict,
     set: _set,
     frozenset: _set,

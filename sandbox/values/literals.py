@@ -158,15 +158,7 @@ class LiteralReader:
         if isinstance(node, ast.Dict):
             if any(key is None for key in node.keys):
                 raise ValueFormatError("'**' in a dict display")
-            return {
-                self._read(key): self._read(item)
-                for key, item in zip(
-                    node.keys,
-                    node.values,
-                    strict=True,
-                )
-                if key
-            }
+            return {self._read(key): self._read(item) for key, item in zip(node.keys, node.values, strict=True) if key}
         if isinstance(node, ast.Call):
             return self._construct(node)
         if isinstance(node, ast.Attribute) and _source(node) in _MATH_CONSTANTS:
@@ -190,18 +182,10 @@ class LiteralReader:
         if not self._arithmetic and not _has_power(node):
             raise ValueFormatError(f"{_source(node)} is computed, not literal")
         if isinstance(left, number) and isinstance(right, number):
-            value = _fold_numbers(
-                node.op,
-                left,
-                right,
-            )
+            value = _fold_numbers(node.op, left, right)
             self._take(value.bit_length() // 64 if isinstance(value, int) else 0, "arithmetic on large integers")
             return value
-        return self._fold_sequences(
-            node.op,
-            left,
-            right,
-        )
+        return self._fold_sequences(node.op, left, right)
 
     def _fold_sequences(self, op: ast.operator, left: Any, right: Any) -> Any:
         if isinstance(op, ast.Mult) and isinstance(left, int):

@@ -46,14 +46,7 @@ def simplified(value: Any, choose: Choose, lost: Collection[int] = ()) -> Any:
     if kind is float:
         return _simplified_float(value, choose)
     if kind is str:
-        return "".join(
-            _items_left(
-                value,
-                choose,
-                lost,
-                lambda place: _simplified_letter(value[place], choose),
-            )
-        )
+        return "".join(_items_left(value, choose, lost, lambda place: _simplified_letter(value[place], choose)))
     if (parts := opened(value)) is None:
         return value
     items, rebuild = parts

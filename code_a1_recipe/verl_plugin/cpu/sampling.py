@@ -27,13 +27,7 @@ def use_sampling_by_inversion() -> None:
 
     def forward(self: Any, logits: torch.Tensor, generators: dict[int, torch.Generator], k: Any, p: Any) -> Any:
         if len(generators) != logits.shape[0] or logits.shape[1] < MIN_VOCABULARY:
-            return original(
-                self,
-                logits,
-                generators,
-                k,
-                p,
-            )
+            return original(self, logits, generators, k, p)
         logits = keep_likeliest(logits, k, p)
         log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)
         returned = {"processed_logits": logits, "processed_logprobs": log_probs}.get(self.logprobs_mode)
@@ -81,11 +75,7 @@ def keep_likeliest(
         values = values.masked_fill(is_beyond_k, -torch.inf)
         # The nucleus is a share of what top-k has left, which is known here only where k is at most ``count``.
         has_limit = row_limit <= count
-        total = torch.where(
-            has_limit,
-            values.logsumexp(-1, keepdim=True),
-            row_logits.logsumexp(-1, keepdim=True),
-        )
+        total = torch.where(has_limit, values.logsumexp(-1, keepdim=True), row_logits.logsumexp(-1, keepdim=True))
         probabilities = (values - total).exp()
         reached = probabilities.cumsum(dim=-1)
         is_beyond_p = reached - probabilities >= row_mass

@@ -267,6 +267,6 @@ def _set_rlimits(limits: Limits, cpu_seconds: int) -> None:
     for which, (soft, hard) in wanted.items():
         _, ceiling = resource.getrlimit(which)
         if ceiling != resource.RLIM_INFINITY:
-            hard = min(hard, ceiling)
+            hard = ceiling if hard == resource.RLIM_INFINITY else min(hard, ceiling)
             soft = min(soft, hard)
         resource.setrlimit(which, (soft, hard))

@@ -92,7 +92,8 @@ class FusionProgress(Progress):
         return False
 
     def _read_result(self, event: dict[str, Any]) -> CallResult:
-        if event.get("index") != len(self.results):
+        index = event.get("index")
+        if type(index) is not int or index != len(self.results):
             raise _malformed(event)
         try:
             status = CallStatus(event["status"])

@@ -70,6 +70,7 @@ CHAT = [{"role": "system", "content": "You write code."}, {"role": "user", "cont
         CHAT,
         json.dumps(CHAT, indent=1),
         [{"role": "user", "content": [PART]}],
+        [{"role": "user", "content": ["Write `add`."]}],
         [{"from": "system", "value": "You write code."}, {"from": "human", "value": "Write `add`."}],
         "Write `add`.",
     ],
@@ -306,6 +307,9 @@ def test_verls_files_are_read_as_they_are(write):
     prompts = [f"Write `add`, number {number}." for number in range(2)]
     rows = [{"prompt": prompt, "reward_model": {"ground_truth": PAIRS}} for prompt in prompts]
     assert len({question.id for question in load_questions(write(*rows))}) == 2, "nothing numbers them"
+    odd = {"prompt": CHAT, "reward_model": PAIRS["fn_name"], "extra_info": "{}"}
+    with pytest.raises(InputError, match="row 0, column 'ground_truth': must be JSON, got NoneType"):
+        load_questions(write(odd))
     for truth in ("42", "The answer", None):
         with pytest.raises(InputError, match=r"must have a mapping as ground_truth|must be JSON"):
             load_questions(write(row_of(truth, 0)))
