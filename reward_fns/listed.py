@@ -59,7 +59,7 @@ def with_listed_outputs(given: Mapping[str, Any]) -> dict[str, Any]:
     if inputs is not None:
         columns |= _columns_of_pairs(inputs, outputs, name)
         if name is not None:
-            columns["prelude"] = columns.get("prelude") or SITES_PRELUDE
+            columns.setdefault("prelude", SITES_PRELUDE)
     if not columns.get("reference"):
         tests = columns.get("tests") or ()
         columns |= _table([tests] if isinstance(tests, str) else tests, reads_input=columns["kind"] == Kind.STDIN)
@@ -105,8 +105,8 @@ def _columns_of_pairs(inputs: Any, outputs: Any, name: str | None) -> dict[str, 
     if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs):
         raise ValueError("'inputs' and 'outputs' must be lists of the same length")
     if name is None:
-        pairs = [(_text(given), _text(printed)) for given, printed in zip(inputs, outputs, strict=True)]
-        tests = [f"assert {INPUT_ENTRY}({given!r}) == {printed!r}" for given, printed in pairs]
+        pairs = zip(inputs, outputs, strict=True)
+        tests = [f"assert {INPUT_ENTRY}({_text(given)!r}) == {_text(printed)!r}" for given, printed in pairs]
         return {"tests": tests, "kind": Kind.STDIN}
     if all(isinstance(one, str) for one in (*inputs, *outputs)):  # as verl's prime_code has them
         try:

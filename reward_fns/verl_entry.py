@@ -52,8 +52,19 @@ MAX_CACHED_QUESTIONS = 1024
 """Questions whose oracle answers stay cached. verl deals a step's responses to its reward processes at random, so
 each of them meets most questions of a step, in the order in which generation ends."""
 
-_LISTED_KEYS = {"inputs", "outputs", "fn_name"}
-_TRUTH_KEYS = _LISTED_KEYS | {"id", "reference", "tests", "prelude", "entry_points", "candidate", "kind", "checker"}
+_TRUTH_KEYS = {
+    "id",
+    "reference",
+    "tests",
+    "prelude",
+    "entry_points",
+    "candidate",
+    "kind",
+    "checker",
+    "inputs",
+    "outputs",
+    "fn_name",
+}
 
 
 def compute_score(

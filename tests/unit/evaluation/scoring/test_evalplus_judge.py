@@ -64,6 +64,7 @@ def says(expected, answer, *, atol=0.0, comparison=Comparison.VALUE, given="1") 
         (0.25, Decimal("0.25"), True),
         (0.25, Fraction(1, 4), True),
         (3, Decimal("nan"), False),
+        (3, Decimal("sNaN"), False),
         ("banana", "banana", True),
         ("banana", "bananas", False),
         (None, 0, False),
