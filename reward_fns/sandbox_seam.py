@@ -7,8 +7,6 @@ Every other module of ``reward_fns`` imports the sandbox's names from this one.
 
 try:
     from sandbox import (
-        INPUT_ENTRY as INPUT_ENTRY,
-        PARSE_ERRORS as PARSE_ERRORS,
         CandidateVerdict as CandidateVerdict,
         CaseResult as CaseResult,
         Judge as Judge,
@@ -18,6 +16,10 @@ try:
         LocalRunner as LocalRunner,
         SuiteVerdict as SuiteVerdict,
         ValueFormatError as ValueFormatError,
+    )
+    from sandbox.text import (
+        INPUT_ENTRY as INPUT_ENTRY,
+        PARSE_ERRORS as PARSE_ERRORS,
         asserted as asserted,
         compared as compared,
         defined_names as defined_names,

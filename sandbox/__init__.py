@@ -13,7 +13,8 @@
 >>> verdict.suites[0].cases[0].outcome.value
 'passed'
 
-This page is all that other packages import. Authors of runners find what a runner must do in ``tests/conformance``.
+This page and ``sandbox.text`` (asserts and values as text) are all that other packages import.
+Authors of runners find what a runner must do in ``tests/conformance``.
 
 ======================================  ===========================================================================
 Need                                    Name
@@ -24,36 +25,12 @@ run a program without a verdict         ``LocalRunner``, ``SandboxFusionRunner``
 write another runner                    ``Runner``, ``ProgramResult``, ``CallResult``, ``CallStatus``
 bound what a program may use            ``Limits``
 ask what this machine confines          ``probe``, ``LOCAL_TIERS``, ``OPTIONAL_FEATURES``
-read an assert without running it       ``Gate``, ``parse_assert``, ``Interface``
 ask references for expected values      ``ReferencePass``
-compare, decode and print values        ``matches``, ``decode``, ``to_literal``
-programs that read standard input       ``Kind``, ``CHECKERS``, ``output_checker``, ``INPUT_ENTRY``
+programs that read standard input       ``Kind``
 ======================================  ===========================================================================
 """
 
-from .cases.asserted import asserted as asserted, put_in as put_in
-from .cases.case import (
-    Call as Call,
-    Case as Case,
-    Kind as Kind,
-    Rejection as Rejection,
-    RejectionReason as RejectionReason,
-    Suite as Suite,
-)
-from .cases.condition import compared as compared
-from .cases.definitions import (
-    defined_names as defined_names,
-    imported_names as imported_names,
-    missing_names as missing_names,
-)
-from .cases.gate import Gate as Gate
-from .cases.parser import parse_assert as parse_assert, parse_call as parse_call, parse_suite as parse_suite
-from .cases.reference_interface import (
-    PARSE_ERRORS as PARSE_ERRORS,
-    Interface as Interface,
-    parse_untrusted as parse_untrusted,
-)
-from .checks.control import control_programs as control_programs, passes_all as passes_all
+from .cases.case import Call as Call, Kind as Kind, Rejection as Rejection, RejectionReason as RejectionReason
 from .confinement.jail import OPTIONAL_FEATURES as OPTIONAL_FEATURES
 from .confinement.tiers import LOCAL_TIERS as LOCAL_TIERS, probe as probe
 from .errors import (
@@ -63,17 +40,9 @@ from .errors import (
     ValueFormatError as ValueFormatError,
 )
 from .judge.judge import Judge as Judge
-from .judge.oracle import (
-    OracleValue as OracleValue,
-    ReferencePass as ReferencePass,
-)
-from .judge.process_pool import (
-    DEFAULT_QUESTIONS_PER_WORKER as DEFAULT_QUESTIONS_PER_WORKER,
-    JudgeProcesses as JudgeProcesses,
-    WorkerSettings as WorkerSettings,
-)
-from .judge.request import JudgeRequest as JudgeRequest, comparison as comparison
-from .judge.run_cache import syntax_key as syntax_key
+from .judge.oracle import ReferencePass as ReferencePass
+from .judge.process_pool import JudgeProcesses as JudgeProcesses, WorkerSettings as WorkerSettings
+from .judge.request import JudgeRequest as JudgeRequest
 from .judge.verdict import (
     CandidateVerdict as CandidateVerdict,
     CaseOutcome as CaseOutcome,
@@ -82,9 +51,6 @@ from .judge.verdict import (
 )
 from .limits import Limits as Limits
 from .runners.base import (
-    HANGS_THROUGHOUT as HANGS_THROUGHOUT,
-    NOT_ASKED as NOT_ASKED,
-    TOTAL_SPENT as TOTAL_SPENT,
     CallResult as CallResult,
     CallStatus as CallStatus,
     Closing as Closing,
@@ -95,26 +61,3 @@ from .runners.base import (
 )
 from .runners.fusion.runner import SandboxFusionRunner as SandboxFusionRunner
 from .runners.local.runner import LocalRunner as LocalRunner
-from .values.comparison import comparer as comparer, matches as matches, to_literal as to_literal
-from .values.decoding import decode as decode, decode_raw as decode_raw
-from .values.encoding import (
-    RawDict as RawDict,
-    RawRatio as RawRatio,
-    RawSet as RawSet,
-    canonical_key as canonical_key,
-    encode as encode,
-)
-from .values.literals import (
-    INPUT_ENTRY as INPUT_ENTRY,
-    LIBRARY_MODULES as LIBRARY_MODULES,
-    LIBRARY_NAMES as LIBRARY_NAMES,
-    NODE_NAMES as NODE_NAMES,
-    LiteralReader as LiteralReader,
-    spell as spell,
-)
-from .values.outputs import (
-    CHECKERS as CHECKERS,
-    DEFAULT_CHECKER as DEFAULT_CHECKER,
-    Same as Same,
-    output_checker as output_checker,
-)

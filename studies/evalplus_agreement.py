@@ -31,15 +31,16 @@ import typer
 from code_a1_recipe.cli import status
 from code_a1_recipe.data.reader import iter_rows
 from code_a1_recipe.errors import InputError, OutageError
-from code_a1_recipe.evaluation.benchmarks.evalplus import EvalPlusProblem, prepare, read_problems
-from code_a1_recipe.evaluation.scoring.evalplus_judge import judge_program
-from code_a1_recipe.evaluation.scoring.evalplus_sanitizer import INSTALL
 from code_a1_recipe.files import file_fingerprint, write_whole
 from code_a1_recipe.jobs.jsonl_store import JsonlStore, Row
 from code_a1_recipe.jobs.judge_loop import judge_into
 from code_a1_recipe.stats.tables import Table, table_with_head
-from code_a1_recipe.test_quality.mutants import Mutant, mutants_of
-from sandbox import Call, CallStatus, Limits, LocalRunner, Program, Role, Runner, SandboxUnavailableError, decode
+from code_a1_recipe.tools.evaluate.benchmarks.evalplus import EvalPlusProblem, prepare, read_problems
+from code_a1_recipe.tools.evaluate.scoring.evalplus_judge import judge_program
+from code_a1_recipe.tools.evaluate.scoring.evalplus_sanitizer import INSTALL
+from code_a1_recipe.tools.test_quality.mutants import Mutant, mutants_of
+from sandbox import Call, CallStatus, Limits, LocalRunner, Program, Role, Runner, SandboxUnavailableError
+from sandbox.text import decode
 from studies.command_line import run_study, study_app
 
 PASS = "pass"
@@ -331,7 +332,7 @@ def _judge_all(
             store,
             [problem for problem in problems if left[problem.id]],
             rows_of,
-            num_threads=workers,
+            num_workers=workers,
             total=sum(map(len, wanted.values())),
             what="compare",
             unit="program",

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-from code_a1_recipe.analysis.figures import STYLE, Panel, draw_panels
 from code_a1_recipe.runs.reader import RunRecords
+from code_a1_recipe.tools.report.figures import STYLE, Panel, draw_panels
 
 PANELS = (
     Panel(

@@ -7,7 +7,8 @@ from typing import TypedDict
 
 from reward_fns import asked_names
 from reward_fns.listed import LISTED_OUTPUTS
-from sandbox import DEFAULT_CHECKER, INPUT_ENTRY, PARSE_ERRORS, Interface, JudgeRequest, Kind, parse_untrusted
+from sandbox import JudgeRequest, Kind
+from sandbox.text import DEFAULT_CHECKER, INPUT_ENTRY, PARSE_ERRORS, Interface, parse_untrusted
 
 UNNAMED = "what the problem names"
 """Entry points of a problem that comes without a program, in a prompt."""

@@ -5,9 +5,9 @@ from functools import partial
 
 import typer
 
-from ..analysis.inspection import InspectOptions
-from ..curation.options import PrepareOptions, SftOptions
 from ..jobs.terminal import echo
+from ..tools.prepare.options import PrepareOptions, SftOptions
+from ..tools.report.inspection import InspectOptions
 from . import status
 from .declared import with_options
 
@@ -40,7 +40,7 @@ def prepare(options: PrepareOptions) -> None:
     and detail of each row that was left out) and OUTPUT.judged.jsonl, from which a repeated command resumes.
     `code_a1_recipe/data/README.md` lists the reasons, and says how to upload the set.
     """
-    from ..curation.prepare import prepare as prepare_sets
+    from ..tools.prepare.prepare import prepare as prepare_sets
 
     command = ["code-a1", *sys.argv[1:]]
     status.resume(options.work_output, partial(prepare_sets, command=command), options)
@@ -61,7 +61,7 @@ def sft(options: SftOptions) -> None:
     OUTPUT.card.md has counts and the command that trains on them with verl's SFT trainer, on one NVIDIA GPU. A repeated
     command resumes from OUTPUT.judged.jsonl.
     """
-    from ..curation.sft import make_demonstrations
+    from ..tools.prepare.sft import make_demonstrations
 
     status.resume(options.work_output, make_demonstrations, options)
 
@@ -84,6 +84,6 @@ def inspect(options: InspectOptions) -> None:
 
     `code-a1 data inspect outputs/my-run --outcome detected`
     """
-    from ..analysis.inspection import inspect as inspect_questions
+    from ..tools.report.inspection import inspect as inspect_questions
 
     echo(inspect_questions(options))

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from ..evaluation.options import CodeEvalOptions, SuiteEvalOptions
-from ..evaluation.results import Results, comparison_table, results_table
 from ..files import write_whole
 from ..jobs.outputs import Report
+from ..tools.evaluate.options import CodeEvalOptions, SuiteEvalOptions
+from ..tools.evaluate.results import Results, comparison_table, results_table
 from .declared import with_options
 from .status import finish, resumable
 from .tables import print_table
@@ -35,7 +35,7 @@ def evaluate_code(options: CodeEvalOptions) -> None:
     - `code-a1 eval code mine.jsonl --references --output out/check`
     - `code-a1 eval compare out/base out/trained`
     """
-    from ..evaluation import code_llm
+    from ..tools.evaluate import code_llm
 
     with resumable(options.output):
         results, failed = code_llm.evaluate(options)
@@ -61,7 +61,7 @@ def evaluate_tests(options: SuiteEvalOptions) -> None:
     - `code-a1 eval test ULT_Lite.jsonl --own-tests --output out/baseline`
     - `code-a1 eval compare out/baseline out/trained`
     """
-    from ..evaluation import tests_llm
+    from ..tools.evaluate import tests_llm
 
     with resumable(options.output):
         results = tests_llm.evaluate(options)

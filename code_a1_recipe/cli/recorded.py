@@ -7,8 +7,8 @@ from typer import Argument, Option
 
 from ..jobs.options import NUM_CORES, ResumedFile, Workers
 from ..jobs.outputs import Report
-from ..recorded.options import ScoreOptions
-from ..recorded.rollout_rows import COLUMNS
+from ..tools.recorded.options import ScoreOptions
+from ..tools.recorded.rollout_rows import COLUMNS
 from .declared import with_options
 from .status import finish, resumable, resume
 from .tables import print_table
@@ -30,7 +30,7 @@ A run has its own settings and questions, so the plain command gives its rewards
 
 @with_options
 def score(options: ScoreOptions) -> None:
-    from ..recorded.score import score as score_rollouts
+    from ..tools.recorded.score import score as score_rollouts
 
     resume(options.output, score_rollouts, options)
 
@@ -50,7 +50,7 @@ def harvest(
 
     `code-a1 harvest outputs/my-run --output tests.jsonl`, then `code-a1 cpu arm=static data.train_files=tests.jsonl`
     """
-    from ..recorded.harvest import harvest as harvest_tests
+    from ..tools.recorded.harvest import harvest as harvest_tests
 
     with resumable(output):
         report = harvest_tests(run, output=output, minimise=minimise, workers=workers)
@@ -66,7 +66,7 @@ def validate(
 
     `code-a1 validate outputs/my-run --step 40 --output out/validation`
     """
-    from ..recorded.validation import validate as validate_again
+    from ..tools.recorded.validation import validate as validate_again
 
     with resumable(output):
         figures, num_different = validate_again(run, step=step, output=output)

@@ -14,14 +14,14 @@ def watch(
     once: Annotated[bool, Option("--once", help="print once and end, as for a run that has ended")] = False,
 ) -> None:
     """Follow a run in the terminal until it ends: curves, rates, time and the newest step's programs."""
-    from ..analysis.watch import watch as follow
+    from ..tools.report.watch import watch as follow
 
     follow(run, once=once)
 
 
 def report(run: Annotated[Path, Argument(help="run folder: what was given as run_dir")]) -> None:
     """Write one self-contained page with curves and sample episodes, also while a run is going on."""
-    from ..analysis.report import write_report
+    from ..tools.report.report import write_report
 
     typer.echo(f"report: {write_report(run)}")
 
@@ -37,7 +37,7 @@ def export(
     Its README.md is a model card: what it was trained from and on, its held-out figures, versions and command.
     `hf upload org/name FOLDER` uploads the folder as it stands.
     """
-    from ..analysis.model_card import model_card
+    from ..tools.report.model_card import model_card
     from ..training.checkpoint.export import export as export_policies
 
     written = export_policies(

@@ -161,9 +161,9 @@ def _train(config: RunConfig, *, command: str) -> RunFolder:
 
 def _print_result(preset: str, folder: RunFolder) -> None:
     """Where everything is, and what changed on held-out questions; a run without them is not the worse for it."""
-    from ..analysis.measures import change_table
-    from ..analysis.report import write_report
     from ..runs.reader import RunRecords
+    from ..tools.report.measures import change_table
+    from ..tools.report.report import write_report
 
     lines = [f"\ntrained: {preset}", f"  run folder   {folder.root}"]
     try:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ..applications.best_of_n.options import SelectOptions
-from ..applications.bug_finder.options import AttackOptions
+from ..tools.best_of_n.options import SelectOptions
+from ..tools.bug_finder.options import AttackOptions
 from . import status
 from .declared import with_options
 
@@ -18,7 +18,7 @@ def select(options: SelectOptions) -> None:
 
     `code-a1 select questions.jsonl --model CODE_LLM --test-model TEST_LLM --output out/best-of-16`
     """
-    from ..applications.best_of_n import command
+    from ..tools.best_of_n import command
 
     status.resume(options.output, command.select, options)
 
@@ -44,6 +44,6 @@ def attack(options: AttackOptions) -> None:
     found (without reference: tests that expect something else), where calls could not be asked for want of time, or
     where a model or the sandbox is down.
     """
-    from ..applications.bug_finder import command
+    from ..tools.bug_finder import command
 
     status.resume(options.responses or Path.cwd(), command.attack, options)

@@ -73,7 +73,7 @@ REMOVED_OPTIONS: dict[str, str] = {
     "eval test --suites": "a function gets one suite; evaluate with another --seed for another",
     "eval test --mutants-folder": "mutants lie in the folder mutants of --output",
     "eval test --no-coverage": "coverage is always measured; leave it out",
-    "eval test --written": "`code_a1_recipe.test_quality.metrics.measure_function` measures suites of another tester",
+    "eval test --written": "`tools.test_quality.metrics.measure_function` measures suites of another tester",
     "export --public": _UPLOAD,
     "export --push": _UPLOAD,
     "harvest --max-mutants": "at most 200 mutants of a reference are made; leave it out",

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox import LiteralReader, ValueFormatError, asserted, compared, put_in, spell
+from sandbox import ValueFormatError
+from sandbox.text import LiteralReader, asserted, compared, put_in, spell
 
 from ..algorithm.question import definitions, parsed
 from ..errors import RowError

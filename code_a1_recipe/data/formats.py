@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from reward_fns.listed import SITES_PRELUDE
-from sandbox import NODE_NAMES, Interface, Kind
+from sandbox import Kind
+from sandbox.text import NODE_NAMES, Interface
 
 from ..algorithm.question import definitions
 from ..errors import RowError

@@ -9,7 +9,7 @@ from typing import Any
 
 from reward_fns import extract_candidate
 from reward_fns.listed import with_listed_outputs
-from sandbox import INPUT_ENTRY
+from sandbox.text import INPUT_ENTRY
 
 from ..algorithm.question import Question, definitions, parsed as program_in
 from ..errors import RowError

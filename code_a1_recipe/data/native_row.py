@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox import DEFAULT_CHECKER, Kind
+from sandbox import Kind
+from sandbox.text import DEFAULT_CHECKER
 
 from ..errors import PARSE_ERRORS, RowError
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from reward_fns.lookup import lookup
-from sandbox import INPUT_ENTRY, Kind, SandboxConfigError, comparison
+from sandbox import Kind, SandboxConfigError
+from sandbox.text import INPUT_ENTRY, comparison
 
 from ..algorithm.question import Question, definitions
 from ..errors import InputError, RowError

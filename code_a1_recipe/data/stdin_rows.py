@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sandbox import INPUT_ENTRY, Kind, Limits
+from sandbox import Kind, Limits
+from sandbox.text import INPUT_ENTRY
 
 from ..algorithm.question import parsed
 from ..errors import RowError

@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from sandbox import CandidateVerdict, CaseOutcome, CaseResult, passes_all
+from sandbox import CandidateVerdict, CaseOutcome, CaseResult
+from sandbox.text import passes_all
 
 from ..algorithm.episode_types import CandidateResult, Episode, ExtraProgram, PromptTooLongError
 from ..algorithm.hooks import Extension, ExtraGroup, Found, JudgedQuestion

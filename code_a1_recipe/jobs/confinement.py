@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from sandbox import (
-    DEFAULT_QUESTIONS_PER_WORKER,
     CandidateVerdict,
     JudgeProcesses,
     JudgeRequest,
@@ -85,7 +84,7 @@ def judge_confined(
             store,
             left,
             lambda item: [work(item, judges.judge_all)],
-            num_threads=num_workers * DEFAULT_QUESTIONS_PER_WORKER,
+            num_workers=num_workers,
             total=len(items),
             what=what,
             unit=unit,

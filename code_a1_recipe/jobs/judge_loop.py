@@ -6,6 +6,8 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
+from sandbox.text import DEFAULT_QUESTIONS_PER_WORKER
+
 from ..errors import OutageError
 from .jsonl_store import JsonlStore, Row
 from .progress import Progress
@@ -49,7 +51,7 @@ def judge_into(
     items: Sequence[Item],
     work: Callable[[Item], Sequence[Row]],
     *,
-    num_threads: int,
+    num_workers: int,
     total: int,
     what: str = "judge",
     unit: str = "question",
@@ -61,7 +63,7 @@ def judge_into(
         items: what is left.
         work: one item -> its rows; those that the store holds already stay as they are there. A row's ``outage`` is a
             text where the sandbox could not say, else empty or None.
-        num_threads: items at once.
+        num_workers: judge processes; each has several items at once.
         total: rows that the store holds at the end.
         what: the work, for the progress.
         unit: what a row is of.
@@ -74,7 +76,7 @@ def judge_into(
     num_outages = in_a_row = 0
     with (
         Progress(what, total=total, done=len(store), unit=unit) as progress,
-        contextlib.closing(in_parallel(items, work, num_threads=num_threads)) as results,
+        contextlib.closing(in_parallel(items, work, num_threads=num_workers * DEFAULT_QUESTIONS_PER_WORKER)) as results,
     ):
         for _, rows in results:
             reason = next((row["outage"] for row in rows if row.get("outage")), "")

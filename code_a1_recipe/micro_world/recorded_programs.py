@@ -7,7 +7,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from reward_fns.extract import extract_candidate
-from sandbox import Judge, JudgeRequest, Kind, LocalRunner, passes_all
+from sandbox import Judge, JudgeRequest, Kind, LocalRunner
+from sandbox.text import passes_all
 
 from ..algorithm.prompts import render
 from .demonstrations import Messages

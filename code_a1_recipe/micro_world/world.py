@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox import INPUT_ENTRY, Kind
+from sandbox import Kind
+from sandbox.text import INPUT_ENTRY
 
 from ..files import json_lines
 from .mistakes import Mistake, draw_mistake, mistakes_of

@@ -10,7 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from reward_fns import Breakdown
-from sandbox import NOT_ASKED, CandidateVerdict, CaseOutcome, RejectionReason, SuiteVerdict, passes_all
+from sandbox import CandidateVerdict, CaseOutcome, RejectionReason, SuiteVerdict
+from sandbox.text import NOT_ASKED, passes_all
 
 from ..algorithm.episode_types import CandidateResult, Episode, SuiteResult
 from ..algorithm.hooks import Extension

@@ -29,22 +29,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from code_a1_recipe.test_quality.coverage import measure_coverage
-from code_a1_recipe.test_quality.mutants import check_cosmic_ray, mutants_of
+from code_a1_recipe.tools.test_quality.coverage import measure_coverage
+from code_a1_recipe.tools.test_quality.mutants import check_cosmic_ray, mutants_of
 from reward_fns import Breakdown, JudgedCandidate, QuestionVerdicts, find_test_reward
 from sandbox import (
-    Case,
     CaseOutcome,
     CaseResult,
-    Interface,
     Judge,
     JudgeRequest,
     Kind,
     Limits,
     LocalRunner,
     SandboxUnavailableError,
-    parse_call,
 )
+from sandbox.text import Case, Interface, parse_call
 
 logger = logging.getLogger(__name__)
 

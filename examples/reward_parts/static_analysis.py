@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from reward_fns import Breakdown, QuestionVerdicts, find_code_reward
-from sandbox import parse_untrusted
+from sandbox.text import parse_untrusted
 
 RULES = ("F401", "F811", "F841", "B006")
 """Unused import, redefinition that nothing used, variable that is never read, mutable default argument."""

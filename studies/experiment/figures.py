@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from code_a1_recipe.analysis.figures import COLORS, make_panels
 from code_a1_recipe.stats.estimates import mean_estimate
+from code_a1_recipe.tools.report.figures import COLORS, make_panels
 
 from .results import RunResult
 from .summary import ExperimentSummary

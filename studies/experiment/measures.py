@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from code_a1_recipe.algorithm.rewards import FULL_REWARD
-from code_a1_recipe.analysis.measures import measures_of
 from code_a1_recipe.runs.metrics import distinct_call_rate
 from code_a1_recipe.runs.rollout_record import RolloutRecord
+from code_a1_recipe.tools.report.measures import measures_of
 
 SPLIT_MEASURES: dict[str, str] = {
     "kill_first": "Test LLM, kill rate of suites for the first buggy program of each question (micro world: a mutant)",

@@ -4,9 +4,9 @@ import os
 from functools import partial
 from pathlib import Path
 
-from code_a1_recipe.analysis.report import PROVENANCE, REPORT_FOLDER, Section, draw_picture, write_page
 from code_a1_recipe.files import write_whole
 from code_a1_recipe.stats.tables import counted
+from code_a1_recipe.tools.report.report import PROVENANCE, REPORT_FOLDER, Section, draw_picture, write_page
 
 from .figures import arm_curves
 from .results import RESULTS_FILE, load_results, measure_experiment, save_results

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import msgspec
 
-from code_a1_recipe.analysis.measures import MEASURES, by_source, measures_of
-from code_a1_recipe.analysis.report import command_of
 from code_a1_recipe.errors import InputError
 from code_a1_recipe.files import portable, write_whole
 from code_a1_recipe.runs.console import PHASES, UPDATES
 from code_a1_recipe.runs.reader import RunRecords
 from code_a1_recipe.runs.rollout_record import RolloutRecord
+from code_a1_recipe.tools.report.measures import MEASURES, by_source, measures_of
+from code_a1_recipe.tools.report.report import command_of
 
 from .grid import EXPERIMENT_FILE, FINISHED, Experiment
 from .measures import SPLIT_MEASURES, TRAINING_MEASURES, split_kills, training_measures

@@ -21,8 +21,8 @@ from tqdm import tqdm
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import InputError, SettingsError
 from code_a1_recipe.files import write_whole
-from code_a1_recipe.recorded.harvest import harvest
 from code_a1_recipe.runs.folder import RunFolder, locked
+from code_a1_recipe.tools.recorded.harvest import harvest
 from code_a1_recipe.training.preflight import START_RULES
 
 from .grid import EXPERIMENT_FILE, FINISHED, Experiment

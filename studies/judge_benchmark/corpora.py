@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sandbox import DEFAULT_CHECKER, Judge, JudgeRequest, Kind, LocalRunner
+from sandbox import Judge, JudgeRequest, Kind, LocalRunner
+from sandbox.text import DEFAULT_CHECKER
 
 Entry = Mapping[str, Any]
 Counts = tuple[int | None, int | None]

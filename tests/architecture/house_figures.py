@@ -288,14 +288,14 @@ def exception_classes(house: House) -> list[str]:
 
 
 def deep_imports(house: House) -> list[str]:
-    """List the imports of a sandbox's inner module from ``reward_fns``, the recipe, examples and studies."""
+    """List the imports of a module below the sandbox's two pages from rewards, recipe, examples and studies."""
     outside = [source for source in house.product if not source.name.startswith("sandbox/")]
     return [
         f"{source.name}:{node.lineno} {name}"
         for source in [*outside, *house.below("examples", "studies")]
         for node in source.nodes
         for name in imported_modules(node)
-        if name.startswith("sandbox.")
+        if name.startswith("sandbox.") and name != "sandbox.text"
     ]
 
 

@@ -41,26 +41,28 @@ ARROWS = {
     "config": {"algorithm", "data", "extensions"},
     "runs": {"algorithm", "config", "data"},
     "jobs": {"algorithm", "data", "runs"},
-    "test_quality": {"algorithm", "data", "jobs", "stats"},
     "verl_plugin": {"algorithm"},
     "micro_world": {"algorithm"},
     "training": {
         "algorithm", "config", "data", "extensions", "jobs", "micro_world", "runs", "stats", "verl_plugin"
     },
-    "evaluation": {
-        "algorithm", "config", "data", "jobs", "runs", "stats", "test_quality", "training", "verl_plugin"
+    "tools": {
+        "algorithm", "config", "data", "extensions", "jobs", "runs", "stats", "training", "verl_plugin"
     },
-    "recorded": {
-        "algorithm", "config", "data", "evaluation", "extensions", "jobs", "runs", "stats", "test_quality", "training"
-    },
-    "curation": {"algorithm", "config", "data", "evaluation", "jobs", "runs", "stats", "test_quality"},
-    "analysis": {"algorithm", "curation", "data", "jobs", "runs", "stats", "training"},
     "api": {"config", "data", "runs"},
-    "applications": {
-        "algorithm", "config", "data", "evaluation", "jobs", "runs", "stats", "test_quality"
-    },
 }  # fmt: skip
 """Room -> the rooms it may import. ``cli`` may import all; nobody but ``__main__`` imports ``cli``."""
+
+TOOLS = {
+    "test_quality": set(),
+    "evaluate": {"test_quality"},
+    "prepare": {"evaluate", "test_quality"},
+    "report": {"prepare"},
+    "recorded": {"evaluate", "test_quality"},
+    "best_of_n": {"evaluate"},
+    "bug_finder": {"best_of_n", "evaluate"},
+}
+"""Tool -> the tools it may import."""
 
 
 @cache
@@ -115,6 +117,18 @@ def test_a_room_imports_only_the_rooms_below_it(room):
     assert wrong == []
 
 
+@pytest.mark.parametrize("tool", sorted(TOOLS))
+def test_a_tool_imports_only_the_tools_below_it(tool):
+    folder = REPOSITORY / "code_a1_recipe" / "tools"
+    wrong = [
+        f"{path.relative_to(REPOSITORY)} imports {other}"
+        for path in (folder / tool).rglob("*.py")
+        for other in imported_rooms(path, depth=2) - TOOLS[tool] - {tool}
+    ]
+    assert wrong == []
+    assert {path.name for path in folder.iterdir() if (path / "__init__.py").is_file()} == set(TOOLS)
+
+
 def test_every_room_has_its_arrows_and_no_two_rooms_import_one_another():
     folders = {path.name for path in (REPOSITORY / "code_a1_recipe").iterdir() if (path / "__init__.py").is_file()}
     assert folders - {"cli"} == set(ARROWS)
@@ -137,14 +151,20 @@ def is_exempt(path):
     return str(path.relative_to(REPOSITORY / "code_a1_recipe")) in EXEMPT_FROM_PURE
 
 
-def imported_rooms(path):
-    """Rooms of the recipe that a file imports, by relative imports of any level, those inside functions included."""
+def imported_rooms(path, depth=1):
+    """Rooms (or with depth 2 tools) of the recipe that a file imports, by relative imports of any level.
+
+    Imports inside functions count too.
+    """
+    above = ("code_a1_recipe", "tools")[:depth]
     parts = path.relative_to(REPOSITORY).parts
     rooms = set()
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = [*parts[: len(parts) - node.level], *(node.module.split(".") if node.module else [])]
-            rooms.update(base[1:2] or (alias.name for alias in node.names))
+            path_below = [*base, *(alias.name for alias in node.names)]
+            if tuple(path_below[:depth]) == above:
+                rooms.update([path_below[depth]] if len(base) > depth else path_below[len(base) :])
     return rooms
 
 

@@ -4,8 +4,9 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from sandbox import TOTAL_SPENT, Call, CallStatus, Program, ProgramResult, Role, Runner
+from sandbox import Call, CallStatus, Program, ProgramResult, Role, Runner
 from sandbox.checks.self_test import LIMITS, SELF_TEST, Check, Ends
+from sandbox.text import TOTAL_SPENT
 
 VALUE, RAISED, TIMED_OUT, DIED = CallStatus.VALUE, CallStatus.RAISED, CallStatus.TIMED_OUT, CallStatus.DIED
 UNENCODABLE, OUTPUT_LIMIT = CallStatus.UNENCODABLE, CallStatus.OUTPUT_LIMIT

@@ -10,19 +10,9 @@ import dataclasses
 
 import pytest
 
-from sandbox import (
-    HANGS_THROUGHOUT,
-    NOT_ASKED,
-    Call,
-    CallStatus,
-    Limits,
-    Program,
-    Role,
-    SandboxUnavailableError,
-    decode,
-    encode,
-)
+from sandbox import Call, CallStatus, Limits, Program, Role, SandboxUnavailableError
 from sandbox.checks.self_test import LIMITS
+from sandbox.text import HANGS_THROUGHOUT, NOT_ASKED, decode, encode
 
 from .programs import BUSY, HANG, NOT_LOADING, PROGRAMS, kinds, run
 

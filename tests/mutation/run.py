@@ -1,7 +1,7 @@
 """Mutation testing of the algorithm and the rewards: ``python tests/mutation/run.py [--modules NAME ...] [--jobs 2]``.
 
 Each mutant is one small change of a function body, made by cosmic-ray's operators
-(``code_a1_recipe.test_quality.mutants``). The tests of ``TESTS`` run against it in a forked process, into which the
+(``tools.test_quality.mutants``). The tests of ``TESTS`` run against it in a forked process, into which the
 mutant is imported in place of its module. A mutant is killed when a test fails or the time limit ends the tests; it
 survives when all pass. Survivors that no test could kill are listed in ``equivalent.toml``, each with its reason.
 
@@ -158,7 +158,7 @@ class Project:
 
     def trials(self, module: str, *, max_mutants: int | None = None) -> list[Trial]:
         """Make the mutants of a module, in the order of their lines."""
-        from code_a1_recipe.test_quality.mutants import mutants_of
+        from code_a1_recipe.tools.test_quality.mutants import mutants_of
 
         source = (self.root / module).read_text(encoding="utf-8")
         mutants = mutants_of(source, max_mutants=max_mutants)

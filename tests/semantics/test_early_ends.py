@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from sandbox import TOTAL_SPENT, CaseOutcome
+from sandbox import CaseOutcome
+from sandbox.text import TOTAL_SPENT
 
 DOUBLE = "def f(n):\n    return 2 * n\n"
 FIVE = tuple(f"assert f({n}) == {2 * n}" for n in range(5))

@@ -4,7 +4,8 @@ import pytest
 
 from code_a1_recipe.algorithm.mistake_book import MistakeBook
 from code_a1_recipe.algorithm.replay import collect_book_update
-from sandbox import Case, Interface, Rejection, parse_assert, parse_suite
+from sandbox import Rejection
+from sandbox.text import Case, Interface, parse_assert, parse_suite
 
 REFERENCE = """
 def f(n, k=2, *, flag=False):

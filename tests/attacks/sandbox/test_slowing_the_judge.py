@@ -7,7 +7,8 @@ time, or gigabytes of its memory, before the bound it is about.
 import pytest
 
 from reward_fns import ExtractionFailure, extract_candidate, extract_suite
-from sandbox import Case, Interface, Rejection, encode, matches, parse_assert, parse_suite
+from sandbox import Rejection
+from sandbox.text import Case, Interface, encode, matches, parse_assert, parse_suite
 
 INTERFACE = Interface.of("def f(*arguments, **named): pass")
 HUGE = b"f" * 1_000_000

@@ -11,7 +11,7 @@ from math import inf, nan
 
 import pytest
 
-from sandbox import encode, matches
+from sandbox.text import encode, matches
 
 # Expected, output, whether EvalPlus takes them for equal. The judge decides the same.
 AGREED = [

@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from sandbox import CHECKERS, Case, Interface, Kind, SandboxConfigError, output_checker, parse_assert, parse_call
+from sandbox import Kind, SandboxConfigError
+from sandbox.text import CHECKERS, Case, Interface, output_checker, parse_assert, parse_call
 from sandbox.values.encoding import encode
 
 WORDS = st.sampled_from(["1", "1.0", "-0", "2e3", "nan", "inf", "a", "---", "é", "1_0"])

@@ -12,8 +12,8 @@ import typer
 from typer.testing import CliRunner
 
 from code_a1_recipe.cli.declared import with_options
-from code_a1_recipe.evaluation.models.options import ModelOptions
 from code_a1_recipe.jobs import options as shared
+from code_a1_recipe.tools.evaluate.models.options import ModelOptions
 
 
 @dataclass(frozen=True, kw_only=True)

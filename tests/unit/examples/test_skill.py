@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ..evaluation.stand_in_endpoint import StandInEndpoint
+from ..tools.evaluate.stand_in_endpoint import StandInEndpoint
 
 FILE = re.compile(r"^`([\w.]+)`[^\n]*:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -51,13 +51,13 @@ def test_the_first_error_ends_the_loop():
 
 
 def test_rows_are_appended_as_they_get_ready(store):
-    judge_into(store, ["a", "b"], lambda name: [row(name), row(name * 2)], num_threads=2, total=4)
+    judge_into(store, ["a", "b"], lambda name: [row(name), row(name * 2)], num_workers=1, total=4)
     assert [one["name"] for one in store.rows()] == ["a", "aa", "b", "bb"]
 
 
 def test_many_outages_in_a_row_end_the_work(store):
     with pytest.raises(OutageError, match=f"{MAX_OUTAGES_IN_A_ROW} items in a row were not judged, .* because of down"):
-        judge_into(store, range(40), lambda name: [row(str(name), outage="down")], num_threads=2, total=40)
+        judge_into(store, range(40), lambda name: [row(str(name), outage="down")], num_workers=1, total=40)
     assert len(store) == MAX_OUTAGES_IN_A_ROW - 1
 
 

@@ -225,5 +225,5 @@ def test_a_foreign_package_called_sandbox_is_refused_with_its_place_and_a_cure(m
     foreign.__file__ = "/elsewhere/sandbox/__init__.py"
     foreign.Judge = object
     monkeypatch.setitem(sys.modules, "sandbox", foreign)
-    with pytest.raises(ImportError, match=r"'INPUT_ENTRY' from 'sandbox' \(/elsewhere/sandbox.*PYTHONPATH"):
+    with pytest.raises(ImportError, match=r"'CandidateVerdict' from 'sandbox' \(/elsewhere/sandbox.*PYTHONPATH"):
         runpy.run_path(str(Path(reward_fns.__file__).with_name("sandbox_seam.py")))

@@ -5,7 +5,8 @@ import ast
 import pytest
 
 from reward_fns import extract_candidate, extract_suite
-from sandbox import Judge, JudgeRequest, Limits, LocalRunner, parse_untrusted
+from sandbox import Judge, JudgeRequest, Limits, LocalRunner
+from sandbox.text import parse_untrusted
 
 ADD = "def add(a, b):\n    return a + b\n"
 MODULE = "def add(a, b):\n    return a + b + 0 * len({}.__name__)\n"

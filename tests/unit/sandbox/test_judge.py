@@ -3,9 +3,10 @@
 import threading
 from dataclasses import replace
 
-from sandbox import NOT_ASKED, CaseOutcome, Judge, JudgeRequest, RejectionReason
+from sandbox import CaseOutcome, Judge, JudgeRequest, RejectionReason
 from sandbox.cases.gate import Gate
 from sandbox.judge import oracle
+from sandbox.text import NOT_ASKED
 
 LONG = "def f(n):\n    return str(n) * 750\n"
 DOUBLE = "def f(n):\n    return 2 * n\n"

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from sandbox import Judge, JudgeRequest, LocalRunner, Program, ProgramResult, syntax_key
+from sandbox import Judge, JudgeRequest, LocalRunner, Program, ProgramResult
 from sandbox.judge.bounded_cache import BoundedCache
+from sandbox.text import syntax_key
 
 REFERENCE = "def f(x):\n    return x + 1"
 

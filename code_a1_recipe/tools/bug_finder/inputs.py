@@ -1,0 +1,126 @@
+"""What an attack starts from: programs and tests, read and checked before anything runs."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from reward_fns.extract import ExtractionFailure, extract_suite
+from sandbox.text import parse_untrusted
+
+from ...algorithm.question import definitions
+from ...errors import PARSE_ERRORS, InputError
+from ...stats.tables import counts_text
+
+_MAX_ASSERTS = 10_000
+
+
+class Suites(NamedTuple):
+    """The tests to attack with."""
+
+    suites: list[tuple[str, ...]]
+    """``suites[s]`` holds the texts of suite s's asserts."""
+    failures: Counter[str]
+    """Responses and files without asserts, by reason."""
+
+    @classmethod
+    def of(cls, extracted: Iterable[tuple[str, ...] | ExtractionFailure]) -> "Suites":
+        """What came of each response or file, sorted out."""
+        found = cls([], Counter())
+        for one in extracted:
+            if isinstance(one, ExtractionFailure):
+                found.failures[one.reason] += 1
+            else:
+                found.suites.append(one)
+        return found
+
+
+def read_text(path: Path, what: str) -> str:
+    """A text file that is not empty.
+
+    Raises:
+        InputError: there is no such file, or nothing in it.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")  # editors on Windows begin with a mark
+    except (OSError, ValueError) as error:
+        raise InputError(f"{what} {path} cannot be read: {error}; name a text file in UTF-8") from error
+    if not text.strip():
+        raise InputError(f"{what} {path} must not be empty")
+    return text
+
+
+def read_program(path: Path, what: str) -> str:
+    """Source that parses.
+
+    Raises:
+        InputError: it does not.
+    """
+    source = read_text(path, what)
+    try:
+        parse_untrusted(source)
+    except PARSE_ERRORS as error:
+        raise InputError(f"{what} {path} does not parse as Python 3: {error}; correct it first") from error
+    return source
+
+
+def entry_point(entry: str | None, source: str, path: Path) -> str:
+    """The top-level name that tests call.
+
+    Args:
+        entry: ``f``, ``Stack`` or ``Solution().f``; None where the program defines a single function or class.
+        source: the program under attack.
+        path: its file, for messages.
+
+    Raises:
+        InputError: the program does not define it, or defines several and none was named.
+    """
+    if entry is None:
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        called = [name for name, node in definitions(source).items() if isinstance(node, kinds)]
+        public = [name for name in called if not name.startswith("_")]
+        if len(public) != 1:
+            listed = ", ".join(public) or "no function or class"
+            raise InputError(f"--entry must name the function to attack; {path} defines {listed}")
+        return public[0]
+    name = re.split(r"[(.]", entry.strip())[0]
+    check_defines(source, name, path, hint="--entry must be a name such as f, Stack or Solution().f")
+    return name
+
+
+def check_defines(source: str, name: str, path: Path, *, hint: str) -> None:
+    """Raises ``InputError`` where the program defines no such top-level name."""
+    names = definitions(source)
+    if name not in names:
+        raise InputError(f"{path} does not define {name!r}, but {', '.join(names) or 'nothing'}; {hint}")
+
+
+def read_suites(paths: Sequence[Path]) -> Suites:
+    """Tests from files, one suite each: all assert statements of a Python file, inside functions too.
+
+    A file that does not parse as Python is read as a Test LLM's response.
+
+    Raises:
+        InputError: a file cannot be read, or there is no assert in any of them.
+    """
+    found = Suites.of(map(_asserts_in, paths))
+    if not found.suites:
+        raise InputError(
+            f"--suites {', '.join(map(str, paths))}: no assert statement in it ({counts_text(found.failures)}); write "
+            "lines such as `assert f([1]) == 2`, or let a Test LLM write them (--model, --endpoint)"
+        )
+    return found
+
+
+def _asserts_in(path: Path) -> tuple[str, ...] | ExtractionFailure:
+    text = read_text(path, "--suites")
+    try:
+        module = parse_untrusted(text)
+    except PARSE_ERRORS:
+        return extract_suite(text, max_asserts=_MAX_ASSERTS)
+    nodes = [node for node in ast.walk(module) if isinstance(node, ast.Assert)]
+    nodes.sort(key=lambda node: node.lineno)
+    texts = tuple(f"assert {ast.unparse(node.test)}" for node in nodes[:_MAX_ASSERTS])
+    return texts or ExtractionFailure(reason="no_asserts")

@@ -1,0 +1,201 @@
+"""HumanEval+ and MBPP+ problems with all their inputs, and how EvalPlus compares each of them.
+
+``data.formats`` keeps tests that can be written as ``assert f(literals) == literal``. Here problems are kept whole,
+with EvalPlus's own rules (0.3.1, ``evalplus/eval``; arXiv 2305.01210). tools/evaluate/README.md lists the exceptions.
+"""
+
+import ast
+import enum
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sandbox import Call, CallStatus, Program, Role, Runner, ValueFormatError
+from sandbox.text import encode, spell
+
+from ....data.asserts import literal_value
+from ....data.formats import evalplus_row
+from ....data.native_row import Row
+from ....data.reader import columns_of, iter_rows, read_each, row_reader
+from ....errors import InputError, RowError
+from .tasks import MIB, USUAL_LIMITS
+
+EVALPLUS_LIMITS = replace(
+    USUAL_LIMITS,
+    cpu_seconds_per_case=2.0,
+    reference_cpu_seconds_per_case=30.0,
+    reference_factor=8.0,
+    wall_seconds_per_case=2.0,
+    total_seconds=120.0,
+    value_bytes=16 * MIB,
+    total_output_bytes=512 * MIB,
+)
+"""EvalPlus gives an input ``max(1 s, 4 x reference)`` of wall time, 60 s for all, and 4 GiB. Here it has twice the
+seconds, and in CPU time: a program that EvalPlus passes must not fail because this machine is slow or busy."""
+
+
+class Comparison(enum.StrEnum):
+    """A rule that compares an answer with the reference's."""
+
+    VALUE = "value"
+    """Equal, or close where the problem or the expected value allows a tolerance."""
+    SET = "set"
+    """Equal as sets: the statement leaves the order open."""
+    NOT_NONE = "not_none"
+    """A truth value must be the expected one; anything else counts as True unless it is None."""
+    ROOT = "root"
+    """A root of the polynomial whose coefficients are the input; any root will do."""
+    ANYTHING = "anything"
+    """Whatever is returned: the statement has no one meaning."""
+    VALUE_OR_ZERO = "value_or_zero"
+    """Like VALUE, or 0."""
+    VALUE_OR_PADDED_DIGITS = "value_or_padded_digits"
+    """Like VALUE, or the sum of digit differences with the shorter number padded by zeros."""
+    VALUE_OR_PYRAMID = "value_or_pyramid"
+    """Like VALUE, or the surface with the height measured from the base's centre rather than along a face."""
+
+
+_COMPARED_AS_SETS = (
+    "similar_elements",
+    "find_char_long",
+    "common_in_nested_lists",
+    "extract_singly",
+    "larg_nnum",
+    "intersection_array",
+    "find_dissimilar",
+    "Diff",
+)
+_COMPARISONS = {
+    "humaneval": {"find_zero": Comparison.ROOT},
+    "mbpp": {
+        "are_equivalent": Comparison.ANYTHING,
+        "sum_div": Comparison.VALUE_OR_ZERO,
+        "digit_distance_nums": Comparison.VALUE_OR_PADDED_DIGITS,
+        "surface_Area": Comparison.VALUE_OR_PYRAMID,
+        **dict.fromkeys(("check_str", "text_match_three", "text_starta_endb"), Comparison.NOT_NONE),
+        **dict.fromkeys(_COMPARED_AS_SETS, Comparison.SET),
+    },
+}
+"""Dataset -> entry point -> comparison, as EvalPlus 0.3.1 has it; VALUE for all others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalPlusProblem:
+    """One problem. ``expected`` is empty until the reference ran where the file lists no results."""
+
+    id: str
+    """``HumanEval/0``, ``MBPP/2``."""
+    dataset: str
+    """``humaneval`` or ``mbpp``, in EvalPlus's spelling."""
+    entry_point: str
+    prompt: str
+    """EvalPlus's statement: of HumanEval+ the signature with its docstring, of MBPP+ a docstring of task and assert."""
+    reference: str
+    """A whole program."""
+    calls: tuple[str, ...]
+    """``f(literals)``, in the order in which EvalPlus makes them."""
+    expected: tuple[bytes, ...]
+    """The right answers, encoded (``sandbox.values``); one per call."""
+    comparison: Comparison
+    atol: float
+    """Absolute tolerance: 0, 1e-6 or 1e-4."""
+    reference_cpu_seconds: tuple[float, ...] = ()
+    """Per call, once the reference ran."""
+
+    @property
+    def is_prepared(self) -> bool:
+        """The reference ran: the answers and its times are known."""
+        return len(self.expected) == len(self.reference_cpu_seconds) == len(self.calls)
+
+    def arguments(self, index: int) -> list[Any]:
+        """The arguments of one call, as new objects."""
+        call = ast.parse(self.calls[index], mode="eval").body
+        assert isinstance(call, ast.Call)
+        return list(map(_value, call.args))
+
+
+def read_problems(path: Path) -> list[EvalPlusProblem]:
+    """The problems of such a file; nothing is run.
+
+    Raises:
+        InputError: the file cannot be read, lacks a column, or a row is no EvalPlus problem.
+    """
+    row_reader(columns_of(iter_rows(path)), where=path, adapter="evalplus")
+    return list(read_each(iter_rows(path), read_problem, where=path))
+
+
+def read_problem(row: Row) -> EvalPlusProblem:
+    """One row; nothing is run.
+
+    Raises:
+        RowError: it is no EvalPlus problem.
+    """
+    native, check = evalplus_row(row)
+    if not native.id:
+        raise RowError("extra_info", "must be a mapping with 'function_name' and 'question_id'")
+    problem_id = str(native.id)
+    dataset = problem_id.partition("/")[0].lower()
+    if dataset not in _COMPARISONS:
+        raise RowError("extra_info", f"question_id must begin with HumanEval/ or MBPP/, got {problem_id!r}")
+    if check.results and len(check.results) != len(check.inputs):
+        raise RowError("test", f"has {len(check.inputs)} inputs but {len(check.results)} results")
+    description = str(row.get("description") or "").strip()
+    is_docstring = dataset == "mbpp" and description
+    return EvalPlusProblem(
+        id=problem_id,
+        dataset=dataset,
+        entry_point=check.entry,
+        prompt=f'"""\n{description}\n"""\n' if is_docstring else native.prompt,
+        reference=native.reference,
+        calls=tuple(_call_text(check.entry, given) for given in check.inputs),
+        expected=tuple(encode(_value(result)) for result in check.results),
+        comparison=_COMPARISONS[dataset].get(check.entry, Comparison.VALUE),
+        atol=0.0 if check.tolerance is None else float(ast.literal_eval(check.tolerance)),
+    )
+
+
+def _value(node: ast.expr) -> Any:
+    try:
+        return literal_value(node)
+    except ValueFormatError as error:
+        raise RowError("test", f"holds {ast.unparse(node)[:80]!r}: {error}") from error
+
+
+def _call_text(entry_point: str, given: ast.expr) -> str:
+    if not isinstance(given, ast.List | ast.Tuple):
+        raise RowError("test", f"every input must be a list of arguments, got {ast.unparse(given)[:80]!r}")
+    return f"{entry_point}({', '.join(spell(_value(argument)) for argument in given.elts)})"
+
+
+def prepare(problem: EvalPlusProblem, runner: Runner) -> EvalPlusProblem:
+    """Run the reference once: its seconds per call, and its answers where the file lists none.
+
+    Calls without a usable answer (too long, too slow) are left out.
+
+    Raises:
+        SandboxUnavailableError: the reference could not be run.
+        InputError: the reference does not load, or answers no call.
+    """
+    program = Program(
+        source=problem.reference,
+        calls=tuple(Call(expression=text) for text in problem.calls),
+        limits=EVALPLUS_LIMITS.for_reference(),
+        timed=True,
+    )
+    result = runner.run(program, role=Role.REFERENCE)
+    if not result.loaded:
+        raise InputError(f"{problem.id}: the reference does not load: {result.load_error}; correct the row")
+    seconds = tuple(answer.cpu_seconds for answer in result.results)
+    if problem.expected:
+        return replace(problem, reference_cpu_seconds=seconds)
+    kept = [index for index, answer in enumerate(result.results) if answer.status is CallStatus.VALUE]
+    if not kept:
+        first = result.results[0]
+        detail = f"{first.status.value} {first.detail}".strip()
+        raise InputError(f"{problem.id}: the reference answers no call ({detail}); correct the row")
+    return replace(
+        problem,
+        calls=tuple(problem.calls[index] for index in kept),
+        expected=tuple(result.results[index].value for index in kept),
+        reference_cpu_seconds=tuple(seconds[index] for index in kept),
+    )

@@ -1,0 +1,124 @@
+"""Responses on disk: what was sampled once is never sampled again, and can be judged without a model."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from ....algorithm.episode_types import Message, PromptTooLongError, Response, Sampler
+from ....algorithm.sampling import SamplingParameters
+from ....errors import InputError
+from ....jobs.jsonl_store import JsonlStore, Row
+
+Result = TypeVar("Result")
+
+RESPONSES = "responses.jsonl"
+REQUESTS_AT_ONCE = 256
+"""Under way at one model: enough to fill a batch, few enough for an endpoint's queue."""
+
+
+class OpenModel(Sampler, Protocol):
+    """A model that answers; see ``models.ModelChoice.open``."""
+
+    async def close(self) -> None: ...
+
+
+class ResponseStore(JsonlStore):
+    """One file of responses, keyed by model, prompt, seed and sampling parameters.
+
+    Args:
+        path: JSON lines; made where missing, resumed where there.
+
+    Raises:
+        OutputError: the file holds something else, or another process writes it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, settings={"format": 1})
+
+
+async def finish_all(
+    work: Iterable[Coroutine[Any, Any, Result]], *, samplers: "Iterable[StoredSampler]"
+) -> list[Result]:
+    """The results of all, in order. The first error ends the others; at the end the models are closed."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in work]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    finally:
+        for sampler in samplers:
+            await sampler.close()
+    return [task.result() for task in tasks]
+
+
+@dataclass
+class StoredSampler:
+    """A ``Sampler`` that answers from the store and asks a model only for what is not there."""
+
+    store: ResponseStore
+    """Shared by all samplers of an evaluation."""
+    model: str
+    """Names the weights; part of every key."""
+    parameters: SamplingParameters
+    """Part of every key."""
+    open_model: Callable[[SamplingParameters], Awaitable[OpenModel]] | None
+    """Starts the model, at the first miss; None: a miss is an error."""
+    _opening: asyncio.Future[OpenModel] | None = None
+    _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(REQUESTS_AT_ONCE))
+
+    def key(self, messages: Sequence[Message], *, seed: int) -> str:
+        """32 hexadecimal digits."""
+        salt = json.dumps([self.model, asdict(self.parameters)], sort_keys=True)
+        text = json.dumps([salt, list(messages), seed], sort_keys=True)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+    async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
+        """Answer as a ``Sampler`` of ``algorithm.episode_types`` does; of the tokens only their number is meant.
+
+        Raises:
+            PromptTooLongError: the prompt does not fit; also where that was found out before.
+            InputError: it is not stored and no model may be asked.
+        """
+        key = self.key(messages, seed=seed)
+        if key not in self.store:
+            answer: Row = {"text": "", "too_long": ""}
+            async with self._room:
+                model = await self._model()
+                try:
+                    response = await model.sample(messages, seed=seed, session=session)
+                    answer |= {
+                        "text": response.text,
+                        "prompt_tokens": len(response.prompt_ids),
+                        "response_tokens": len(response.token_ids),
+                    }
+                except PromptTooLongError as error:
+                    if not getattr(model, "length_is_settled", True):
+                        raise
+                    answer["too_long"] = str(error)
+            self.store.append({"key": key, "session": session, "seed": seed, **answer})
+        row = self.store.row(key)
+        if row["too_long"]:
+            raise PromptTooLongError(row["too_long"])
+        return replace(Response.scripted(row["text"]), token_ids=(0,) * row["response_tokens"])
+
+    async def _model(self) -> OpenModel:
+        if self.open_model is None:
+            raise InputError(
+                f"{self.store.path} lacks a response that is to be judged; leave --judge-only out to sample it"
+            )
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(self.open_model(self.parameters))
+        return await asyncio.shield(self._opening)
+
+    async def close(self) -> None:
+        """End the model, if it was started."""
+        opening, self._opening = self._opening, None
+        if opening is None:
+            return
+        if opening.done() and (opening.cancelled() or opening.exception()):
+            return  # whoever asked for the response has had the error
+        await (await opening).close()

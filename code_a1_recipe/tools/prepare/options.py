@@ -1,0 +1,159 @@
+"""The options of ``code-a1 data prepare`` and ``data sft``, and the files that they name."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from typer import Argument, Option
+
+from sandbox import Limits
+
+from ...algorithm.prompts import PROMPT_PAIRS
+from ...algorithm.sampling import SamplingParameters
+from ...errors import InputError
+from ...jobs import options as shared
+from ...jobs.confinement import Confinement
+from ..evaluate.models.options import USUAL_SAMPLING, ModelOptions, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseModelOptions(ModelOptions):
+    """``--base-model`` and its neighbours; it samples as the Code LLM does in training where nobody configures it."""
+
+    temperature: Annotated[float | None, option(min=0, max=2, help="0 is greedy")] = 1.0
+    top_p: Annotated[float | None, option(callback=shared.within(0, 1, ends="(]"))] = 1.0
+    max_prompt_tokens: Annotated[
+        int | None, option(min=1, help="longer prompts are not asked", show_default="4096, of a run its own")
+    ] = None
+    usual: ClassVar[SamplingParameters] = replace(USUAL_SAMPLING, max_prompt_tokens=4096)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """What both commands write beside ``--output``, and how they judge."""
+
+    output: Annotated[Path, Option(help="the questions or demonstrations; must end in .parquet")]
+    overwrite: shared.Overwrite = False
+    adapter: shared.Adapter = "auto"
+    columns: shared.Columns = field(default_factory=dict)
+    seed: shared.Seed = 0
+    workers: shared.Workers = shared.NUM_CORES
+    tier: shared.Tier = 0
+    allow_missing: shared.AllowMissing = ()
+
+    @property
+    def card_output(self) -> Path:
+        return self.beside(".card.md")
+
+    @property
+    def work_output(self) -> Path:
+        """What was judged, for a repeated command."""
+        return self.beside(".judged.jsonl")
+
+    def beside(self, ending: str) -> Path:
+        """A file or folder beside the output."""
+        return self.output.with_name(f"{self.output.name}{ending}")
+
+    def check(self) -> None:
+        """Raises InputError where the output is no name of a parquet file."""
+        if not self.output.name.endswith(".parquet") or self.output.is_dir():
+            raise InputError(f"--output {self.output}: must end in .parquet and be no folder")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrepareOptions(OutputOptions):
+    """What is read, what decides which rows stay, and where they go."""
+
+    inputs: Annotated[tuple[str, ...], Argument(metavar="INPUT...", help="files, or ids of the hub")]
+    against: Annotated[
+        tuple[str, ...], Option(metavar="SET", help="evaluation set that no row may repeat; repeatable")
+    ] = ()
+    against_columns: Annotated[
+        shared.Columns, Option(metavar="NAME=COLUMN", help="the same for --against; prompt=COLUMN is enough")
+    ] = field(default_factory=dict)
+    limit: Annotated[int | None, Option(min=1, help="rows of each INPUT, for a try")] = None
+    min_tests: Annotated[int, Option(min=0, help="usable tests a row must have; 0 keeps rows without tests")] = 1
+    golden: Annotated[
+        int, Option(min=0, help="tests of a row, its first, that become golden: arm=golden trains on them alone")
+    ] = 0
+    slow_seconds: Annotated[
+        float,
+        Option(callback=shared.within(0, ends="()"), help="CPU seconds that a call of a reference may take"),
+    ] = 1.0
+    control: Annotated[
+        bool, Option("--control", help="leave out rows whose tests a program passes that solves nothing")
+    ] = False
+    base_model: BaseModelOptions = BaseModelOptions(prefix="base-")
+    samples: Annotated[int, Option(min=1, help="programs a question by --base-model")] = 8
+    keep: Annotated[
+        tuple[float, float],
+        Option(metavar="LOW HIGH", help="share of programs that solve a question which stays, bounds included"),
+    ] = (0.0, 1.0)
+    prompt: Annotated[
+        str | None,
+        Option(
+            help="that --base-model is asked with: chat_v2, micro, or a .txt template with {{prompt}}",
+            show_default="chat_v2, of a run its own",
+        ),
+    ] = None
+
+    @property
+    def dropped_output(self) -> Path:
+        """One JSON line a row that was left out."""
+        return self.beside(".dropped.jsonl")
+
+    @property
+    def base_output(self) -> Path:
+        """Folder of the base model's responses and their verdicts, for a repeated command."""
+        return self.beside(".base")
+
+    @property
+    def outputs(self) -> tuple[Path, ...]:
+        """All files that may be written, ``output`` first."""
+        return (self.output, self.card_output, self.dropped_output)
+
+    @property
+    def confinement(self) -> Confinement:
+        """Raises SandboxConfigError where ``slow_seconds`` is out of range."""
+        limits = Limits(reference_cpu_seconds_per_case=self.slow_seconds)
+        return Confinement(limits=limits, tier=self.tier, allow_missing=self.allow_missing)
+
+    def of_judging(self) -> dict[str, Any]:
+        """The settings that decide the facts of a reference."""
+        return {"slow_seconds": self.slow_seconds, "tier": self.tier, "control": self.control, "format": 2}
+
+    def check(self) -> None:
+        """Raises InputError where options do not go together."""
+        OutputOptions.check(self)
+        low, high = self.keep
+        rating = (self.keep, self.samples, self.prompt, self.base_model)
+        if not self.base_model.is_named and rating != ((0.0, 1.0), 8, None, BaseModelOptions(prefix="base-")):
+            raise InputError("--keep, --samples, --prompt and --base-... say how --base-model rates questions; name it")
+        if not 0 <= low <= high <= 1:
+            raise InputError(f"--keep must be LOW HIGH with 0 <= LOW <= HIGH <= 1, got {low:g} {high:g}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SftOptions(OutputOptions):
+    """What demonstrations are made of, and which are kept."""
+
+    files: Annotated[tuple[Path, ...], Argument(metavar="FILE...", help="questions")]
+    prompt: Annotated[
+        str,
+        Option(callback=shared.one_of(PROMPT_PAIRS), help="prompts.name of the run to come"),
+    ] = "chat_v2"
+    cases: Annotated[int, Option(min=1, help="asserts of a suite, fewer where tests are few")] = 8
+    mutants: Annotated[int, Option(min=0, help="mutants of each reference to show")] = 0
+    max_per_question: Annotated[int, Option(min=1, help="demonstrations of a question")] = 8
+    val_frac: Annotated[
+        float, Option(callback=shared.within(0, 1, ends="[)"), help="of the questions, for validation")
+    ] = 0.05
+
+    @property
+    def val_output(self) -> Path:
+        return self.output.with_suffix(".val.parquet")
+
+    @property
+    def outputs(self) -> tuple[Path, ...]:
+        """All files that may be written, ``output`` first."""
+        return (self.output, self.card_output, *([self.val_output] if self.val_frac else []))

@@ -1,0 +1,184 @@
+"""Every reference through the judge, on its own tests, in the same confinement in which training asks it.
+
+The judge runs a reference twice, with other hash seeds and in opposite orders, and once more as its own candidate.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import msgspec
+
+from sandbox import CaseOutcome, Kind, RejectionReason, SandboxUnavailableError, SuiteVerdict
+from sandbox.text import control_programs, passes_all
+
+from ...algorithm.question import Question, request_for
+from ...data.asserts import LOOSE
+from ...jobs.confinement import JudgeAll
+from ...jobs.jsonl_store import Row
+from ..test_quality.metrics import verdicts_of
+from .options import PrepareOptions
+from .rows import Dropped, Entry, Reason
+
+BATCH_TESTS = 64
+"""Tests that one run is asked: the limits on time and output are those of a run."""
+_DETAIL_CHARACTERS = 300
+
+
+UNREADABLE = "unreadable"
+"""A test that is not of the form ``assert f(literals) == literal``. The judge cannot take it, so it goes alone."""
+_REASONS = {
+    RejectionReason.REFERENCE_RAISED: Reason.REFERENCE_FAILS,
+    RejectionReason.REFERENCE_TIMED_OUT: Reason.REFERENCE_SLOW,
+    RejectionReason.REFERENCE_NONDETERMINISTIC: Reason.REFERENCE_NONDETERMINISTIC,
+    RejectionReason.UNENCODABLE: Reason.UNENCODABLE,
+}
+"""All other rejections are about the text alone."""
+_IN_ANY_CASE = (Reason.REFERENCE_NONDETERMINISTIC, Reason.REFERENCE_SLOW)
+"""Such a reference is no oracle for tests that are still to be written, however few of its tests show it."""
+
+
+class Fault(NamedTuple):
+    """One test that does not hold."""
+
+    place: int
+    """Of the test among the distinct tests of its question, from 0."""
+    reason: str
+    """``UNREADABLE``, or the ``Reason`` why the row goes."""
+    detail: str
+
+
+class JudgedReference(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of ``OUTPUT.judged.jsonl``: the facts about one reference, the same whatever is decided on it."""
+
+    key: str
+    outage: str | None = None
+    """Why the sandbox could not say; then there are no facts."""
+    load_error: str = ""
+    faults: tuple[Fault, ...] = ()
+    passed_by: tuple[str, ...] = ()
+    """Names of programs that solve nothing and pass all tests; only with ``--control``."""
+
+
+# ------------------------------ facts ------------------------------
+
+
+def distinct_tests(question: Question) -> tuple[str, ...]:
+    """Tests and golden tests, each text once, in the order in which they are judged."""
+    return tuple(dict.fromkeys((*question.tests, *question.golden_tests)))
+
+
+def content_key(question: Question) -> str:
+    """sha256 of what decides the facts of a question, in hexadecimal."""
+    content = [question.prelude, question.reference, question.entry_points, distinct_tests(question)]
+    if question.kind != Kind.FUNCTIONS:
+        content += [question.kind, question.checker]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def judged_row(question: Question, judge_all: JudgeAll, *, with_controls: bool = False) -> Row:
+    """The facts of a question's reference, and with controls of its tests, as a row of the store.
+
+    Every test is a suite of its own, so that verdicts on it are told apart. Without tests there is one request without
+    suites: the reference is loaded, and that is all.
+    """
+    key, tests = content_key(question), distinct_tests(question)
+    judged = replace(question, id=key)
+    requests = []
+    for start in range(0, max(1, len(tests)), BATCH_TESTS):
+        suites = ((test,) for test in tests[start : start + BATCH_TESTS])
+        requests.append(request_for(judged, question.reference, *suites))
+    try:
+        verdicts = verdicts_of(judge_all, requests)
+        passed_by = _controls_that_pass(judged, judge_all) if with_controls and tests else []
+    except SandboxUnavailableError as error:
+        return {"key": key, "outage": str(error)[:_DETAIL_CHARACTERS]}
+    # A reference is executed as it stands, its examples too.
+    failures = filter(None, (verdict.example_failure or verdict.load_error for verdict in verdicts))
+    faults = []
+    for place, suite in enumerate(suite for verdict in verdicts for suite in verdict.suites):
+        faults += [(place, reason, detail[:_DETAIL_CHARACTERS]) for reason, detail in _faults(suite)]
+    return {
+        "key": key,
+        "outage": None,
+        "load_error": next(failures, "")[:_DETAIL_CHARACTERS],
+        "faults": faults,
+        "passed_by": passed_by,
+    }
+
+
+def _controls_that_pass(judged: Question, judge_all: JudgeAll) -> list[str]:
+    """Names of the programs that solve nothing and pass all tests."""
+    request = replace(request_for(judged, None, distinct_tests(judged)), until_timeout=True)
+    programs = control_programs(request, judged.prompt)
+    verdicts = verdicts_of(judge_all, [replace(request, candidate=program) for program in programs.values()])
+    return [name for name, verdict in zip(programs, verdicts, strict=True) if passes_all(verdict)]
+
+
+def _faults(suite: SuiteVerdict) -> Iterator[tuple[str, str]]:
+    """Reason and detail of each test of a suite that does not hold."""
+    for rejection in suite.rejections:
+        detail = f"{rejection.text[:120]}  # {rejection.reason.value}: {rejection.detail[:160]}"
+        yield _REASONS.get(rejection.reason, UNREADABLE), detail
+    for case in suite.cases:
+        if case.outcome.failed:  # although it has just answered the same call, twice
+            is_slow = case.outcome is CaseOutcome.TIMED_OUT
+            detail = f"{case.call[:120]}  # in a third run: {case.outcome.value} {case.detail[:120]}"
+            yield Reason.REFERENCE_SLOW if is_slow else Reason.REFERENCE_NONDETERMINISTIC, detail
+        elif not case.expected_correct:
+            detail = f"{case.call[:120]} is {case.reference_value[:80]}, expected {case.expected[:80]}"
+            yield Reason.REFERENCE_FAILS, detail
+
+
+# ------------------------------ decision ------------------------------
+
+
+def decide(
+    entry: Entry,
+    judged: JudgedReference,
+    options: PrepareOptions,
+) -> Entry | Dropped:
+    """The entry with the tests that remain, or left out.
+
+    Args:
+        entry: as it was judged.
+        judged: the facts about its reference.
+        options: ``min_tests`` must remain (golden ones do not count); the first ``golden`` ones become golden where
+            the row has no golden ones.
+    """
+    question, faults = entry.question, judged.faults
+    if judged.outage:
+        return entry.dropped(Reason.OUTAGE, judged.outage)
+    if judged.load_error:
+        return entry.dropped(Reason.LOAD_FAILED, judged.load_error)
+    if judged.passed_by:
+        return entry.dropped(
+            Reason.PASSED_BY_CONTROL, f"its tests pass what solves nothing: {', '.join(judged.passed_by)}"
+        )
+    texts = distinct_tests(question)
+    for reason in _IN_ANY_CASE:
+        if shown := [fault for fault in faults if fault.reason == reason]:
+            return entry.dropped(reason, _told(shown, len(texts)))
+    failing = [fault for fault in faults if fault.reason != UNREADABLE and not texts[fault.place].endswith(LOOSE)]
+    if failing:
+        return entry.dropped(Reason(failing[0].reason), _told(failing, len(texts)))
+    gone = {texts[fault.place] for fault in faults}
+    tests = tuple(text for text in dict.fromkeys(question.tests) if text not in gone)
+    golden = tuple(text for text in dict.fromkeys(question.golden_tests) if text not in gone)
+    if not golden:
+        golden, tests = tests[: options.golden], tests[options.golden :]
+    if len(tests) < options.min_tests:
+        told = f"{len(tests)} of {len(set(question.tests))} tests remain beside {len(golden)} golden ones"
+        return entry.dropped(Reason.TOO_FEW_TESTS, f"{told}; {_told(faults, len(texts))}" if faults else told)
+    removed = (*entry.removed_tests, *(fault.reason for fault in faults))
+    return replace(
+        entry,
+        question=replace(question, tests=tests, golden_tests=golden),
+        removed_tests=removed,
+    )
+
+
+def _told(faults: Sequence[Fault], num_tests: int) -> str:
+    return f"{len(faults)} of {num_tests} tests do not hold, the first: {faults[0].detail}"

@@ -1,0 +1,188 @@
+"""The texts by which prompts, programs and tests are compared: what is left when the accidental is taken away.
+
+A prompt becomes the words of its statement: code, doctest examples, addresses and the sentence in which our adapters
+name the function do not count, nor do phrases that many prompts of a set share. A reference becomes a program in which
+names, comments, docstrings, annotations and imports no longer count.
+"""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ...errors import PARSE_ERRORS
+from ...files import fingerprint
+from .near_index import ngrams
+
+PROMPT_NGRAM = 3
+"""Words in a row whose sets are compared by Jaccard similarity."""
+PHRASE_WORDS = 4
+PHRASE_SHARE = 0.05
+"""A phrase of ``PHRASE_WORDS`` words in more than this share of a set's prompts says nothing about one of them."""
+LEAST_PROMPTS = 5
+"""What occurs in this many prompts or fewer is no common phrase, however small the set is."""
+SAMPLED_PROMPTS = 20_000
+"""Prompts looked at for common phrases; more are sampled at even distances."""
+
+_LEAST_STATEMENT_WORDS = 3
+_QUOTES = re.compile(r"\"{3}|'{3}")
+_CODE_LINE = re.compile(r"\s*(?:def |async def |class |import |from \w[\w.]* import\b|assert\b|@\w|>>>|\.\.\. )")
+_ADAPTER_LINE = re.compile(r"(?:Name the function|Declare) `|Complete this code:$")
+_ADDRESS = re.compile(r"https?://\S+")
+_WORD = re.compile(r"\w+")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+Words = list[str]
+Phrases = frozenset[str]
+
+
+# ------------------------------ prompts ------------------------------
+
+
+def words_of(text: str) -> Words:
+    """Lower-case words and numbers, in order."""
+    return _WORD.findall(_ADDRESS.sub(" ", text.lower()))
+
+
+def statement_words(prompt: str) -> Words:
+    """The words of a prompt's statement; of fenced code only comments and docstrings belong to it.
+
+    Example:
+        >>> statement_words("def f(x):\n    '''Add one to x.\n    >>> f(1)\n    2\n    '''")
+        ['add', 'one', 'to', 'x']
+    """
+    kept = []
+    is_fenced = is_quoted = shows_result = False
+    for line in prompt.split("\n"):
+        start = line.lstrip()
+        if start.startswith("```"):
+            is_fenced, is_quoted = not is_fenced, False
+            continue
+        num_quotes = len(_QUOTES.findall(line))
+        is_text = is_quoted or num_quotes or start.startswith("#")
+        is_quoted ^= num_quotes % 2 == 1
+        if _ADAPTER_LINE.match(line) or (is_fenced and not is_text):
+            continue
+        if _CODE_LINE.match(line):
+            shows_result = start.startswith(">>>")
+        elif shows_result:  # the line below a doctest's call
+            shows_result = False
+        else:
+            kept.append(line)
+    return words_of("\n".join(kept))
+
+
+def common_phrases(prompts: Sequence[str]) -> Phrases:
+    """Phrases that more than ``PHRASE_SHARE`` of one set's statements share, and more than ``LEAST_PROMPTS``.
+
+    Of many prompts a sample is looked at.
+    """
+    sampled = prompts[:: max(1, len(prompts) // SAMPLED_PROMPTS)]
+    counts: Counter[str] = Counter()
+    for prompt in sampled:
+        phrases = ngrams(statement_words(prompt), PHRASE_WORDS)
+        counts.update({phrase for phrase in phrases if phrase.count(" ") == PHRASE_WORDS - 1})
+    least = max(LEAST_PROMPTS, PHRASE_SHARE * len(sampled))
+    return frozenset(phrase for phrase, count in counts.items() if count > least)
+
+
+def content_words(prompt: str, phrases: Phrases = frozenset()) -> Words:
+    """The words by which a prompt is compared: its statement without common phrases.
+
+    Where next to nothing is left ("complete this code:"), the words of the whole prompt without the lines that our
+    adapters add.
+    """
+    words = statement_words(prompt)
+    covered: set[int] = set()
+    for start, phrase in enumerate(ngrams(words, PHRASE_WORDS)):
+        if phrase in phrases:
+            covered.update(range(start, start + PHRASE_WORDS))
+    left = [word for place, word in enumerate(words) if place not in covered]
+    if len(left) >= _LEAST_STATEMENT_WORDS:
+        return left
+    return words_of("\n".join(line for line in prompt.split("\n") if not _ADAPTER_LINE.match(line)))
+
+
+# ------------------------------ tests and programs ------------------------------
+
+
+def assert_key(text: str) -> str:
+    """A digest, equal for asserts that differ only in blanks and in the kind of quotes."""
+    return fingerprint(re.sub(r"\s+", "", text).replace('"', "'"))
+
+
+def tokens_of(program: str) -> Words:
+    """Names, numbers and single signs of a program, in order."""
+    return _TOKEN.findall(program)
+
+
+def reference_form(source: str) -> str:
+    """The program in canonical form: its own names numbered, and no comment, docstring, annotation or import.
+
+    Attributes, keywords and names that the program does not bind (builtins, modules) keep their names.
+
+    Args:
+        source: any text; it is parsed and never run.
+
+    Returns:
+        Source that equals that of any program with the same form; "" where ``source`` does not parse.
+
+    Example:
+        >>> print(reference_form("import math\\ndef area(r: float):\\n    return math.pi * r"))
+        def v0(v1):
+            return math.pi * v1
+    """
+    try:
+        tree = ast.parse(source)
+        names: dict[str, str] = {}
+        for name in _bound_names(tree):
+            names.setdefault(name, f"v{len(names)}")
+        _Canonical(names).visit(tree)  # in place
+        return ast.unparse(ast.fix_missing_locations(tree))
+    except PARSE_ERRORS:
+        return ""
+
+
+def _bound_names(node: ast.AST) -> Iterator[str]:
+    """Names that a program binds, in the order in which they are met."""
+    match node:
+        case ast.AnnAssign(value=None):
+            return  # it goes, and must leave no gap in the numbers
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.ExceptHandler(name=str()):
+            yield str(node.name)
+        case ast.arg():
+            yield node.arg
+        case ast.Name(ctx=ast.Store()):
+            yield node.id
+    for child in ast.iter_child_nodes(node):
+        yield from _bound_names(child)
+
+
+class _Canonical(ast.NodeTransformer):
+    def __init__(self, names: dict[str, str]) -> None:
+        self._names = names
+
+    def visit(self, node: ast.AST) -> ast.AST | None:
+        if isinstance(node, ast.AnnAssign):
+            if node.value is None:
+                return None
+            node = ast.Assign(targets=[node.target], value=node.value)
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [statement for statement in body if _does_something(statement)] or [ast.Pass()]  # type: ignore[attr-defined]
+        for field in ("name", "id", "arg"):
+            value = getattr(node, field, None)
+            # A keyword belongs to the function that is called, and an imported name to its module.
+            if isinstance(value, str) and not isinstance(node, ast.keyword | ast.alias):
+                setattr(node, field, self._names.get(value, value))
+        for field in ("annotation", "returns"):
+            setattr(node, field, None)
+        return self.generic_visit(node)
+
+
+def _does_something(statement: ast.stmt) -> bool:
+    """It is no import, no text or number that stands alone, and no bare annotation."""
+    match statement:
+        case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()) | ast.AnnAssign(value=None):
+            return False
+    return True

@@ -1,0 +1,155 @@
+"""``code-a1 score``: rollouts through extraction, judge and rewards, to JSON lines. Loads no torch."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+
+import msgspec
+
+from sandbox import SandboxUnavailableError
+
+from ...algorithm.episode_types import CandidateResult
+from ...algorithm.question import request_for
+from ...algorithm.rewards import QuestionRewards, RewardSettings
+from ...data.reader import question_table
+from ...errors import InputError, SettingsError
+from ...files import file_fingerprint
+from ...jobs.confinement import Confinement, JudgeAll
+from ...jobs.jsonl_store import JsonlStore, Row
+from ...jobs.judge_loop import judge_into
+from ...jobs.outputs import Report
+from ...runs.reader import RunRecords
+from ...runs.rollout_record import reward_record, verdict_record
+from .options import ScoreOptions
+from .rollout_rows import Item, read_episodes
+
+_PAPER = RewardSettings(alpha=0.5, adversarial="release", nonprintable_penalty=False)
+_CASES_PER_SUITE = 8
+
+
+def score(options: ScoreOptions) -> Report:
+    """Write the reward of every rollout into ``output``, in the order of the rows. A repeated call resumes.
+
+    Raises:
+        InputError, SandboxConfigError: something cannot be used; nothing was judged.
+        OutageError, SandboxUnavailableError: the sandbox is down; what was judged is kept.
+    """
+    source, questions, num_cases = options.source, options.questions, _CASES_PER_SUITE
+    files = _rollout_files(source)
+    rewards, confinement, seed = _PAPER, Confinement(allow_missing=options.allow_missing), 0
+    table = question_table(questions)
+    # From run/rollouts/train_000001.jsonl, or from run/rollouts, up to the run.
+    if run := RunRecords.find(source, levels=1 if source.is_dir() else 2):
+        settings = run.settings
+        rewards, seed = settings.rewards, settings.seed
+        confinement = Confinement.of_run(settings.sandbox, allow_missing=options.allow_missing)
+        num_cases = settings.episode.cases_per_suite
+        if not questions:
+            questions = tuple(run.question_files("train_files", "val_files"))
+            table = run.questions("train_files", "val_files")
+        if rewards.code_tests != "suites":
+            raise SettingsError(
+                f"the run rewarded programs on rewards.code_tests={rewards.code_tests}, and score knows the suites of "
+                "a row alone; copy the rollouts out of the run folder and name --questions to score them on those"
+            )
+    changes = {"alpha": options.alpha, "adversarial": options.adversarial}
+    given = {name: value for name, value in changes.items() if value is not None}
+    rewards = rewards.replaced(where="rewards", **given)
+    num_cases = options.cases or num_cases
+    episodes = read_episodes(files, table)
+    rewards_of = _reward_functions(rewards, num_cases)
+    read_files = (*files, *questions, *rewards.user_files.values())
+    decisive = {
+        **rewards.model_dump(mode="json"),
+        **confinement.described(),
+        "cases": num_cases,
+        "seed": seed,
+        "files": [file_fingerprint(file) for file in read_files],
+    }
+    with JsonlStore(options.output, settings=decisive, key="item") as store:
+        left = [items for items in episodes if any(item.row["item"] not in store for item in items)]
+        if left:
+            with confinement.judges(options.workers, seed=seed) as judges:
+                judge_into(
+                    store,
+                    left,
+                    lambda items: judged_rows(items, judges.judge_all, rewards_of(items)),
+                    num_workers=options.workers,
+                    total=sum(map(len, episodes)),
+                    what="score",
+                    unit="program",
+                )
+        store.sort()
+        rows = list(store.rows())
+    judged = [row for row in rows if not row["outage"]]
+    num_lost = len(rows) - len(judged)
+    failure = f"{num_lost} programs met an outage and have no reward; repeat the command" if num_lost else ""
+    return Report(text=f"{options.output}: {summary(judged)}", failure=failure)
+
+
+def _reward_functions(settings: RewardSettings, num_cases: int) -> Callable[[Sequence[Item]], QuestionRewards]:
+    """What rewards an episode. Validation rewards buggy programs by the paper's rule, whatever training does."""
+    trained = QuestionRewards(settings, num_cases=num_cases)
+    by_the_paper = QuestionRewards(settings.by_the_paper(), num_cases=num_cases)
+    return lambda items: by_the_paper if items[0].row.get("kind") == "buggy_program" else trained
+
+
+def _rollout_files(source: Path) -> list[Path]:
+    if source.is_file():
+        return [source]
+    files = RunRecords(source).rollout_files() or sorted([*source.glob("*.jsonl"), *source.glob("*.jsonl.gz")])
+    if not files:
+        hint = f"(relative paths start at {Path.cwd()})"
+        raise InputError(f"{source} is no rollout file and no folder of *.jsonl or *.jsonl.gz {hint}")
+    return files
+
+
+def judged_rows(items: Sequence[Item], judge_all: JudgeAll, rewards: QuestionRewards) -> list[Row]:
+    """Output rows of one episode. A program that met an outage has the reason and no reward."""
+    requests = []
+    for item in items:
+        suites = [item.tests] if item.tests else [suite.asserts for suite in item.result.suites]
+        requests.append(request_for(item.question, item.result.source, *suites, history=item.history))
+    results = []
+    for item, answer in zip(items, judge_all(requests), strict=True):
+        if isinstance(answer, SandboxUnavailableError):
+            results.append(replace(item.result, outage=f"{type(answer).__name__}: {answer}"))
+        else:
+            results.append(replace(item.result, verdict=answer))
+    rewarded = rewards.apply(items[0].question, results)
+    return list(map(_row, items, rewarded))
+
+
+def _row(item: Item, result: CandidateResult) -> Row:
+    row: Row = {
+        **item.row,
+        "source": result.source,
+        "extraction_failure": result.extraction_failure,
+        "outage": result.outage,
+        "verdict": verdict_record(result.verdict),
+        "reward": reward_record(result.reward),
+    }
+    verdicts = list(result.verdict.suites) if result.verdict else [None] * len(result.suites)
+    if item.tests:
+        row["given_tests"] = verdicts.pop() if verdicts else None
+    recorded = item.row.get("suites") or [{}] * len(result.suites)
+    suites = []
+    for before, suite, verdict in zip(recorded, result.suites, verdicts, strict=True):
+        judged = {"reward": reward_record(suite.reward), "verdict": verdict}
+        suites.append({**before, "extraction_failure": suite.extraction_failure, **judged})
+    row["suites"] = suites
+    return dict(msgspec.to_builtins(row))
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Counts and mean rewards for the terminal."""
+    suites = [suite for row in rows for suite in row["suites"]]
+    programs = [row for row in rows if row.get("role") != "test"]
+    text = f"{len(rows)} programs judged"
+    for kind, responses in (("programs", programs), ("suites", suites)):
+        rewards = [response["reward"]["total"] for response in responses if response["reward"] is not None]
+        num_lost = sum(bool(response["extraction_failure"]) for response in responses)
+        if rewards:
+            text += f"\n  {kind}: mean reward {fmean(rewards):.4f} of {len(rewards)}, {num_lost} extraction failures"
+    return text

@@ -1,0 +1,187 @@
+"""The pictures of a run's report, drawn from its metrics."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from ...runs.console import PHASES
+from ...runs.reader import RunRecords
+
+# Okabe and Ito's palette, which readers of every colour vision can tell apart.
+COLORS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#7F7F7F",
+    "#000000",
+    "#9E5D00",
+    "#332288",
+)
+STYLE: Any = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+}
+"""matplotlib's parameters while a figure is drawn."""
+_SMOOTHED_STEPS = 5
+_PANEL_INCHES = (5.2, 3.4)
+_HELD_OUT = "val/"
+Rows = Sequence[Mapping[str, Any]]
+"""Of a run's metrics, one for each step."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Metrics over the steps of a run in one coordinate system."""
+
+    title: str
+    lines: Mapping[str, str]
+    """Metric -> label; one of validation, ``val/...``, is drawn with markers."""
+    ylabel: str = "share"
+    """A share has an axis from 0 to 1."""
+
+
+RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
+    "learning": (
+        "Both policies' rewards, and the programs' true quality",
+        (
+            Panel(
+                "Rewards in training",
+                {"code/reward": "Code LLM", "test/reward": "Test LLM"},
+                ylabel="mean reward",
+            ),
+            Panel(
+                "Programs that pass every hidden test",
+                {
+                    "code/pass@1": "training questions",
+                    "code/pass@1_after_repair": "the same, repaired",
+                    "code/case_pass_rate": "cases of the Test LLM that pass",
+                    "val/code/pass@1": "held out, temperature 1",
+                    "val/code/greedy_pass@1": "held out, greedy",
+                },
+            ),
+        ),
+    ),
+    "testing": (
+        "The Test LLM",
+        (
+            Panel(
+                "Test LLM against its partner",
+                {
+                    "test/valid": "validity",
+                    "test/broke_candidate_rate": "suites that break the program",
+                    "test/adv": "adversarial term",
+                    "test/distinct_call_rate": "pairs of cases that differ",
+                },
+            ),
+            Panel(
+                "Test LLM on recorded buggy programs",
+                {
+                    "val/test/buggy_programs_valid": "validity",
+                    "val/test/buggy_programs_kill": "suites that break it",
+                    "val/test/buggy_programs_detection_rate": "suites that detect the bug",
+                },
+            ),
+        ),
+    ),
+    "mistake_book": (
+        "The Mistake Book",
+        (
+            Panel(
+                "Cases in the Mistake Book",
+                {"book/cases": "cases", "book/added": "added in a step", "book/removed": "removed in a step"},
+                ylabel="cases",
+            ),
+            Panel("Replays that pass", {"book/replay_pass_rate": "of replayed cases"}),
+        ),
+    ),
+    "time": (
+        "Time",
+        (
+            Panel(
+                "Seconds a step",
+                {
+                    "timing_s/step": "whole step",
+                    "timing_s/episodes": "sampling and judging",
+                    **{f"timing_s/{name}": words for name, words in PHASES.items()},
+                    "timing_s/testing": "validation",
+                },
+                ylabel="seconds",
+            ),
+        ),
+    ),
+    "lost": (
+        "Lost programs, suites and cases",
+        (
+            Panel(
+                "Lost",
+                {
+                    "judge/outage_rate": "programs that the sandbox could not run",
+                    "judge/timeout_rate": "cases that timed out",
+                    "code/extraction_failure_rate": "responses without a program",
+                    "test/extraction_failure_rate": "responses without a suite",
+                },
+            ),
+        ),
+    ),
+}
+"""Name -> caption and panels, in the order of the page."""
+
+
+def make_panels(titles: Sequence[str]) -> tuple[Figure, list[Axes]]:
+    """A figure with panels side by side, by their titles."""
+    width, height = _PANEL_INCHES
+    figure = Figure(figsize=(width * len(titles), height), layout="constrained", dpi=120)
+    axes = list(figure.subplots(1, len(titles), squeeze=False).flat)
+    for panel, title in zip(axes, titles, strict=True):
+        panel.set_title(title)
+    return figure, axes
+
+
+def draw_panels(run: RunRecords, panels: Sequence[Panel]) -> Figure | None:
+    """One figure of a run; None where it measured nothing of it but zeros."""
+    points = {name: points_of(run.metrics, name) for panel in panels for name in panel.lines}
+    if not any(value for line in points.values() for _, value in line):
+        return None
+    figure, axes = make_panels([panel.title for panel in panels])
+    for panel, place in zip(panels, axes, strict=True):
+        for color, (name, label) in zip(COLORS, panel.lines.items(), strict=False):
+            if not points[name]:
+                continue
+            steps, values = zip(*points[name], strict=True)
+            if name.startswith(_HELD_OUT):
+                place.plot(steps, values, color=color, label=label, marker="o", linestyle="--", markersize=5)
+                continue
+            if len(steps) > _SMOOTHED_STEPS:  # every step, faint, under its running mean
+                place.plot(steps, values, color=color, alpha=0.25, linewidth=1)
+                ends = range(1, len(values) + 1)
+                values = tuple(statistics.fmean(values[max(0, end - _SMOOTHED_STEPS) : end]) for end in ends)
+            marker = "o" if len(steps) == 1 else ""  # one point makes no line
+            place.plot(steps, values, color=color, label=label, linewidth=1.8, marker=marker)
+        place.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        place.set(xlabel="step", ylabel=panel.ylabel)
+        place.set_ylim(0, 1 if panel.ylabel in ("share", "mean reward") else None)
+        if place.get_legend_handles_labels()[0]:
+            place.legend(loc="best")
+    return figure
+
+
+def points_of(rows: Rows, name: str) -> list[tuple[float, float]]:
+    """Steps with the metric's values; a metric of training begins at step 1, one of validation at step 0."""
+    first = 0 if name.startswith(_HELD_OUT) else 1
+    found = [row for row in rows if row["step"] >= first and isinstance(row.get(name), int | float)]
+    return [(row["step"], row[name]) for row in found]

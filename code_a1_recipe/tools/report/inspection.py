@@ -1,0 +1,161 @@
+"""``code-a1 data inspect``: one question of a run or of a data set, readable in a terminal."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from ...data.reader import QuestionFile, read_questions
+from ...errors import InputError
+from ...jobs import options as shared
+from ...jobs.terminal import indented, paint, printable
+from ...runs.reader import RunRecords
+from ...runs.rollout_record import RolloutRecord
+from ...stats.tables import table_with_head
+from .question_view import (
+    OUTCOMES,
+    book_lines,
+    outcome_of,
+    program_lines,
+    question_lines,
+    questions_by_id,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InspectOptions:
+    """What to show."""
+
+    source: Annotated[Path, Argument(metavar="RUN_OR_FILE", help="run folder; or parquet, JSONL or JSON")]
+    question: Annotated[str, Option(metavar="ID", help="the question to show: its id, or how it begins")] = ""
+    step: Annotated[int | None, Option(help="of a run", show_default="the newest, or that of the question")] = None
+    validation: Annotated[bool, Option(help="of a run: held-out questions")] = False
+    outcome: Annotated[
+        str,
+        Option(
+            callback=shared.one_of(("", *OUTCOMES)),
+            help="of a run: programs of a step that came to this; "
+            + "; ".join(f"{name}: {meaning}" for name, meaning in OUTCOMES.items()),
+        ),
+    ] = ""
+    limit: Annotated[int, Option(min=1, help="rows of a list, tests of a question, programs of a step")] = 30
+    adapter: shared.Adapter = "auto"
+    columns: shared.Columns = field(default_factory=dict)
+
+
+def inspect(options: InspectOptions) -> str:
+    """Text for a terminal: coloured where stdout is one.
+
+    Raises:
+        InputError: the source cannot be read, or has not what was asked for.
+    """
+    return "\n".join(_of_run(options) if options.source.is_dir() else _of_file(options))
+
+
+# ------------------------------ a run ------------------------------
+
+
+def _of_run(options: InspectOptions) -> list[str]:
+    run = RunRecords.open(options.source)
+    steps = run.validation_steps if options.validation else run.training_steps
+    if not steps:
+        hint = "" if options.validation else "; try --validation"
+        raise InputError(f"{options.source} has no rollouts{hint}")
+    if options.step is not None and options.step not in steps:
+        raise InputError(f"--step {options.step}: {options.source} has rollouts of steps {steps[0]} to {steps[-1]}")
+    if options.question and not options.outcome:
+        return _question_of_run(run, steps, options)
+    step = steps[-1] if options.step is None else options.step
+    return _programs_of_run(run, step, options)
+
+
+def _records(run: RunRecords, steps: Sequence[int], options: InspectOptions) -> Iterator[RolloutRecord]:
+    for step in steps:
+        records = run.validation(step) if options.validation else run.training(step)
+        yield from (record for record in records if record.question.startswith(options.question))
+
+
+def _programs_of_run(run: RunRecords, step: int, options: InspectOptions) -> list[str]:
+    records = list(_records(run, [step], options))
+    found = [record for record in records if options.outcome in ("", outcome_of(record))]
+    shown = found[: options.limit]
+    questions = questions_by_id(run)
+    lines = []
+    for record in shown:
+        known = questions.get(record.question)
+        lines.append(paint("heading", f"question {printable(record.question)}"))
+        lines += indented(known.prompt if known else "(its file is not there any more)", 2)
+        lines += [*program_lines(record), ""]
+    return [*lines, f"{len(shown)} of {len(found)} that match, of {len(records)} at step {step}"]
+
+
+def _question_of_run(run: RunRecords, steps: Sequence[int], options: InspectOptions) -> list[str]:
+    found = list(_records(run, steps, options))
+    question_id = _the_one(options.question, {record.question for record in found}, where="its rollouts")
+    found = [record for record in found if record.question == question_id]
+    step = options.step if options.step is not None else found[-1].step
+    shown = [record for record in found if record.step == step]
+    if not shown:
+        met = sorted({record.step for record in found})
+        raise InputError(f"--step {step}: question {question_id} was met in {_listed(met)}")
+    questions = questions_by_id(run)
+    lines = [f"question {printable(question_id)}: its file is not there any more"]
+    if question_id in questions:
+        lines = question_lines(questions[question_id], most=options.limit)
+    lines += book_lines(run.mistake_book().entries(question_id))
+    for record in shown:
+        lines += ["", *program_lines(record)]
+    return lines
+
+
+# ------------------------------ a file ------------------------------
+
+
+def _of_file(options: InspectOptions) -> list[str]:
+    for name in ("step", "validation", "outcome"):
+        if getattr(options, name) != getattr(InspectOptions, name):
+            raise InputError(f"--{name} belongs to a run, but {options.source} is no run folder")
+    if not options.source.exists():
+        raise InputError(f"{options.source}: no such file or folder (relative paths start at {Path.cwd()})")
+    loaded = read_questions(options.source, adapter=options.adapter, columns=options.columns)
+    if not options.question:
+        return _file_summary(loaded, options)
+    by_id = {question.id: question for question in loaded.questions}
+    found = {name for name in by_id if name.startswith(options.question)}
+    question_id = _the_one(options.question, found, where=options.source)
+    return question_lines(by_id[question_id], most=options.limit)
+
+
+def _file_summary(loaded: QuestionFile, options: InspectOptions) -> list[str]:
+    questions = loaded.questions
+    num_tests = [len(question.tests) for question in questions]
+    rows = [["question", "tests", "golden", "buggy programs", "lines of the reference"]]
+    shown = questions[: options.limit]
+    for question in shown:
+        lists = (question.tests, question.golden_tests, question.buggy_programs, question.reference.splitlines())
+        rows.append([printable(question.id), *(str(len(one)) for one in lists)])
+    return [
+        f"{options.source}: {len(questions)} questions, read as {loaded.adapter!r}",
+        f"  tests: {min(num_tests)} to {max(num_tests)}; {num_tests.count(0)} questions without; "
+        f"{loaded.num_dropped_tests} tests could not be written as an assert",
+        "",
+        table_with_head(rows).markdown(),
+        f"{len(shown)} of {len(questions)} shown; --limit N shows more, --question ID shows one",
+    ]
+
+
+def _the_one(wanted: str, found: set[str], where: object) -> str:
+    """The id that is meant: itself, or the only one that begins so."""
+    if wanted in found:
+        return wanted
+    if len(found) != 1:
+        known = _listed(sorted(found)) or "leave it out to list them"
+        raise InputError(f"--question {wanted}: {len(found)} questions of {where} begin so: {known}")
+    return next(iter(found))
+
+
+def _listed(items: Sequence[object], most: int = 10) -> str:
+    shown = ", ".join(map(str, items[:most]))
+    return f"{shown} and {len(items) - most} more" if len(items) > most else shown

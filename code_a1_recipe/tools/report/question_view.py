@@ -1,0 +1,157 @@
+"""Questions as text a person can read: of a file, or with what a run recorded for them, one by one."""
+
+import sys
+from collections.abc import Iterable, Sequence
+
+from sandbox import CaseResult
+
+from ...algorithm.mistake_book import BookEntry
+from ...algorithm.question import Question
+from ...data.reader import QuestionTable
+from ...errors import InputError
+from ...jobs.terminal import indented, paint, printable
+from ...runs.reader import RunRecords
+from ...runs.rollout_record import SUITE, RewardRecord, RolloutRecord, SuiteRecord
+
+OUTCOMES = {
+    "detected": "wrong, and a test that it met broke it: new, given, pooled or replayed",
+    "undetected": "wrong, and no test that it met broke it",
+    "untested": "wrong by the hidden tests, and it met no other",
+    "solved": "right by the hidden tests",
+    "unusable": "no program could be read from the response, or it does not load",
+    "outage": "the sandbox could not judge it",
+    "unknown": "not judged on hidden tests (validation.hidden_in_training)",
+}
+"""What a program of a rollout came to."""
+_HIDDEN_SHOWN = 3
+"""Hidden tests that are shown of those that a program fails."""
+_TEST_CHARS = 500
+"""Of a question's test; longer ones are cut."""
+_DOUBTFUL = ("outage", "unknown")
+
+
+def questions_by_id(run: RunRecords) -> QuestionTable:
+    """Training and held-out questions; empty where a file is gone, since the rollouts still tell most."""
+    try:
+        return {**run.questions("train_files"), **run.questions("val_files")}
+    except InputError as error:
+        sys.stderr.write(f"note: {error}\n")
+        return {}
+
+
+def question_lines(question: Question, *, most: int) -> list[str]:
+    """Prompt, reference and the first ``most`` of its tests."""
+    source = f"  ({printable(question.data_source)})" if question.data_source else ""
+    names = f"  (entry points: {', '.join(question.entry_points)})" if question.entry_points else ""
+    lines = [paint("heading", f"question {printable(question.id)}") + source]
+    lines += indented(question.prompt, 2)
+    if question.prelude.strip():
+        lines += [paint("heading", "prelude"), *indented(question.prelude.rstrip(), 4)]
+    lines += [paint("heading", "reference") + names, *indented(question.reference.rstrip(), 4)]
+    for name, tests in (("tests", question.tests), ("golden tests", question.golden_tests)):
+        if not tests:
+            continue
+        first = f", the first {most}" if len(tests) > most else ""
+        lines.append(paint("heading", f"{len(tests)} {name}{first}"))
+        for test in tests[:most]:
+            rest = f"... ({len(test)} characters)" if len(test) > _TEST_CHARS else ""
+            lines += indented(test[:_TEST_CHARS] + rest, 4)
+    for number, program in enumerate(question.buggy_programs):
+        lines += [paint("heading", f"buggy program {number}"), *indented(program.rstrip(), 4)]
+    return lines
+
+
+def book_lines(entries: Sequence[BookEntry]) -> list[str]:
+    """The question's part of the Mistake Book, the most frequent cases first."""
+    lines = [paint("heading", "Mistake Book") + f"  {len(entries)} cases, with failures minus passed replays"]
+    for entry in sorted(entries, key=lambda entry: -entry.frequency):
+        case = printable(f"{entry.call} == {entry.answer}")
+        lines.append(f"    {entry.frequency} x  {case}")
+    return lines
+
+
+def outcome_of(record: RolloutRecord) -> str:
+    """A name of ``OUTCOMES``."""
+    if record.outage:
+        return "outage"
+    if record.source is None or (record.verdict is not None and not record.verdict.loaded):
+        return "unusable"
+    if record.is_broken():
+        return "detected"
+    if record.kind != "buggy_program":  # which are programs that are known to be wrong
+        if record.hidden_tests is None:
+            return "unknown"
+        if record.is_solved:
+            return "solved"
+    return "undetected" if any(cases for _, cases in record.met_cases()) else "untested"
+
+
+def pick_episodes(records: Iterable[RolloutRecord], *, outcome: str, limit: int) -> list[RolloutRecord]:
+    """The first few records of an outcome, each of another question."""
+    chosen: dict[str, RolloutRecord] = {}
+    for record in records:
+        if outcome_of(record) == outcome:
+            chosen.setdefault(record.question, record)
+    return list(chosen.values())[:limit]
+
+
+def program_lines(record: RolloutRecord) -> list[str]:
+    """One program with its reward, its suites, and what each assert expected and came to."""
+    name = outcome_of(record)
+    outcome = paint("doubtful" if name in _DOUBTFUL else "good" if name == "solved" else "bad", name)
+    program = record.source if record.source is not None else f"(no program: {record.extraction_failure})"
+    terms = ", ".join(f"{term} {value:g}" for term, value in record.reward.terms.items()) if record.reward else ""
+    lines = [
+        paint("heading", f"candidate {record.candidate}, {record.kind}, step {record.step}")
+        + f": {outcome} ({OUTCOMES[name]})",
+        f"  {_reward(record.reward)}" + (f"  ({terms})" if terms else ""),
+        *indented(program.rstrip(), 4),
+    ]
+    if record.outage:
+        lines += indented(f"outage: {record.outage}", 2)
+    for number, suite in enumerate(record.suites):
+        lines.append(f"  suite {number}: {_reward(suite.reward)}")
+        lines += _suite_lines(suite)
+    for name, cases in record.met_cases():
+        if name != SUITE:
+            lines += [f"  {name}", *[f"    {_case(case)}" for case in cases]]
+    if (hidden := record.hidden_tests) is not None:
+        broken = [case for case in hidden.cases if case.outcome.failed][:_HIDDEN_SHOWN]
+        num_passed = hidden.num_valid - hidden.num_failed
+        lines.append(f"  hidden tests: {num_passed} of {hidden.num_valid} passed")
+        lines += [f"    {_case(case)}" for case in broken]
+    return lines
+
+
+def _suite_lines(suite: SuiteRecord) -> list[str]:
+    if suite.verdict is None:
+        return ["    (no verdict)"]
+    lines = []
+    if suite.extraction_failure:
+        lines.append(f"    {paint('bad', 'no suite')}: {printable(suite.extraction_failure)}")
+    lines += [f"    {_case(case)}" for case in suite.verdict.cases]
+    for entry in suite.verdict.rejections:
+        mark = paint("doubtful", "no valid case")
+        lines.append(f"      {_on_one_line(entry.text)}  {mark}: {entry.reason}")
+    return lines
+
+
+def _case(case: CaseResult) -> str:
+    """An assert as it was written, what the oracle says where that differs, and what became of the program."""
+    is_broken = case.outcome.failed
+    wrong = f"{paint('doubtful', 'incorrect assertion')}, the oracle says {_on_one_line(case.reference_value)}"
+    outcome = paint("bad", f"broke it: {case.outcome}") if is_broken else "passed"
+    mark = paint("bad", "x") if is_broken else " "
+    text = _on_one_line(f"assert {case.call} == {case.expected}")
+    return f"{mark} {text}  {'right' if case.expected_correct else wrong}; {outcome}"
+
+
+def _on_one_line(text: str) -> str:
+    return printable(text).replace("\n", " ")
+
+
+def _reward(reward: RewardRecord | None) -> str:
+    if reward is None:
+        return "no reward"
+    parts = " + ".join(f"{name} {value:.3f}" for name, value in reward.parts.items())
+    return f"reward {reward.total:.3f}" + (f" = {parts}" if parts else "")

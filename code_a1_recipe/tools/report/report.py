@@ -1,0 +1,117 @@
+"""``code-a1 report RUN``: one self-contained page and its pictures, also while a run is going on."""
+
+import base64
+import io
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import jinja2
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from rich.text import Text
+
+from ...algorithm.question import Question
+from ...files import portable, write_whole
+from ...runs.reader import RunRecords
+from ...runs.rollout_record import RolloutRecord
+from ...stats.tables import Table
+from . import figures
+from .measures import change_table
+from .question_view import pick_episodes, program_lines, questions_by_id
+
+REPORT_FOLDER, PAGE = "report", "index.html"
+PROVENANCE = "Commands and versions"
+"""The last section of a page."""
+_SHOWN_EPISODES = 6
+_EPISODE_STEPS = 12
+"""Training steps, from the last one back, that sample episodes are picked from."""
+
+
+@dataclass(kw_only=True)
+class Section:
+    """One heading of the page with what stands under it."""
+
+    title: str
+    text: str = ""
+    table: Table | None = None
+    pictures: list[tuple[str, str, str]] = field(default_factory=list)
+    """File, caption, and the content as base64."""
+    episodes: list[tuple[RolloutRecord, Question | None, str]] = field(default_factory=list)
+    """A program with its suites, its question, and what ``code-a1 data inspect`` shows of it."""
+    preformatted: str = ""
+
+
+def write_report(run: Path) -> Path:
+    """Write the report of a run into its folder ``report``, with its pictures; returns the page.
+
+    Raises:
+        InputError: there is nothing to report on.
+        OSError: it cannot be written.
+    """
+    folder = Path(os.path.abspath(run))  # not resolved: a link keeps its name
+    target = folder / REPORT_FOLDER
+    records = RunRecords.open(folder)
+    done, wanted = (records.steps or [0])[-1], records.config["trainer"].get("total_training_steps")
+    sections = []
+    if changes := change_table(records):
+        sections.append(Section(title="Before and after, on held-out questions", preformatted=changes))
+    for name, (caption, panels) in figures.RUN_FIGURES.items():
+        pictures = draw_picture(target, name, caption, partial(figures.draw_panels, records, panels))
+        if pictures:
+            sections.append(Section(title=caption, pictures=pictures))
+    sections += _episode_sections(records)
+    sections.append(Section(title=PROVENANCE, preformatted=command_of(records)))
+    return write_page(target, f"Run {folder.name}", f"step {done} of {wanted or done}, {folder}", sections)
+
+
+def write_page(target: Path, title: str, lead: str, sections: Sequence[Section]) -> Path:
+    """Write ``index.html`` into a folder; returns it."""
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
+    template = jinja2.Environment(loader=loader, autoescape=True).get_template("page.html.jinja")
+    page = template.render(title=title, lead=lead, sections=sections)
+    write_whole(target / PAGE, page.encode("utf-8", "replace"))  # models write half characters
+    return target / PAGE
+
+
+def draw_picture(
+    folder: Path, name: str, caption: str, draw: Callable[[], Figure | None]
+) -> list[tuple[str, str, str]]:
+    """Draw ``<name>.png`` into a folder in the report's style; returns it as in ``Section.pictures``."""
+    with mpl.rc_context(figures.STYLE):
+        figure = draw()
+        if figure is None:
+            return []
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", metadata={"Software": None})
+    write_whole(folder / f"{name}.png", buffer.getvalue())
+    return [(f"{name}.png", caption, base64.b64encode(buffer.getvalue()).decode())]
+
+
+def _episode_sections(run: RunRecords) -> list[Section]:
+    records = [record for step in run.training_steps[-_EPISODE_STEPS:] for record in run.training(step)]
+    questions = questions_by_id(run)
+    wanted = {
+        "detected": (
+            "Incorrect programs and the tests that detected them",
+            "An x marks asserts that broke the program; the rest it passed. Asserts stand as the Test LLM wrote them; "
+            "where the reference's answer is another one, the remark says which.",
+        ),
+        "undetected": ("Incorrect programs that no test they met broke", "The hidden tests break them."),
+    }
+    sections = []
+    for outcome, (title, text) in wanted.items():
+        section = Section(title=title, text=text)
+        for record in pick_episodes(records, outcome=outcome, limit=_SHOWN_EPISODES):
+            view = Text.from_ansi("\n".join(program_lines(record))).plain
+            section.episodes.append((record, questions.get(record.question), view))
+        if section.episodes:
+            sections.append(section)
+    return sections
+
+
+def command_of(run: RunRecords) -> str:
+    """The run's commands and versions, without the folders of its machine."""
+    return portable(run.paths.commands() or f"(not recorded: {run.folder})")

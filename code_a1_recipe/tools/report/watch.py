@@ -1,0 +1,140 @@
+"""``code-a1 watch``: a run in the terminal, drawn anew every second until it ends. It only reads."""
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from ...errors import InputError
+from ...jobs.terminal import printable
+from ...runs.folder import RunFolder
+from ...runs.reader import RunRecords
+from ...runs.rollout_record import RolloutRecord
+from ...stats.tables import counts_text
+from .figures import RUN_FIGURES, Rows, points_of
+from .question_view import outcome_of, pick_episodes, program_lines
+
+_SECONDS_BETWEEN_READS = 1.0
+_CURVE_COLUMNS = 40
+_MARKS = "▁▂▃▄▅▆▇█"
+_TREND_STEPS = 5
+_PACE_STEPS = 10
+"""The last steps, which say how long a step takes."""
+
+
+def watch(folder: Path, *, once: bool = False) -> None:
+    """Show a run until it ends. One that has ended is shown once, as any is with ``once`` or without a terminal.
+
+    Raises:
+        InputError: the folder holds no run, or one that ended before its first step.
+        KeyboardInterrupt: Ctrl-C or SIGTERM came.
+    """
+    paths, console = RunFolder(folder), Console(highlight=False)
+    if not paths.is_running():  # a run that goes on may have no step yet
+        RunRecords.open(folder)
+    total = RunRecords(paths.root).config["trainer"].get("total_training_steps")
+    if paths.is_running() and console.is_interactive and not once:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the terminal is left as it was
+        with Live(console=console, screen=True, auto_refresh=False) as live:
+            while paths.is_running():
+                try:
+                    shown = picture(paths.root, total)
+                except (InputError, OSError) as error:
+                    shown = Text(printable(str(error)), "red")
+                live.update(shown, refresh=True)
+                time.sleep(_SECONDS_BETWEEN_READS)
+    console.print(picture(paths.root, total))
+
+
+def picture(folder: Path, total: int | None) -> RenderableType:
+    """Everything that is shown of a run as it is now; ``total`` is the number of its steps, None where unknown.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    run = RunRecords(folder)
+    rows: Rows = run.metrics if run.paths.metrics.is_file() else []
+    head = header(run.paths, rows, total)
+    if not rows:
+        return Group(head, "waiting for the first step")
+    parts: list[RenderableType] = [head, curves(rows)]
+    if run.training_steps:
+        parts.append(programs(run, run.training_steps[-1]))
+    return Group(*parts)
+
+
+def header(paths: RunFolder, rows: Rows, total: int | None) -> Text:
+    """One line: which run, its step, its state, and when it will end."""
+    step = rows[-1]["step"] if rows else 0
+    is_running = paths.is_running()
+    state = "running" if is_running else "stopped"
+    text = f"{printable(paths.root.name)}  step {step}"
+    if total is not None:
+        text += f" of {total}"
+        if step >= total and not is_running:
+            state = "finished"
+    text += f"  {state}"
+    seconds = [value for _, value in points_of(rows[-_PACE_STEPS:], "timing_s/step")]
+    if is_running and total is not None and seconds:
+        left = timedelta(seconds=round((total - step) * fmean(seconds)))
+        text += f", about {left} left"
+    return Text(text)
+
+
+def curves(rows: Rows) -> Table:
+    """The report's metrics over the steps; ``trend`` is the mean of the last five values minus that of five before."""
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+    table.add_column("", no_wrap=True, overflow="ellipsis")
+    table.add_column("", no_wrap=True, overflow="crop")
+    for head in ("last", "trend"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for caption, panels in RUN_FIGURES.values():
+        table.add_row(Text(caption, "bold"))
+        for panel in panels:
+            for name in panel.lines:
+                if values := [value for _, value in points_of(rows, name)]:
+                    table.add_row(f" {name}", sparkline(values), f"{values[-1]:.4g}", _trend(values))
+    return table
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Values as a line of blocks between the least and the greatest; neighbours share a column where there are many."""
+    num_columns = min(len(values), _CURVE_COLUMNS)
+    borders = [column * len(values) // num_columns for column in range(num_columns + 1)]
+    means = [fmean(values[first:end]) for first, end in pairwise(borders)]
+    low = min(means)
+    scale = (len(_MARKS) - 1) / ((max(means) - low) or 1.0)
+    return "".join(_MARKS[round((mean - low) * scale)] for mean in means)
+
+
+def programs(run: RunRecords, step: int) -> Text:
+    """The newest step's programs by what they came to, and one that a test broke."""
+    records = _records(run.folder, step, run.paths.rollout_file(step, validation=False).stat().st_mtime_ns)
+    outcomes = Counter(map(outcome_of, records))
+    lines = [f"\nStep {step}, {len(records)} programs: {counts_text(outcomes)}"]
+    for record in pick_episodes(records, outcome="detected", limit=1):
+        lines.append(f"question {printable(record.question)}")
+        lines += program_lines(record)
+    return Text.from_ansi("\n".join(lines), overflow="fold")
+
+
+@lru_cache(maxsize=1)
+def _records(folder: Path, step: int, changed: int) -> list[RolloutRecord]:
+    return RunRecords(folder).training(step)
+
+
+def _trend(values: Sequence[float]) -> str:
+    half = min(_TREND_STEPS, len(values) // 2)
+    if not half:
+        return ""
+    return f"{fmean(values[-half:]) - fmean(values[-2 * half : -half]):+.3f}"

@@ -1,0 +1,192 @@
+"""Mutants of a reference: small changes of its function bodies that a good suite should notice.
+
+The changes are made by the library cosmic-ray, which UnLeakedTestBench uses (Huang et al., arXiv 2508.00408), under
+its default configuration; ``OPERATORS`` lists them. Nothing here is run: mutants are text until the sandbox has them.
+
+What can be seen to change nothing is left out: a mutant with the syntax tree of the original or of an
+earlier mutant, and one that compiles to the same bytecode and constants (Papadakis et al. 2015, "Trivial compiler
+equivalence"). Whether any other mutant is equivalent cannot be decided, so a perfect suite may stay below 100 %.
+Beside the rate over all mutants, give the one over the "killable" ones, which at least one test at hand kills.
+"""
+
+import contextlib
+import hashlib
+import importlib
+import logging
+import random
+import types
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from sandbox.text import syntax_key
+
+from ...errors import PARSE_ERRORS, InputError
+
+logger = logging.getLogger(__name__)
+
+OPERATORS = {
+    "AddNot",  # negates the condition of an if, a while, an assert or a conditional expression
+    "ExceptionReplacer",  # catches another exception, which nothing raises
+    "NumberReplacer",  # adds 1 to a number, or takes 1 away
+    "RemoveDecorator",  # removes a decorator of an inner function
+    "ReplaceAndWithOr",  # and -> or
+    "ReplaceBinaryOperator",  # one of + - * / // % ** >> << | & ^ becomes each of the others
+    "ReplaceBreakWithContinue",  # break -> continue
+    "ReplaceComparisonOperator",  # one of == != < <= > >= is (is not) becomes each of the others
+    "ReplaceContinueWithBreak",  # continue -> break
+    "ReplaceFalseWithTrue",  # False -> True
+    "ReplaceOrWithAnd",  # or -> and
+    "ReplaceTrueWithFalse",  # True -> False
+    "ReplaceUnaryOperator",  # one of + - ~ becomes another or goes; not goes
+    "ZeroIterationForLoop",  # a for loop runs over an empty list
+}
+"""Families of operators used here, and what they do. cosmic-ray has a class for each pair, named after both.
+
+As in its default configuration, which applies no operator that has arguments, two are not used: VariableInserter needs
+the names of two variables, VariableReplacer that of one, and both go by chance."""
+
+_PROVIDER = "core/"
+_MUTANT = "<mutant>"
+_FUNCTIONS = ("funcdef", "lambdef")
+_ANNOTATED = ("annassign", "tfpdef")
+"""Types of nodes of the tree: functions, and what has its annotation behind a colon."""
+# The compiler's remarks on style (`x is 1`) are not for our log, and must not become errors under -W error.
+warnings.filterwarnings("ignore", module=_MUTANT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutant:
+    """One changed program. It defines the same names as the original."""
+
+    source: str
+    operator: str
+    """cosmic-ray's name, such as ``ReplaceBinaryOperator_Add_Sub``."""
+    line: int
+    """The line of the change, from 1."""
+
+
+def mutants_of(source: str, *, max_mutants: int | None = None, seed: int = 0) -> list[Mutant]:
+    """All distinct mutants of the function bodies of a program, inner functions and methods included, by line.
+
+    Docstrings, annotations, and signatures and decorators of outer functions stay as they are, and so does code outside
+    functions where there are any.
+
+    Args:
+        source: a Python program, such as a reference. It is parsed and compiled, never run.
+        max_mutants: at most so many, at least 1, spread evenly over the lines; the same ones for the same seed.
+        seed: of that choice.
+
+    Raises:
+        ValueError: the source is no Python program.
+    """
+    mutants = _make_all(source)
+    total = len(mutants)
+    if max_mutants is None or total <= max_mutants:
+        return mutants
+    # One by chance out of each of so many runs of neighbours.
+    rng = random.Random(f"{seed}:{hashlib.sha256(source.encode()).hexdigest()}")
+    starts = [part * total // max_mutants for part in range(max_mutants + 1)]
+    return [mutants[rng.randrange(start, end)] for start, end in pairwise(starts)]
+
+
+def family_of(operator: str) -> str:
+    """The one of ``OPERATORS`` that a cosmic-ray operator belongs to."""
+    return operator.removeprefix(_PROVIDER).partition("_")[0]
+
+
+def bytecode_key(source: str) -> types.CodeType:
+    """Equal for programs that compile to the same instructions and constants; line numbers do not count.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: the source does not compile.
+    """
+    return _without_lines(compile(source, _MUTANT, "exec", dont_inherit=True, optimize=0))
+
+
+def _without_lines(code: types.CodeType) -> types.CodeType:
+    constants = [_without_lines(one) if isinstance(one, types.CodeType) else one for one in code.co_consts]
+    return code.replace(co_consts=tuple(constants), co_firstlineno=1, co_linetable=b"")
+
+
+def _make_all(source: str) -> list[Mutant]:
+    # As in `sandbox.text.parse_untrusted`: CPython may take another thread's parsing for a mistake of its own.
+    for _ in range(5):
+        with contextlib.suppress(SystemError):
+            return _made(source)
+    return _made(source)
+
+
+def _made(source: str) -> list[Mutant]:
+    known: set[object]
+    try:
+        known = {syntax_key(source), bytecode_key(source)}
+    except PARSE_ERRORS as error:
+        raise ValueError(f"mutants are made of Python programs, but this one does not compile: {error}") from error
+    mutants = []
+    for operator, line, text in _changes(source):
+        try:
+            keys = {syntax_key(text), bytecode_key(text)}
+        except PARSE_ERRORS:
+            continue
+        if not text or keys & known:
+            continue
+        known |= keys
+        mutants.append(Mutant(source=text, operator=operator.removeprefix(_PROVIDER), line=line))
+    return sorted(mutants, key=lambda mutant: mutant.line)
+
+
+def _changes(source: str) -> Iterator[tuple[str, int, str]]:
+    """(operator, line, changed source) of every change that cosmic-ray knows of in bodies, operator by operator."""
+    trees, plugins = _library("ast"), _library("plugins")
+    nodes = list(trees.ast_nodes(trees.get_ast(source)))
+    # A program without functions is taken whole, as one that reads standard input may be.
+    is_whole = not any(node.type in _FUNCTIONS for node in nodes)
+    for name in plugins.operator_names():
+        if family_of(name) not in OPERATORS:
+            continue
+        operator = plugins.get_operator(name)()
+        starts = ((node, start) for node in nodes for start, _ in operator.mutation_positions(node))
+        for occurrence, (node, (line, _)) in enumerate(starts):
+            is_inside, is_annotation = _surroundings(node)
+            if (is_inside or is_whole) and not is_annotation:
+                yield name, line, _mutated(source, operator, occurrence)
+
+
+def _surroundings(node: Any) -> tuple[bool, bool]:
+    """Whether a node of the tree lies in the body of a function or a lambda, and whether in an annotation."""
+    is_inside = is_annotation = False
+    while (parent := node.parent) is not None:
+        is_inside |= parent.type in _FUNCTIONS and node is parent.children[-1]
+        before = getattr(node.get_previous_sibling(), "value", "")
+        is_annotation |= before == "->" or (before == ":" and parent.type in _ANNOTATED)
+        node = parent
+    return is_inside, is_annotation
+
+
+def _mutated(source: str, operator: Any, occurrence: int) -> str:
+    """The changed source; "" where the operator failed."""
+    try:
+        return str(_library("mutating").mutate_code(source, operator, occurrence) or "")
+    except (AttributeError, IndexError, ArithmeticError) as error:  # syntax that the operator's author had not seen
+        logger.debug("operator=%r occurrence=%d: %r", operator, occurrence, error)
+        return ""
+
+
+def _library(name: str) -> Any:
+    """A module of cosmic-ray, loaded when mutants are first made.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        return importlib.import_module(f"cosmic_ray.{name}")
+    except ModuleNotFoundError as error:
+        raise InputError(f"mutants need the package cosmic-ray ({error}): pip install cosmic-ray") from error
+
+
+def check_cosmic_ray() -> None:
+    """Raises InputError where it is not installed."""
+    _library("plugins")

@@ -1,0 +1,334 @@
+"""``eval code``, ``eval test`` and ``select`` from the command line: a scripted endpoint, the real judge."""
+
+import json
+
+import pytest
+
+from code_a1_recipe.cli.app import main
+from code_a1_recipe.tools.evaluate.results import Results
+
+from .stand_in_endpoint import StandInEndpoint
+
+RIGHT = "def double(x):\n    return 2 * x\n"
+SQUARE = "def double(x):\n    return x * x\n"
+QUESTIONS = [
+    {
+        "id": "double",
+        "prompt": "Write double(x).",
+        "reference": RIGHT,
+        "entry_points": ["double"],
+        "tests": ["assert double(3) == 6", "assert double(-1) == -2"],
+        "buggy_programs": [SQUARE],
+        "data_source": "mine",
+    },
+    {
+        "id": "sign",
+        "prompt": "Write sign(x).",
+        "reference": "def sign(x):\n    if x > 0:\n        return 1\n    return -1 if x < 0 else 0\n",
+        "entry_points": ["sign"],
+        "tests": ["assert sign(3) == 1", "assert sign(0) == 0", "assert sign(-7) == -1"],
+        "data_source": "mine",
+    },
+]
+SIGN_WRONG = "def sign(x):\n    return 1 if x >= 0 else -1\n"
+
+
+def command(name):
+    return lambda words: main([*name.split(), *words])
+
+
+eval_code, eval_test = command("eval code"), command("eval test")
+select, attack = command("select"), command("attack")
+
+
+def fenced(source):
+    return f"Here it is.\n```python\n{source}\n```\n"
+
+
+def code_answers(messages, seed):
+    """Of ``double`` half the programs are right, of ``sign`` none; one response holds no program."""
+    if "double(x)" in messages[-1]["content"]:
+        return fenced(RIGHT if seed % 2 else SQUARE)
+    return fenced(SIGN_WRONG) if seed % 3 else "I do not know."
+
+
+def test_answers(messages, seed):
+    if "double(x)" in messages[-1]["content"]:
+        return fenced("assert double(3) == 6\nassert double(2) == 4\nassert double(1) == 3")
+    return fenced("assert sign(5) == 1\nassert sign(0) == 0\nassert sign(-5) == -1")
+
+
+test_answers.__test__ = False
+
+
+def answers(messages, seed):
+    """Both models behind one endpoint, told apart by what they are asked for."""
+    return (test_answers if "assert" in messages[-1]["content"] else code_answers)(messages, seed)
+
+
+@pytest.fixture
+def questions(tmp_path):
+    path = tmp_path / "questions.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in QUESTIONS))
+    return path
+
+
+def words(questions, output, server, *more):
+    return [str(questions), "--output", str(output), "--endpoint", server.url, "--endpoint-model", "stand-in", *more]
+
+
+def test_a_code_llm_is_sampled_judged_and_summarised(questions, tmp_path, capsys):
+    output = tmp_path / "out"
+    with StandInEndpoint(code_answers) as server:
+        assert eval_code(words(questions, output, server, "--samples", "6")) == 0
+    results = Results.load(output)
+    rows = [json.loads(line) for line in (output / "verdicts.jsonl").read_text().splitlines()]
+    right = sum(row["passed"] for row in rows if row["question"] == "double")
+    assert 0 < right < 6
+    assert results.parts["pass@1"]["double"][0] == pytest.approx(right / 6)
+    assert results.parts["pass@1"]["sign"] == [0.0, 1.0]
+    assert {name for name in results.parts if name.startswith("pass")} == {"pass@1", "pass@5", "pass@6"}
+    assert {row["reason"] for row in rows if row["question"] == "sign"} <= {
+        "wrong_value: sign(0)",
+        "no program: no_code",
+    }
+    assert {row["reason"] for row in rows if row["question"] == "double" and not row["passed"]} == {
+        "wrong_value: double(3)"
+    }
+    assert "| pass@1 (avg@6)" in capsys.readouterr().out
+    assert "| pass@1 (avg@6)" in (output / "table.md").read_text()
+
+
+def test_sampling_and_judging_are_apart_and_nothing_is_done_twice(questions, tmp_path, capsys):
+    output = tmp_path / "out"
+    with StandInEndpoint(code_answers) as server:
+        first = words(questions, output, server, "--samples", "4")
+        assert eval_code([*first, "--sample-only"]) == 0
+        assert not (output / "verdicts.jsonl").exists()
+        assert len(server.requests) == 8
+    assert eval_code([*first, "--judge-only"]) == 0  # the server is gone
+    verdicts = (output / "verdicts.jsonl").read_bytes()
+    assert eval_code([*first, "--judge-only"]) == 0
+    assert (output / "verdicts.jsonl").read_bytes() == verdicts
+    capsys.readouterr()
+    assert eval_code([*first[:-1], "5", "--judge-only"]) == 2
+    assert "lacks a response" in capsys.readouterr().err
+
+
+def test_verdicts_of_other_questions_are_not_taken_up(questions, tmp_path, capsys):
+    output = tmp_path / "out"
+    with StandInEndpoint(code_answers) as server:
+        assert eval_code(words(questions, output, server)) == 0
+        questions.write_text(json.dumps(QUESTIONS[0]) + "\n")
+        assert eval_code(words(questions, output, server)) == 2
+    assert "holds rows of other settings: files was" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (["--prompt", "nowhere.txt"], "cannot be read"),
+        (["--prompt", "nobody"], "--prompt must be one of"),
+        (["--adapter", "leetcode"], "needs the columns"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_refused_before_anything_is_asked(questions, tmp_path, capsys, change, told):
+    with StandInEndpoint(code_answers) as server:
+        assert eval_code(words(questions, tmp_path / "out", server, *change)) == 2
+    assert told in capsys.readouterr().err
+    assert server.requests == []
+
+
+def test_references_are_judged_without_a_model_and_what_fails_is_listed(tmp_path, capsys):
+    path = tmp_path / "q.jsonl"
+    odd = {**QUESTIONS[1], "id": "odd", "reference": QUESTIONS[1]["reference"] + "\nimport os\nos._exit(1)\n"}
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*QUESTIONS, odd]))
+    asked = [str(path), "--references", "--output", str(tmp_path / "out")]
+    assert eval_code(asked) == 1
+    shown = capsys.readouterr().out
+    assert "does not pass: odd: not loaded" in shown
+    assert Results.load(tmp_path / "out").parts["pass@1"] == {
+        "double": [1.0, 1.0],
+        "sign": [1.0, 1.0],
+        "odd": [0.0, 1.0],
+    }
+    assert eval_code([*asked, "--samples", "2"]) == 2
+    assert eval_code([*asked, "--model", "a/b"]) == 2
+    assert "leave the model out" in capsys.readouterr().err
+
+
+def test_references_that_contradict_their_own_tests_are_found(tmp_path, capsys):
+    path = tmp_path / "q.jsonl"
+    wrong = {**QUESTIONS[0], "id": "wrong", "tests": ["assert double(3) == 6", "assert double(2) == 5"]}
+    raising = {**QUESTIONS[0], "id": "raising", "tests": ["assert double(None) == 5"]}
+    path.write_text("".join(json.dumps(row) + "\n" for row in [QUESTIONS[0], wrong, raising]))
+    assert eval_code([str(path), "--references", "--output", str(tmp_path / "out")]) == 1
+    shown = capsys.readouterr().out
+    assert "does not pass: wrong: incorrect assertion: double(2) is 4, not 5" in shown
+    assert "does not pass: raising: reference_raised" in shown
+    assert Results.load(tmp_path / "out").parts["pass@1"]["double"] == [1.0, 1.0]
+
+
+def test_a_problem_whose_reference_confirms_no_test_is_left_out_and_passes_nobody(tmp_path, capsys):
+    path = tmp_path / "q.jsonl"
+    raising = {**QUESTIONS[0], "id": "raising", "tests": ["assert double(None) == 5"]}
+    path.write_text(json.dumps(raising) + "\n" + json.dumps({**QUESTIONS[1], "id": "fine"}) + "\n")
+    with StandInEndpoint(lambda messages, seed: fenced("def zzz():\n    pass")) as server:
+        assert eval_code(words(path, tmp_path / "out", server)) == 0
+    results = Results.load(tmp_path / "out")
+    assert results.parts["pass@1"] == {"fine": [0.0, 1.0]}
+    assert results.counts["problems left out because their reference confirms no test"] == 1
+
+
+def test_sampling_alone_needs_no_sandbox(questions, tmp_path, monkeypatch, capsys):
+    def refuse(*arguments, **options):
+        raise AssertionError("the sandbox was started")
+
+    monkeypatch.setattr("code_a1_recipe.tools.evaluate.benchmarks.registry.JudgeProcesses", refuse)
+    monkeypatch.setattr("code_a1_recipe.tools.evaluate.benchmarks.registry.LocalRunner", refuse)
+    with StandInEndpoint(code_answers) as server:
+        assert eval_code(words(questions, tmp_path / "out", server, "--sample-only")) == 0
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path, capsys):
+    assert eval_test([str(tmp_path / "nowhere.jsonl"), "--own-tests", "--output", str(tmp_path / "other")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_questions_without_tests_are_refused_for_a_code_llm(tmp_path, capsys):
+    path = tmp_path / "q.jsonl"
+    path.write_text(json.dumps({**QUESTIONS[0], "tests": []}) + "\n")
+    with StandInEndpoint(code_answers) as server:
+        assert eval_code(words(path, tmp_path / "out", server)) == 2
+    assert "give it a column 'tests'" in capsys.readouterr().err
+
+
+def test_a_test_llm_is_measured_by_correct_assertions_coverage_and_kills(questions, tmp_path, capsys):
+    output = tmp_path / "out"
+    with StandInEndpoint(test_answers) as server:
+        asked = words(questions, output, server, "--tests", "3")
+        assert eval_test(asked) == 0
+        number = len(server.requests)
+        assert eval_test(asked) == 0
+        assert len(server.requests) == number == 2
+    results = Results.load(output)
+    assert results.parts["pass@3"] == {"double": [2.0, 3.0], "sign": [3.0, 3.0]}
+    assert results.parts["pass@1"] == {"double": [1.0, 1.0], "sign": [1.0, 1.0]}
+    assert results.parts["line_cov@3"]["sign"][0] == results.parts["line_cov@3"]["sign"][1]
+    assert results.parts["line_cov@1"]["sign"][0] < results.parts["line_cov@1"]["sign"][1]
+    # One incorrect assertion: the function fails the baseline of three tests, and counts nothing under the other rule.
+    assert results.parts["mut@3"]["double"] == [0.0, 0.0]
+    assert results.parts["mut_all@3"]["double"] == [0.0, 1.0]
+    assert results.parts["mut_right_only@3"]["double"][0] > 0.5
+    assert results.products["mul@3"] == ["pass@3", "mut@3"]
+    assert "mul@3" in capsys.readouterr().out
+
+
+def test_impossible_numbers_of_tests_and_mutants_are_refused(questions, tmp_path, capsys):
+    with StandInEndpoint(test_answers) as server:
+        assert eval_test(words(questions, tmp_path / "out", server, "--tests", "0")) == 2
+        assert eval_test(words(questions, tmp_path / "out", server, "--max-mutants", "-1")) == 2
+    told = capsys.readouterr().err
+    assert "'--tests'" in told
+    assert "'--max-mutants'" in told
+
+
+def test_the_questions_own_tests_are_a_baseline_without_a_model(questions, tmp_path, capsys):
+    output = tmp_path / "out"
+    assert eval_test([str(questions), "--own-tests", "--tests", "3", "--output", str(output)]) == 0
+    results = Results.load(output)
+    assert results.parts["pass@2"] == {"double": [2.0, 2.0], "sign": [2.0, 2.0]}
+    assert results.parts["pass@1"] == {"double": [1.0, 1.0], "sign": [1.0, 1.0]}
+    assert results.parts["mut_killable@2"]["double"][0] == 1.0
+    assert "the questions' own tests" in capsys.readouterr().out
+    assert eval_test([str(questions), "--own-tests", "--model", "a/b", "--output", str(output)]) == 2
+    assert "leave the model out" in capsys.readouterr().err
+
+
+def test_select_compares_all_rules_and_writes_the_chosen_programs(questions, tmp_path, capsys):
+    output = tmp_path / "out"
+    with StandInEndpoint(answers) as server:
+        test_model = ["--test-endpoint", server.url, "--test-endpoint-model", "stand-in"]
+        asked = words(questions, output, server, "--samples", "6", "--suites", "4", "--tests", "3", *test_model)
+        assert select(asked) == 0
+        number = len(server.requests)
+        assert select(asked) == 0
+        assert len(server.requests) == number
+    shown = capsys.readouterr().out
+    for rule in ("random", "pass_count", "codet", "mbr_exec", "oracle"):
+        assert f"| {rule} " in shown
+    chosen = [json.loads(line) for line in (output / "selected.jsonl").read_text().splitlines()]
+    assert {row["question"] for row in chosen} == {"double", "sign"}
+    assert next(row for row in chosen if row["question"] == "double")["program"].strip() == RIGHT.strip()
+
+
+def test_a_choice_is_never_that_of_other_tests(questions, tmp_path, capsys):
+    rows = [{**row, "strict": ["assert double(3) == 7"]} for row in QUESTIONS[:1]]
+    questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    output = tmp_path / "out"
+    with StandInEndpoint(answers) as server:
+        test_model = ["--test-endpoint", server.url, "--test-endpoint-model", "stand-in"]
+        asked = words(questions, output, server, "--samples", "6", "--suites", "4", "--tests", "3", *test_model)
+        assert select(asked) == 0
+        first = capsys.readouterr().out
+        reference = ["--columns", "tests=strict", "--columns", "reference=reference2"]
+        questions.write_text(json.dumps({**rows[0], "reference2": SQUARE}) + "\n")
+        assert select([*asked, *reference]) == 0
+        second = capsys.readouterr().out
+    assert "100.0 [100.0, 100.0]" in first
+    assert first != second
+
+
+def test_verdicts_of_other_columns_are_not_taken_up(questions, tmp_path, capsys):
+    rows = [{**row, "strict": ["assert double(3) == 6"]} for row in QUESTIONS[:1]]
+    questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with StandInEndpoint(code_answers) as server:
+        asked = words(questions, tmp_path / "out", server)
+        assert eval_code(asked) == 0
+        assert eval_code([*asked, "--columns", "tests=strict"]) == 2
+    assert "columns was {}" in capsys.readouterr().err
+
+
+def test_an_output_that_is_a_file_is_refused(questions, tmp_path, capsys):
+    (tmp_path / "out").write_text("")
+    with StandInEndpoint(code_answers) as server:
+        assert eval_code(words(questions, tmp_path / "out", server)) == 2
+    assert "is a file; name a folder" in capsys.readouterr().err
+
+
+def test_a_folder_with_files_of_somebody_else_is_left_alone(questions, tmp_path, capsys):
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / "results.json").write_text("my notes")
+    with StandInEndpoint(code_answers) as server:
+        assert eval_code(words(questions, output, server)) == 2
+    assert "holds 'results.json', which this command did not write" in capsys.readouterr().err
+    assert (server.requests, (output / "results.json").read_text()) == ([], "my notes")
+
+
+def test_own_tests_take_no_option_of_sampled_ones(questions, tmp_path, capsys):
+    assert eval_test([str(questions), "--own-tests", "--output", str(tmp_path / "out"), "--sample-only"]) == 2
+    assert "leave the model out, and --samples and --sample-only" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_select_wants_both_models(questions, tmp_path, capsys):
+    with StandInEndpoint(answers) as server:
+        assert select(words(questions, tmp_path / "out", server)) == 2
+    assert "name the Test LLM" in capsys.readouterr().err
+
+
+def test_an_attack_draws_tests_of_a_model_and_keeps_them(tmp_path, capsys):
+    solution, question, right = tmp_path / "double.py", tmp_path / "question.md", tmp_path / "right.py"
+    solution.write_text(SQUARE)
+    right.write_text(RIGHT)
+    question.write_text(QUESTIONS[0]["prompt"])
+    with StandInEndpoint(test_answers) as server:
+        asked = [str(solution), "--question", str(question), "--responses", str(tmp_path / "r.jsonl")]
+        asked += ["--endpoint", server.url, "--endpoint-model", "stand-in", "--num-suites", "2"]
+        assert attack(asked) == 1
+        assert "tests that expect something else are told, not who is right" in capsys.readouterr().out
+        output = tmp_path / "test_double_bugs.py"
+        assert attack([*asked, "--reference", str(right), "--output", str(output)]) == 1
+        assert len(server.requests) == 2
+    assert output.is_file()

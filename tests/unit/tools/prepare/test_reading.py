@@ -1,0 +1,141 @@
+"""Rows -> questions: one bad row costs itself."""
+
+import json
+
+import pytest
+
+from code_a1_recipe.errors import InputError
+from code_a1_recipe.tools.prepare.reading import open_sources, read_eval_sets, read_inputs
+from code_a1_recipe.tools.prepare.rows import Dropped, Entry
+
+GOOD = {"id": "q1", "prompt": "Add one.", "reference": "def f(x): return x + 1", "tests": ["assert f(1) == 2"]}
+
+
+@pytest.fixture
+def source_of(tmp_path):
+    def write(*rows, name="rows.jsonl"):
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return str(path)
+
+    return write
+
+
+def read(*names, limit=None, **options):
+    """Entries, and the rows that were left out."""
+    rows = list(read_inputs(open_sources(names, **({"columns": {}} | options)), limit=limit))
+    return [row for row in rows if isinstance(row, Entry)], [row for row in rows if isinstance(row, Dropped)]
+
+
+def read_evaluated(*names, **columns):
+    return read_eval_sets(open_sources(names, columns=columns, is_evaluation=True))
+
+
+def test_good_rows_become_questions_and_bad_ones_are_counted_by_rule(source_of):
+    entries, dropped = read(
+        source_of(
+            GOOD,
+            GOOD | {"id": "q2", "reference": "def f(:"},
+            GOOD | {"id": "q3", "reference": "def g(:"},
+            GOOD | {"id": "q4", "prompt": None},
+            GOOD | {"id": None},
+            GOOD,
+            GOOD | {"id": "q5", "prompt": "lone \ud800 surrogate"},
+        )
+    )
+    assert [(entry.row, entry.question.id) for entry in entries] == [(0, "q1")]
+    assert [(one.row, one.id, one.reason) for one in dropped] == [
+        (1, "q2", "unusable row: reference: must be Python 3"),
+        (2, "q3", "unusable row: reference: must be Python 3"),
+        (3, "q4", "unusable row: prompt: must be a string"),
+        (4, "", "unusable row: id: must be a string that is not empty, or an integer"),
+        (5, "q1", "unusable row: id: must be unique"),
+        (6, "q5", "unusable row: prompt: must be text that UTF-8 can hold"),
+    ]
+    assert "invalid syntax" in dropped[0].detail
+
+
+def test_programs_that_are_nested_too_deeply_cost_their_row_only(source_of):
+    deep = "def f():\n    return " + "-" * 5000 + "1"
+    entries, dropped = read(source_of(GOOD, GOOD | {"id": "q2", "reference": deep}))
+    assert len(entries) == 1
+    assert dropped[0].reason.startswith("unusable row: reference: ")
+
+
+def test_the_limit_is_on_the_rows_of_each_source(source_of):
+    rows = [GOOD | {"id": f"q{number}"} for number in range(5)]
+    entries, _ = read(source_of(*rows), source_of(*rows, name="more.jsonl"), limit=2)
+    assert [entry.question.id for entry in entries] == ["q0", "q1", "more/q0", "more/q1"]
+
+
+def test_rows_of_two_sources_with_one_id_are_both_kept_and_of_one_source_the_first(source_of):
+    one, other = source_of(GOOD, name="a.jsonl"), source_of(GOOD, GOOD, name="b.jsonl")
+    entries, dropped = read(one, other)
+    assert [entry.question.id for entry in entries] == ["q1", "b/q1"]
+    assert [row.reason for row in dropped] == ["unusable row: id: must be unique"]
+
+
+def test_columns_may_have_other_names(source_of):
+    row = {"uid": 3, "text": "Add.", "gold": {"code": "def f(x): return x"}}
+    columns = {"id": "uid", "prompt": "text", "reference": "gold.code"}
+    ((entry,), _) = read(source_of(row), columns=columns)
+    assert (entry.question.id, entry.question.reference) == ("3", "def f(x): return x")
+
+
+def test_columns_that_nobody_knows_are_refused_with_the_options_that_name_them(source_of):
+    with pytest.raises(InputError, match=r"no adapter knows these columns.*--columns id=COLUMN"):
+        read(source_of({"a": 1}))
+    with pytest.raises(InputError, match="'mbpp' adapter needs the columns"):
+        read(source_of(GOOD), adapter="mbpp")
+
+
+def test_tests_that_are_no_literal_asserts_are_counted(source_of):
+    row = {"task_id": 1, "text": "t", "code": "def f(x): return x", "test_list": ["assert f(1) == 1", "assert f(y)"]}
+    ((entry,), _) = read(source_of(row))
+    assert entry.removed_tests == ("unwritable",)
+
+
+def test_of_an_evaluation_set_the_prompt_is_enough(source_of):
+    source = source_of({"title": "x", "content": "Sort."}, {"title": "y", "content": None}, name="lcb.jsonl")
+    with pytest.raises(InputError, match=r"the prompt is enough: --against-columns prompt=COLUMN"):
+        read_evaluated(source)
+    ((question,), unreadable) = read_evaluated(source, prompt="content", id="title")
+    assert (question.data_source, question.id, question.prompt, question.reference) == ("lcb", "x", "Sort.", "")
+    assert unreadable == {source: 1}
+
+
+def test_an_evaluation_set_that_is_recognised_needs_no_columns(source_of):
+    source = source_of(GOOD | {"data_source": "mine", "reference": "broken ("})
+    ((question,), _) = read_evaluated(source)
+    assert (question.data_source, question.id, question.tests) == ("mine", "q1", ("assert f(1) == 2",))
+
+
+def test_an_evaluation_set_without_any_prompt_is_refused(source_of):
+    with pytest.raises(InputError, match="none of its rows has a prompt"):
+        read_evaluated(source_of(GOOD | {"prompt": " "}))
+
+
+def test_rows_without_ids_of_two_evaluation_files_with_one_name_are_told_apart(tmp_path, source_of):
+    row = {"prompt": "Sort."}
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    sources = [
+        source_of(row, name="a/test.jsonl"),
+        source_of(row, row, name="b/test.jsonl"),
+        source_of(row, name="c.jsonl"),
+    ]
+    found = [(one.data_source, one.id) for one in read_evaluated(*sources)[0]]
+    a, b = (str(tmp_path / name / "test.jsonl") for name in "ab")
+    assert found == [(a, "row 0"), (b, "row 0"), (b, "row 1"), ("c", "row 0")]
+
+
+def test_rows_without_ids_of_one_data_source_are_called_after_their_files(source_of):
+    row = {"prompt": "Sort.", "data_source": "mine"}
+    sources = [source_of(row, name="a.jsonl"), source_of(row, name="b.jsonl")]
+    found = [(one.data_source, one.id) for one in read_evaluated(*sources)[0]]
+    assert found == [("mine", "row 0 of a"), ("mine", "row 0 of b")]
+
+
+def test_a_row_that_is_left_out_keeps_its_id_also_where_that_is_zero(source_of):
+    _, dropped = read(source_of({"id": 0, "prompt": "Add one.", "reference": "def f(:"}))
+    assert [row.id for row in dropped] == ["0"]

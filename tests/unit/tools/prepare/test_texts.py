@@ -1,0 +1,151 @@
+"""What prompts and references are compared by."""
+
+import json
+
+import pytest
+
+from code_a1_recipe.data.formats import ADAPTERS
+from code_a1_recipe.tools.prepare.texts import (
+    assert_key,
+    common_phrases,
+    content_words,
+    reference_form,
+    statement_words,
+    words_of,
+)
+
+
+def test_words_are_lower_case_and_addresses_are_none():
+    assert words_of("Find the 2nd Prime, see https://example.org/primes?x=1 (fast)!") == [
+        "find", "the", "2nd", "prime", "see", "fast"
+    ]  # fmt: skip
+
+
+def test_of_a_humaneval_prompt_the_docstring_is_left_without_its_examples():
+    prompt = (
+        "from typing import List\n\n\ndef f(xs: List[int]) -> int:\n"
+        '    """ Sum the list.\n    >>> f([1, 2])\n    3\n    An empty one gives 0.\n    """\n'
+    )
+    assert " ".join(statement_words(prompt)) == "sum the list an empty one gives 0"
+
+
+def test_of_an_mbpp_plus_prompt_the_assert_does_not_count():
+    prompt = 'import math\n\ndef f(r):\n"""\nFind the volume.\nassert f(1) == 4\n"""'
+    assert statement_words(prompt) == ["find", "the", "volume"]
+
+
+def test_of_fenced_code_comments_and_docstrings_count():
+    code = 'x = 1\n# twice\ndef f(x):\n    """Double\n    any\n    number."""\n    return 2 * x'
+    prompt = f"Complete:\n```python\n{code}\n```\nFast."
+    assert " ".join(statement_words(prompt)) == "complete twice double any number fast"
+
+
+@pytest.mark.parametrize(
+    ("adapter", "row"),
+    [
+        (
+            "mbpp",
+            {"task_id": 1, "text": "Add one.", "code": "def f(a):\n    return a", "test_list": ["assert f(1) == 1"]},
+        ),
+        (
+            "kodcode",
+            {
+                "question_id": "k",
+                "question": "Add one.",
+                "solution": "def f(a): return a",
+                "test": "",
+                "test_info": [{"function_name": "f", "function_declaration": "def f(a):"}],
+            },
+        ),
+        (
+            "taco",
+            {
+                "question": "Add one.",
+                "solutions": json.dumps(["def f(a):\n    return a"]),
+                "starter_code": "def f(a):\n\t",
+                "input_output": json.dumps({"fn_name": "f", "inputs": [[1]], "outputs": [2]}),
+            },
+        ),
+    ],
+)
+def test_what_an_adapter_adds_to_a_statement_does_not_count(adapter, row):
+    native = ADAPTERS[adapter].convert(row)
+    assert native.prompt != "Add one."
+    assert statement_words(native.prompt) == ["add", "one"]
+
+
+def test_a_phrase_is_common_above_five_prompts_and_one_in_twenty():
+    prompts = [f"write a function to w{index}" for index in range(6)]
+    assert common_phrases(prompts) == {"write a function to"}
+    assert common_phrases(prompts[:5]) == frozenset()
+    others = [" ".join(f"x{index}{place}" for place in range(5)) for index in range(114)]
+    assert common_phrases(prompts + others) == frozenset()  # 6 of 120 are not more than 5 %
+    assert common_phrases(prompts + others[1:]) == {"write a function to"}  # 6 of 119 are
+
+
+def test_phrases_are_taken_out_wherever_they_stand():
+    prompt = "first write a function to sort all of it, write a function to"
+    assert content_words(prompt, frozenset({"write a function to"})) == ["first", "sort", "all", "of", "it"]
+
+
+def test_a_prompt_of_common_phrases_alone_is_compared_as_a_whole():
+    phrases = frozenset({"complete the code below"})
+    assert content_words("Complete the code below\n```\ndef f(x): pass\n```", phrases) == [
+        "complete", "the", "code", "below", "def", "f", "x", "pass"
+    ]  # fmt: skip
+
+
+def test_asserts_are_equal_up_to_blanks_and_quotes():
+    assert assert_key("assert f('a',  1) == 2") == assert_key('assert f("a", 1)==2')
+    assert assert_key("assert f(1) == 2") != assert_key("assert f(1) == 3")
+    assert len(assert_key("assert f(1) == 2" * 1000)) == 16
+
+
+SAME_PROGRAMS = (
+    "def total(xs):\n    s = 0\n    for x in xs:\n        s += x\n    return s",
+    "from typing import List\ndef f(numbers: List[int]) -> int:\n    '''Sum.'''\n    import os\n    r: int = 0  # no\n"
+    "    for n in numbers:\n        r += n\n    return r",
+)
+
+
+def test_references_are_the_same_up_to_names_docstrings_annotations_and_imports():
+    one, other = map(reference_form, SAME_PROGRAMS)
+    assert one == other == "def v0(v1):\n    v2 = 0\n    for v3 in v1:\n        v2 += v3\n    return v2"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def total(xs):\n    s = 1\n    for x in xs:\n        s += x\n    return s",  # another constant
+        "def total(xs):\n    s = 0\n    for x in xs:\n        s -= x\n    return s",  # another operator
+        "def total(xs):\n    s = 0\n    for x in xs:\n        s += xs\n    return s",  # another of its names
+        "def total(xs):\n    s = 0\n    for x in sorted(xs):\n        s += x\n    return s",  # a builtin
+    ],
+)
+def test_a_reference_that_does_something_else_has_another_form(source):
+    assert reference_form(source) != reference_form(SAME_PROGRAMS[0])
+
+
+def test_attributes_keywords_and_builtins_keep_their_names():
+    form = reference_form("import re\ndef f(key):\n    return sorted(re.findall('a', key), key=len, reverse=True)")
+    assert form == "def v0(v1):\n    return sorted(re.findall('a', v1), key=len, reverse=True)"
+
+
+def test_every_kind_of_name_is_numbered():
+    form = reference_form(
+        "class A:\n    n: int\n    async def g(self, *a, k=1, **kw):\n        try:\n            return [i for i in a]\n"
+        "        except ValueError as e:\n            raise e\n"
+    )
+    assert form == (
+        "class v0:\n\n    async def v1(v2, *v3, v4=1, **v5):\n        try:\n            return [v6 for v6 in v3]\n"
+        "        except ValueError as v7:\n            raise v7"
+    )
+
+
+def test_a_body_of_nothing_but_a_docstring_stays_a_body():
+    assert reference_form("def f():\n    '''Nothing.'''") == "def v0():\n    pass"
+
+
+@pytest.mark.parametrize("source", ["def f(:", "f(" + "(" * 500, "x = '\0'"])
+def test_a_text_that_is_no_program_has_no_form(source):
+    assert reference_form(source) == ""

@@ -1,0 +1,237 @@
+import pytest
+
+from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.data.reader import iter_rows, read_questions
+from code_a1_recipe.tools.test_quality.coverage import CallCoverage, calls_in, measure_coverage
+from code_a1_recipe.tools.test_quality.metrics import FunctionResult, measure_function, parts_of
+from code_a1_recipe.tools.test_quality.mutants import Mutant, mutants_of
+from sandbox import CaseOutcome, Judge, JudgeRequest, Limits, LocalRunner, SandboxUnavailableError
+
+from .plain_coverage import plain_coverage
+
+NO, YES = False, True
+
+# Five tests each, unless stated otherwise.
+PERFECT = FunctionResult(
+    right=(YES,) * 5,
+    kills=((YES, NO, NO, NO, NO), (NO, NO, YES, NO, NO), (NO,) * 5, (NO, YES, YES, YES, YES)),
+    num_lines=10,
+    lines=({1, 2}, {1, 2, 3}, {1}, set(), {9, 10}),
+    num_branches=4,
+    branches=({(1, 2)}, {(1, 3)}, {(1, 2)}, set(), {(2, 4)}),
+)
+MIXED = FunctionResult(
+    right=(YES, NO, YES, NO, NO),
+    kills=((YES, NO, NO, NO, NO), (NO, NO, YES, NO, NO)),
+    killable=(YES, YES),
+    num_lines=30,
+    lines=(set(range(1, 7)), set(range(5, 11)), {20}, {20}, {21}),
+    num_branches=0,
+    branches=(set(),) * 5,
+)
+SHORT = FunctionResult(  # one test, and no mutants
+    right=(YES,), num_lines=5, lines=({1, 2, 3, 4, 5},), num_branches=2, branches=({(1, 2)},)
+)
+EMPTY = FunctionResult(right=(), kills=((),), num_lines=5, num_branches=2)
+ALL = [PERFECT, MIXED, SHORT, EMPTY]
+
+
+def percent(results, name):
+    """A metric of these functions; None where none of them counts."""
+    numerators, denominators = parts(name, results)
+    return 100 * sum(numerators) / sum(denominators) if sum(denominators) else None
+
+
+def parts(name, results=ALL):
+    """Numerators and denominators of the functions."""
+    metric, _, k = name.partition("@")
+    return tuple(zip(*(parts_of(one, int(k))[metric] for one in results), strict=True))
+
+
+def test_pass_counts_missing_tests_as_wrong():
+    assert parts("pass@5") == ((5, 2, 1, 0), (5, 5, 5, 5))
+    assert percent(ALL, "pass@5") == 40.0  # 8 of 20
+    assert percent(ALL, "pass@1") == 75.0  # 3 of 4
+    assert percent(ALL, "pass@2") == 50.0  # 2 + 1 + 1 + 0 of 8
+
+
+def test_coverage_is_a_share_of_all_lines_and_branches_together():
+    assert parts("line_cov@1")[0] == (2, 6, 5, 0)
+    assert percent(ALL, "line_cov@1") == 26.0  # 13 of 50
+    assert parts("line_cov@5")[0] == (5, 12, 5, 0)
+    assert percent(ALL, "branch_cov@5") == 50.0  # 3 + 0 + 1 + 0 of 4 + 0 + 2 + 2
+    assert percent([MIXED], "branch_cov@5") is None
+
+
+def test_the_baseline_rule_counts_functions_whose_first_tests_are_all_right():
+    assert parts("mut@5") == ((0.75, 0, 0, 0), (1, 0, 0, 0))
+    assert percent(ALL, "mut@5") == 75.0
+    # One test each: 1 of 4 and 1 of 2 mutants.
+    assert percent(ALL, "mut@1") == 37.5
+    assert percent([MIXED, SHORT, EMPTY], "mut@5") is None
+
+
+def test_under_the_rule_all_a_failing_baseline_kills_nothing():
+    assert parts("mut_all@5") == ((0.75, 0, 0, 0), (1, 1, 0, 1))
+    assert percent(ALL, "mut_all@5") == 25.0
+
+
+def test_under_the_rule_right_only_the_right_ones_among_the_first_kill():
+    assert parts("mut_right_only@5")[0] == (0.75, 1.0, 0, 0)
+    assert percent(ALL, "mut_right_only@5") == pytest.approx(175 / 3)
+    assert percent(ALL, "mut_right_only@2") == pytest.approx(100 / 3)  # 2/4, 1/2, 0
+
+
+def test_killable_mutants_are_those_that_some_test_at_hand_kills():
+    assert percent(ALL, "mut_killable@5") == 100.0
+    assert percent(ALL, "mut_killable@1") == pytest.approx((100 / 3 + 50) / 2)
+    # EMPTY's only mutant is not known to be killable, so EMPTY no longer counts.
+    assert parts("mut_all_killable@5")[1] == (1, 1, 0, 0)
+    assert percent(ALL, "mut_right_only_killable@5") == 100.0
+
+
+QUESTION = Question(
+    id="clip",
+    prompt="Clip x to 0..9.",
+    reference="def clip(x):\n    if x < 0:\n        return 0\n    return min(x, 9)\n",
+)
+ASSERTS = (
+    "assert clip(5) == 5",
+    "assert clip(-3) == -3",  # an incorrect assertion
+    "assert clip(12) == 9",
+    "assert clip('a') == 'a'",  # the reference raises
+    "assert clip(5) == 5",  # again
+)
+MUTANTS = {
+    "def clip(x): return min(x, 9)": (NO, NO, NO, NO, NO),  # only clip(-3) tells
+    "def clip(x): return max(x, 0)": (NO, NO, YES, NO, NO),
+    "def clip(x): return 9": (YES, NO, NO, NO, YES),
+    "def clip(x):\n    while x == 12: pass\n    return x": (NO, NO, YES, NO, NO),
+    "def clip(x): raise ValueError": (YES, NO, YES, NO, YES),
+    "def clip(x) return": (YES, NO, YES, NO, YES),
+}
+
+
+@pytest.fixture(scope="module")
+def judge_all():
+    def results(requests):
+        judge = Judge(runner)
+        return iter([judge.judge(request) for request in requests])
+
+    with LocalRunner(limits=Limits(total_seconds=5.0)) as runner:
+        yield results
+
+
+def as_mutants(sources):
+    return [Mutant(source=text, operator="X", line=1) for text in sources]
+
+
+def test_a_function_is_measured_on_its_reference_and_its_mutants(judge_all):
+    lines = ({1}, set(), {1, 2}, set(), {1})
+    coverage = CallCoverage(
+        lines=frozenset({1, 2, 3, 4}), branches=frozenset({(2, 3)}), lines_of_call=lines,
+        branches_of_call=(set(),) * 5,
+    )  # fmt: skip
+    found = measure_function(
+        QUESTION, ASSERTS, judge_all=judge_all, mutants=as_mutants(MUTANTS), coverage=coverage, killable=(YES,) * 6
+    )
+    assert found.right == (YES, NO, YES, NO, YES)
+    assert dict(zip(MUTANTS, found.kills, strict=True)) == MUTANTS
+    assert (found.num_lines, found.lines, found.num_branches) == (4, lines, 1)
+    assert found.killable == (YES,) * 6
+
+
+def test_without_right_tests_no_mutant_is_run():
+    asked = []
+
+    def nothing_but_the_reference(requests):
+        asked.extend(requests)
+        with LocalRunner() as runner:
+            return iter([Judge(runner).judge(request) for request in requests])
+
+    found = measure_function(QUESTION, ASSERTS[1:2], judge_all=nothing_but_the_reference, mutants=as_mutants(MUTANTS))
+    assert found.kills == ((NO,),) * 6
+    assert [request.candidate for request in asked] == [None]
+
+
+def test_an_outage_is_no_result():
+    with pytest.raises(SandboxUnavailableError, match="gone"):
+        measure_function(QUESTION, ASSERTS, judge_all=lambda requests: iter([SandboxUnavailableError("gone")]))
+
+
+RIGHT_BY_HAND = {
+    # Reading the function: (180, 360, 180) turns 360 to 0 and lies between; (359, 1, 180) turns 359 to -1.
+    "ULT/10": (YES, NO, YES, NO, NO),
+    "ULT/186": (YES,) * 5,
+    # (1, 4) and (0, 1) hold; the others give (1, 2), (0, 5) and (None, None).
+    "ULT/199": (YES, NO, NO, YES, NO),
+    "ULT/557": (YES, NO, YES, YES, YES),  # 5M5I5M is 15 long, not 10
+    "ULT/746": (NO, YES, NO, NO, NO),  # the function splits a name into its letters, which no author expected
+}
+
+
+def counted_plainly(question, asserts, folder):
+    """Lines covered, lines, branches covered and branches by coverage.py in a process of its own."""
+    calls = [text.removeprefix("assert ").partition(" == ")[0] for text in asserts]
+    found = plain_coverage(question.reference, calls, folder, prelude=question.prelude)
+    statements, missing, num_branches, num_taken = found
+    return len(statements) - len(missing), len(statements), num_taken, num_branches
+
+
+@pytest.mark.nightly
+@pytest.mark.shared
+def test_metrics_of_five_published_functions_agree_with_plain_counting(shared_dir, tmp_path):
+    """UnLeakedTestBench's own asserts, five a function, taken as generated tests; some mutants each."""
+    path = shared_dir / "data/ULT_Lite.jsonl"
+    questions = {one.id: one for one in read_questions(path).questions if one.id in RIGHT_BY_HAND}
+    asserts = {f"ULT/{row['task_id']}": row["test_list"] for row in iter_rows(path)}
+    results, counted, killed = [], [], []
+    with LocalRunner(num_workers=2) as runner:
+        judge = Judge(runner)
+        for name, right in RIGHT_BY_HAND.items():
+            question, texts = questions[name], asserts[name]
+            mutants = mutants_of(question.reference, max_mutants=17 if name == "ULT/186" else 6)
+            result = measure_function(
+                question,
+                texts,
+                judge_all=lambda requests: map(judge.judge, requests),
+                mutants=mutants,
+                coverage=measure_coverage(
+                    runner, question.reference, calls_in(question, texts), prelude=question.prelude
+                ),
+            )
+            results.append(result)
+            counted.append(counted_plainly(question, texts, tmp_path))
+            killed.append(sum(breaks(judge, question, one.source, texts, right) for one in mutants))
+            assert result.right == right, name
+    assert (
+        [
+            (len(set().union(*one.lines)), one.num_lines, len(set().union(*one.branches)), one.num_branches)
+            for one in results
+        ]
+        == counted
+        == [(17, 17, 11, 12), (23, 23, 22, 22), (11, 17, 6, 12), (17, 21, 7, 10), (20, 24, 8, 12)]
+    )
+    assert [sum(map(any, one.kills)) for one in results] == killed
+    assert (len(results[1].kills), killed[1]) == (17, 16)  # `Accel or X` survives: later rules set the label again
+    assert percent(results, "pass@1") == 80.0  # 4 of 5
+    assert percent(results, "pass@2") == 60.0  # 1 + 2 + 1 + 1 + 1 of 10
+    assert percent(results, "pass@5") == 56.0  # 2 + 5 + 2 + 4 + 1 of 25
+    assert percent(results, "line_cov@5") == pytest.approx(100 * 88 / 102)
+    assert percent(results, "branch_cov@5") == pytest.approx(100 * 54 / 68)
+    assert percent(results, "mut@5") == pytest.approx(100 * 16 / 17)  # only ULT/186 passes its baseline
+    assert percent(results, "mut_all@5") == pytest.approx(100 * 16 / 17 / 5)
+    shares = [count / len(one.kills) for count, one in zip(killed, results, strict=True)]
+    assert percent(results, "mut_right_only@5") == pytest.approx(100 * sum(shares) / 5)
+
+
+def breaks(judge, question, source, asserts, right):
+    """One by one, from the raw verdicts: does a right assert fail on the program?"""
+    for text, is_right in zip(asserts, right, strict=True):
+        request = JudgeRequest(
+            question_id=question.id, reference=question.reference, candidate=source, suites=((text,),),
+            prelude=question.prelude, entry_points=question.entry_points,
+        )  # fmt: skip
+        if is_right and judge.judge(request).suites[0].cases[0].outcome is not CaseOutcome.PASSED:
+            return True
+    return False
