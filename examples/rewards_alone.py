@@ -3,7 +3,7 @@
 python examples/rewards_alone.py
 """
 
-from reward_fns import code_reward, extract_candidate, extract_suite, test_reward
+from reward_fns import code_llm_reward, extract_candidate, extract_suite, test_llm_reward
 from sandbox import Judge, JudgeRequest, LocalRunner
 
 REFERENCE = """
@@ -46,7 +46,7 @@ def main() -> None:
     for case in verdict.suites[0].cases:
         claim = "right" if case.expected_correct else f"wrong (it claims {case.expected})"
         print(f"{case.call} is {case.reference_value}: the claim is {claim}, the program {case.outcome.value}")
-    for name, reward in (("code", code_reward(verdict)), ("test", test_reward(verdict, 0, num_cases=4))):
+    for name, reward in (("code", code_llm_reward(verdict)), ("test", test_llm_reward(verdict, 0, num_cases=4))):
         print(f"{name} reward {reward.total:.3f} = {dict(reward.parts)}")
 
 

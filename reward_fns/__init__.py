@@ -5,7 +5,7 @@ entry for any verl job.
 """
 
 from .breakdown import Breakdown as Breakdown
-from .code_reward import code_reward as code_reward, pass_rate as pass_rate
+from .code_llm_reward import code_llm_reward as code_llm_reward, pass_rate as pass_rate
 from .extract import (
     ExtractionFailure as ExtractionFailure,
     asked_names as asked_names,
@@ -29,5 +29,9 @@ from .registry import (
     reward_file as reward_file,
     reward_suites as reward_suites,
 )
-from .suite_reward import ADVERSARIAL_READINGS as ADVERSARIAL_READINGS, test_reward as test_reward, validity as validity
+from .test_llm_reward import (
+    ADVERSARIAL_READINGS as ADVERSARIAL_READINGS,
+    test_llm_reward as test_llm_reward,
+    validity as validity,
+)
 from .weighted_reward import AdversarialReward as AdversarialReward, overlong_penalty as overlong_penalty

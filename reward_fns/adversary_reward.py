@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from .breakdown import Breakdown
 from .interface import JudgedCandidate, QuestionVerdicts
 from .sandbox_seam import CaseResult
-from .suite_reward import validity
+from .test_llm_reward import validity
 
 
 def adversary_rewards(
@@ -59,10 +59,10 @@ def _suites(
     if verdict is None:
         return [None] * len(candidate.suite_texts)
     counted = [suite.cases[:num_cases] for suite in verdict.suites]
-    times = Counter(key for cases in counted for key in {_key(case) for case in cases})
+    times = Counter(key for cases in counted for key in {case.id for case in cases})
 
     def worth(cases: Sequence[CaseResult]) -> float:
-        shares = [times[_key(case)] ** -crowding for case in cases]
+        shares = [times[case.id] ** -crowding for case in cases]
         return math.fsum(shares) / num_cases
 
     rewards: list[Breakdown | None] = []
@@ -78,7 +78,3 @@ def _suites(
         )
         rewards.append(reward)
     return rewards
-
-
-def _key(case: CaseResult) -> str:
-    return case.key or case.call

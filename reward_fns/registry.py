@@ -14,10 +14,10 @@ from typing import Any, cast
 
 from .adversary_reward import adversary_rewards
 from .breakdown import Breakdown
-from .code_reward import pass_rate_rewards
+from .code_llm_reward import pass_rate_rewards
 from .interface import CodeReward, QuestionVerdicts, TestReward
 from .lookup import lookup
-from .suite_reward import valid_and_adversarial_rewards
+from .test_llm_reward import valid_and_adversarial_rewards
 from .weighted_reward import weighted_code_rewards, weighted_test_rewards
 
 CODE_REWARDS: dict[str, CodeReward] = {"pass_rate": pass_rate_rewards, "weighted": weighted_code_rewards}

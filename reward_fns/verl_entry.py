@@ -27,7 +27,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from .code_reward import code_reward
+from .code_llm_reward import code_llm_reward
 from .extract import ExtractionFailure, asked_names, extract_candidate, extract_suite
 from .listed import LISTED_OUTPUTS, with_function, with_listed_outputs
 from .sandbox_seam import (
@@ -40,7 +40,7 @@ from .sandbox_seam import (
     LocalRunner,
     parse_untrusted,
 )
-from .suite_reward import test_reward
+from .test_llm_reward import test_llm_reward
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ def compute_score(
     A *code* response (the default) meets the fixed asserts of ``ground_truth["tests"]``, as one suite:
     R_C without history, the pass rate on those that hold as cases. A *test* response, marked by
     ``extra_info["role"] == "test"``, is a suite against ``ground_truth["candidate"]``: R_T without history.
-    See :func:`~reward_fns.code_reward.code_reward` and :func:`~reward_fns.suite_reward.test_reward`.
+    See :func:`~reward_fns.code_llm_reward.code_llm_reward` and :func:`~reward_fns.test_llm_reward.test_llm_reward`.
 
     Thread-safe. The judge is created on the first call and closed when the process exits.
 
@@ -98,7 +98,7 @@ def compute_score(
             and optionally ``prelude`` and ``entry_points``. For code alone verl's ``prime_code`` columns do as well:
             ``inputs``, ``outputs`` and, for a function, ``fn_name`` (see :mod:`reward_fns.listed`).
         extra_info: ``role`` is "code" or "test"; other keys are verl's or the dataset's and are ignored.
-        num_cases, alpha, adversarial, nonprintable_penalty: as in ``test_reward``; unused for code.
+        num_cases, alpha, adversarial, nonprintable_penalty: as in ``test_llm_reward``; unused for code.
         sandbox: arguments of ``sandbox.LocalRunner``, of which ``limits`` may be a mapping too; the same in
             every call of a process, since it has one judge.
         reward_router_address, reward_model_tokenizer: passed by verl, ignored.
@@ -126,7 +126,7 @@ def compute_score(
         return _score_code(solution_str, truth, options)
     suite = extract_suite(solution_str)
     texts = () if isinstance(suite, ExtractionFailure) else suite
-    reward = test_reward(
+    reward = test_llm_reward(
         _SHARED.judge(replace(truth, suites=(texts,)), options),
         0,
         num_cases=num_cases,
@@ -168,7 +168,7 @@ def _score_code(solution: str, truth: JudgeRequest, sandbox: dict[str, Any]) -> 
             len(truth.suites[0]),
             [f"{one.reason}, {one.detail:.200}: {one.text:.100}" for one in verdict.suites[0].rejections[:3]],
         )
-    reward = code_reward(verdict)
+    reward = code_llm_reward(verdict)
     extracted = float(candidate is not None)
     return {"score": reward.total, "extracted": extracted, "num_valid": float(num_valid), **reward.terms}
 

@@ -5,7 +5,7 @@
     R_T = invalid_test                                                 where a suite has no valid case
           validity_weight * Valid + difficulty_weight * Adv            else; 0 where the program does not load
 
-Valid and Adv are the paper's, see :func:`~reward_fns.suite_reward.test_reward`; with ``validity_weight=alpha``,
+Valid and Adv are the paper's, see :func:`~reward_fns.test_llm_reward.test_llm_reward`; with ``validity_weight=alpha``,
 ``difficulty_weight=1 - alpha`` and ``invalid_code=invalid_test=0`` this is Code-A1's reward for every suite that has a
 valid case. Weights need not sum to 1: GRPO divides by a group's spread, so only their ratio and what is invalid count.
 
@@ -18,12 +18,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from .breakdown import Breakdown
-from .code_reward import code_reward
+from .code_llm_reward import code_llm_reward
 from .extract import ExtractionFailure, asked_names, extract_candidate, extract_suite
 from .interface import JudgedCandidate, QuestionVerdicts
 from .lookup import lookup
 from .sandbox_seam import CandidateVerdict, JudgeRequest
-from .suite_reward import ADVERSARIAL_READINGS, test_reward
+from .test_llm_reward import ADVERSARIAL_READINGS, test_llm_reward
 from .verl_entry import judge_here
 
 
@@ -92,7 +92,7 @@ def weighted_test_rewards(
         return shorten(found, candidate.suite_tokens[s]) if candidate.suite_tokens else found
 
     def of_suite(verdict: CandidateVerdict, s: int) -> Breakdown:
-        paper = test_reward(
+        paper = test_llm_reward(
             verdict,
             s,
             num_cases=question.num_cases,
@@ -218,7 +218,7 @@ class AdversarialReward:
 
 
 def _code(verdict: CandidateVerdict, invalid_code: float) -> Breakdown:
-    paper = code_reward(verdict)
+    paper = code_llm_reward(verdict)
     return paper if verdict.loaded else Breakdown(parts={"invalid": invalid_code}, terms=paper.terms)
 
 

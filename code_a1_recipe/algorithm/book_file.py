@@ -9,10 +9,10 @@ from ..errors import InputError
 from ..files import write_whole
 
 FORMAT_NAME = "code-a1-mistake-book"
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 
 Rows = dict[str, list[list[Any]]]
-"""Question id -> rows ``[call, answer, frequency, key, num_met, num_failed]``, oldest first."""
+"""Question id -> rows ``[id, call, answer, frequency]``, oldest first."""
 
 
 def digest_of(rows: Any) -> str:
@@ -54,10 +54,7 @@ def _checked_rows(document: Any, path: Path) -> Rows:
         )
     rows = document.get("questions")
     if not isinstance(rows, dict) or not all(_is_question(cases) for cases in rows.values()):
-        raise InputError(
-            f"{path} is damaged: 'questions' must map ids to lists of [call, answer, frequency >= 1, key, "
-            f"num_met, num_failed of 0 to num_met]"
-        )
+        raise InputError(f"{path} is damaged: 'questions' must map ids to lists of [id, call, answer, frequency >= 1]")
     if digest_of(rows) != document.get("digest"):
         raise InputError(f"{path} is damaged or was edited: its content does not match its digest")
     return rows
@@ -65,9 +62,6 @@ def _checked_rows(document: Any, path: Path) -> Rows:
 
 def _is_question(cases: Any) -> bool:
     return isinstance(cases, list) and all(
-        isinstance(case, list)
-        and [type(value) for value in case] == [str, str, int, str, int, int]
-        and case[2] >= 1
-        and 0 <= case[5] <= case[4]
+        isinstance(case, list) and [type(value) for value in case] == [str, str, str, int] and case[3] >= 1
         for case in cases
     )

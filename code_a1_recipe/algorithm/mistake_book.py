@@ -1,27 +1,21 @@
 """Mistake Book, store and update: for each question the cases that candidates failed, and how often.
 
-Source of every rule here: Code-A1, arXiv 2603.15611, "Mistake Book". A case is known by its key, which is
-equal for all spellings and reads of one call, so ``f(3)``, ``f(n=3)``, ``f(3.0)`` and ``abs(f(3))`` are one
-case with the text that failed first.
-
-Beyond the paper each case has a quality, by which ``MistakeBook.shrink`` keeps the best ones.
+Source of every rule here: Code-A1, arXiv 2603.15611, "Mistake Book". A case is known by its id, which is equal for all
+spellings and reads of one call: ``f(3)``, ``f(n=3)``, ``f(3.0)`` and ``abs(f(3))`` are one case. The book keeps the
+text of the step in which the case first failed.
 """
 
-import heapq
-import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from pathlib import Path
 
 from .book_file import Rows, read_rows, write_rows
 
-logger = logging.getLogger(__name__)
-
 REPLAY_LIMIT = 8
 """Cases of a question replayed at a time; 8 in the published runs."""
-_COLUMNS = ("call", "answer", "frequency", "key", "num_met", "num_failed")
+_COLUMNS = ("id", "call", "answer", "frequency")
 """Fields of an entry, in the order of the book's file."""
 
 
@@ -29,54 +23,37 @@ _COLUMNS = ("call", "answer", "frequency", "key", "num_met", "num_failed")
 class BookEntry:
     """One remembered case."""
 
+    id: str
+    """``CaseResult.id``."""
     call: str
     """Source of the call, to be replayed."""
     answer: str
     """The reference's answer as Python literal text. For readers; a replay asks the reference again."""
     frequency: int
     """Failures minus passed replays, at least 1."""
-    key: str = ""
-    """What the case is known by; the call itself where the judge gave no key."""
-    num_met: int = 0
-    """How often a program met the case, as a new case or as a replay, since it came into the book."""
-    num_failed: int = 0
-    """How often one failed it then, 0 to ``num_met``."""
-
-    @property
-    def quality(self) -> float:
-        """How much the case tells programs apart, in (0, 1]: ``4 p (1 - p)``, 1 where half of them fail it.
-
-        ``p = (num_failed + 1) / (num_met + 2)`` is the chance to fail by Laplace's rule of succession, ``p (1 - p)``
-        the learnability of unsupervised environment design (arXiv 2408.15099).
-        """
-        return 4 * (self.num_failed + 1) * (self.num_met - self.num_failed + 1) / (self.num_met + 2) ** 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedCase:
     """One candidate failed one valid case of one suite."""
 
+    id: str
+    """``CaseResult.id``."""
     call: str
     answer: str
     """The reference's return value, never what the Test LLM expected."""
-    key: str = ""
-    """``CaseResult.key``; empty when the call is its own key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookUpdate:
-    """What one question's verdicts change in the book."""
+    """What one question's verdicts change in the book. The order of the items does not matter."""
 
     failed: Sequence[FailedCase] = ()
-    """Calls with the reference's answer, one per candidate and suite that fails it as a valid case."""
+    """One item per candidate and suite that fails a valid case."""
     passed_replays: Sequence[str] = ()
-    """Keys, one per candidate that passes it as a replay."""
+    """Case ids, one item per candidate that passes the replayed case."""
     dropped_replays: Sequence[str] = ()
-    """Calls, one per candidate that did not meet it as a replay, for the reference has no answer to it any more."""
-    failed_replays: Sequence[str] = ()
-    """Keys, one per candidate that fails it as a replay; they do not change the frequency."""
-    passed_new: Sequence[str] = ()
-    """Keys, one per candidate and suite that passes it as a valid case; likewise."""
+    """Calls of replays that the reference no longer answers, one item per candidate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,16 +61,16 @@ class BookChange:
     """What one update did to the book. Changes add up, so a step's change is the sum over questions."""
 
     num_added: int = 0
-    """Cases that are new."""
+    """New cases. A case that leaves and comes back in one update counts here and in ``num_removed``."""
     num_removed: int = 0
-    """Cases whose frequency fell to 0 or below, or that were beyond a bound."""
+    """Cases whose frequency fell to 0 or below."""
 
     def __add__(self, other: "BookChange") -> "BookChange":
         return BookChange(num_added=self.num_added + other.num_added, num_removed=self.num_removed + other.num_removed)
 
 
 class MistakeBook:
-    """``{question id -> {key -> entry}}``, each question's entries in the order they were first added.
+    """``{question id -> {case id -> entry}}``, each question's entries in the order they were first added.
 
     Not thread-safe: the trainer updates it once a step, from one place.
     """
@@ -131,69 +108,37 @@ class MistakeBook:
     def update(self, question_id: str, update: BookUpdate) -> BookChange:
         """Count one step's outcomes of a question.
 
-        A case loses 1 for each item of ``passed_replays`` (one per candidate that passes it as a replay) and at 0 or
-        below it is deleted; then it gains 1 for each item of ``failed`` (one per candidate and suite that fails it as
-        a valid case), and is new where it was deleted. The order of the items does not matter. A pass of a case that
-        is not in the book does nothing by itself. A case without an answer (``dropped_replays``) counts as passed,
-        since it can break nobody any more.
-
-        New cases are appended in the order of their call texts, which keeps ties of ``retrieve`` the same
-        for any order of ``failed``. Of several texts with one key the shortest is kept, or the first among
-        equally short ones in the order of texts.
-
-        Cases that are in the book then count all items as meetings.
+        First each passed replay takes 1 from its case, and a case at 0 or below leaves. Then each failure adds 1 to
+        its case, which is new where it is not in the book. A replay that the reference no longer answers counts as
+        passed: it can break nobody any more.
         """
-        # Keys and not texts: a candidate meets the same case under many spellings.
-        gained = Counter(case.key or case.call for case in update.failed)
-        num_failed = gained + Counter(update.failed_replays)
-        num_met = num_failed + Counter(update.passed_replays) + Counter(update.passed_new)
-        lost = Counter(update.passed_replays)
-        texts = _texts_by_key(question_id, update.failed)
         entries = self._entries.setdefault(question_id, {})
-        if dropped := Counter(update.dropped_replays):
-            lost.update({key: dropped[entry.call] for key, entry in entries.items() if entry.call in dropped})
+        lost = Counter(update.passed_replays)
+        dropped = Counter(update.dropped_replays)
+        for entry in entries.values():
+            lost[entry.id] += dropped[entry.call]
         num_added = num_removed = 0
-        for key, number in list(lost.items()):
-            if key not in entries or entries[key].frequency <= number:
-                num_removed += entries.pop(key, None) is not None
-                del lost[key]  # these passes are used up
-        # In the order of texts, since the age of new cases breaks the ties of `retrieve`.
-        for key, (call, answer) in sorted(texts.items(), key=itemgetter(1)):
-            if key not in entries:
+        # Losses first, as in the release: a case that all candidates passed as a replay and one failed as a new case
+        # starts again at 1.
+        for case_id, number in lost.items():
+            if case_id not in entries:
+                continue
+            frequency = entries[case_id].frequency - number
+            if frequency > 0:
+                entries[case_id] = replace(entries[case_id], frequency=frequency)
+            else:
+                del entries[case_id]
+                num_removed += 1
+        gained = Counter(case.id for case in update.failed)
+        for case in _one_text_per_case(update.failed):
+            if case.id not in entries:
                 num_added += 1
-                entries[key] = BookEntry(
-                    call=call,
-                    answer=answer,
-                    frequency=0,
-                    key="" if key == call else key,
-                )
-            elif entries[key].call == call:  # the text that failed first stays, with the latest answer to it
-                entries[key] = replace(entries[key], answer=answer)
-        for key in entries.keys() & {*num_met, *lost}:
-            entry = entries[key]
-            entries[key] = replace(
-                entry,
-                frequency=entry.frequency + gained[key] - lost[key],
-                num_met=entry.num_met + num_met[key],
-                num_failed=entry.num_failed + num_failed[key],
-            )
+                entries[case.id] = BookEntry(id=case.id, call=case.call, answer=case.answer, frequency=0)
+            entry = entries[case.id]
+            entries[case.id] = replace(entry, frequency=entry.frequency + gained[case.id])
         if not entries:
             del self._entries[question_id]
         return BookChange(num_added=num_added, num_removed=num_removed)
-
-    def shrink(self, max_size: int) -> BookChange:
-        """Drop the cases beyond ``max_size``: those of the lowest quality, of equal ones the less frequent.
-
-        Of these the first in the order of question ids and ages. It takes a pass over all cases, so it is for once a
-        step.
-        """
-        # In the order of ids, so that a book that was saved and loaded drops the same cases.
-        every = ((name, key, entry) for name in self.question_ids() for key, entry in self._entries[name].items())
-        surplus = heapq.nsmallest(self.num_cases - max_size, every, key=_worth)
-        for question_id, key, _ in surplus:
-            del self._entries[question_id][key]
-        self._entries = {name: entries for name, entries in self._entries.items() if entries}
-        return BookChange(num_removed=len(surplus))
 
     def save(self, path: Path) -> None:
         """Write the book as JSON, atomically: after a crash the file is the old one or the new one.
@@ -214,7 +159,7 @@ class MistakeBook:
         book = cls()
         for question_id, cases in read_rows(path).items():
             entries = [BookEntry(**dict(zip(_COLUMNS, case, strict=True))) for case in cases]
-            book._entries[question_id] = {entry.key or entry.call: entry for entry in entries}
+            book._entries[question_id] = {entry.id: entry for entry in entries}
         return book
 
     def _content(self) -> Rows:
@@ -222,20 +167,12 @@ class MistakeBook:
         return {name: [list(values(entry)) for entry in self.entries(name)] for name in self.question_ids()}
 
 
-def _worth(case: tuple[str, str, BookEntry]) -> tuple[float, int]:
-    entry = case[2]
-    return entry.quality, entry.frequency
+def _one_text_per_case(failed: Sequence[FailedCase]) -> list[FailedCase]:
+    """Of the spellings of a case the shortest, the first in the alphabet among equally short ones.
 
-
-def _texts_by_key(question_id: str, failed: Sequence[FailedCase]) -> dict[str, tuple[str, str]]:
-    """Call and answer per key. Two answers to one call mean a reference that wavers: the smaller is kept."""
-    texts: dict[str, tuple[str, str]] = {}
-    for case in failed:
-        key, text = case.key or case.call, (case.call, case.answer)
-        known = texts.setdefault(key, text)
-        if known[0] == case.call and known[1] != case.answer:
-            logger.warning(
-                "question=%s the reference answered %r and %r to %r", question_id, known[1], case.answer, case.call
-            )
-        texts[key] = min(known, text, key=lambda text: (len(text[0]), text))
-    return texts
+    In the order of texts, so that the age of new cases, which breaks ties of ``retrieve``, does not depend on which
+    candidate was judged first.
+    """
+    longest_first = sorted(failed, key=lambda case: (len(case.call), case.call, case.answer), reverse=True)
+    shortest = {case.id: case for case in longest_first}
+    return sorted(shortest.values(), key=lambda case: (case.call, case.answer))

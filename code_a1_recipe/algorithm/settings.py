@@ -65,8 +65,6 @@ class EpisodeSettings(Block):
 
 class MistakeBookSettings(Block):
     enabled: bool
-    max_size: Count | None = None
-    """Cases kept of all questions together; null: no bound."""
     replay_limit: Amount
     """Cases replayed for one question."""
 

@@ -49,16 +49,17 @@ class MistakeBook:
 
     @classmethod
     def of_run(cls, run: str | Path, **bounds: Any) -> "MistakeBook":
-        """The cases of a run's saved book as asserts; quality is how well each tells programs apart.
+        """The cases of a run's saved book as asserts; quality is the frequency, where the highest of the book is 1.
 
         Raises:
             InputError: there is no run, or its book is damaged.
         """
         view = cls(**bounds)
         saved = RunRecords.open(Path(run)).mistake_book()
-        for question_id in saved.question_ids():
-            for entry in saved.entries(question_id):
-                view.add_test(f"assert {entry.call} == {entry.answer}", entry.quality)
+        entries = [entry for question_id in saved.question_ids() for entry in saved.entries(question_id)]
+        most = max((entry.frequency for entry in entries), default=1)
+        for entry in entries:
+            view.add_test(f"assert {entry.call} == {entry.answer}", entry.frequency / most)
         return view
 
     def __len__(self) -> int:

@@ -24,8 +24,9 @@ REMOVED_KEYS: dict[str, str] = {
     "episode.share_suites": "each program has suites of its own; leave it out",
     "mistake_book.counting": "passed replays are subtracted before failures are added, as in the paper's release; "
     "leave it out",
-    "mistake_book.max_cases_per_question": "mistake_book.max_size bounds the whole book",
+    "mistake_book.max_cases_per_question": "the book has no bound, as in the paper; leave it out",
     "mistake_book.max_lessons": "hindsight.max_lessons says how many lessons are kept",
+    "mistake_book.max_size": "the book has no bound, as in the paper; leave it out",
     "mistake_book.sampler": "the most frequent cases are replayed, as in the paper; leave it out",
     "opponents": "programs and suites of earlier policies are met no more; the Mistake Book keeps what broke programs",
     "selection.part": "groups are selected by the whole reward of their suites; for another rule write a reward "

@@ -124,8 +124,8 @@ def find_lessons(
         if candidate.source is None or candidate.pooled is None or candidate.verdict is None:
             continue
         met = [*candidate.verdict.history, *candidate.pooled.cases]
-        # By key, so that a case that was replayed and written anew counts once.
-        cases = list({case.key or case.call: case for case in met}.values())
+        # By id, so that a case that was replayed and written anew counts once.
+        cases = list({case.id: case for case in met}.values())
         # Time-outs teach nothing: a case that the program had no time left for has the same outcome.
         failed = [case for case in cases if case.outcome.failed and case.outcome not in _NO_LESSON]
         passed = [case for case in cases if not case.outcome.failed]

@@ -40,12 +40,12 @@ class Repair(Extension):
         for turn in range(1, self._num_turns + 1):
             failures = {}
             for c, program in latest.items():
-                failure = shown_failure(program.verdict)
+                case = shown_case(program.verdict)
                 # Without a reward nothing is known of a program: an outage hit it, or the Test LLM had no room for it.
-                if failure and program.reward and program.source:
-                    failures[c] = failure
-                    shown[c].add(failure["call"])
-            asked = [self._written_again(work, c, turn, latest[c], failure) for c, failure in failures.items()]
+                if case and program.reward and program.source:
+                    failures[c] = case
+                    shown[c].add(case.id)
+            asked = [self._written_again(work, c, turn, latest[c], case) for c, case in failures.items()]
             written = await asyncio.gather(*asked)
             results = {}
             for c, program_again in zip(failures, written, strict=True):
@@ -75,14 +75,14 @@ class Repair(Extension):
         c: int,
         turn: int,
         before: CandidateResult,
-        failure: dict[str, str],
+        case: CaseResult,
     ) -> CandidateResult | None:
         """The new program, judged; None where the prompt has no room."""
         runner, task = work.runner, work.task
         fields = {
             **task.question.prompt_fields,
             "candidate": before.source,
-            **failure,
+            **prompt_fields(case, before.verdict),
         }
         try:
             written = await runner.write(task, f"{c}r{turn}", self._template, fields)
@@ -104,7 +104,7 @@ class Repair(Extension):
             final[repair.candidate] = result  # without a reward where nothing is known of it
             if result.reward is None:
                 continue
-            yield "code/repaired_rate", not shown_failure(result.verdict)
+            yield "code/repaired_rate", shown_case(result.verdict) is None
             if (rate := broken_rate(repair)) is not None:
                 yield "code/repair_broke_case_rate", rate
         for program in final:
@@ -127,26 +127,22 @@ class Repair(Extension):
         return [extra for extra in episode.extra_programs if extra.kind == self.name]
 
 
-def shown_failure(verdict: CandidateVerdict | None) -> dict[str, str]:
-    """What the prompt says of the failed case with the shortest text, the first of those.
-
-    Returns:
-        Fields of the template: the call, what the program did as the end of a sentence ("returns 3", "raises
-        ValueError: ..."), and the expected output. Empty where there is no verdict or no failed case.
-    """
+def shown_case(verdict: CandidateVerdict | None) -> CaseResult | None:
+    """The failed case that the prompt shows: the shortest, which leaves most room to the question and the program."""
     if verdict is None:
-        return {}
-    failed = [_prompt_fields(case, verdict.load_error) for case in met_cases(verdict) if case.outcome.failed]
-    # The shortest leaves most of the prompt to the question and the program.
-    shown = min(failed, key=lambda fields: sum(map(len, fields.values())), default={})
-    return {name: _cut(text) for name, text in shown.items()}
+        return None
+    failed = [case for case in met_cases(verdict) if case.outcome.failed]
+    return min(failed, key=lambda case: sum(map(len, _told(case, verdict).values())), default=None)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+def prompt_fields(case: CaseResult, verdict: CandidateVerdict | None) -> dict[str, str]:
+    """Fields of the template, each cut: ``call``, ``result`` as the end of a sentence, ``expected``."""
+    fields = _told(case, verdict)
+    return {name: text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..." for name, text in fields.items()}
 
 
-def _prompt_fields(case: CaseResult, load_error: str) -> dict[str, str]:
+def _told(case: CaseResult, verdict: CandidateVerdict | None) -> dict[str, str]:
+    load_error = verdict.load_error if verdict is not None else ""
     results = {
         CaseOutcome.WRONG_VALUE: f"returns {case.detail}",
         CaseOutcome.RAISED: f"raises {case.detail}",
@@ -169,15 +165,25 @@ def met_cases(verdict: CandidateVerdict) -> Iterator[CaseResult]:
 
 
 def _on_others(program: CandidateResult, shown: Collection[str]) -> CandidateResult:
-    """The program as if it had not met the cases that were shown, whose values a copy of them would give."""
+    """The program as if it had not met the cases with the ids ``shown``, in whatever spelling.
+
+    A program that only copies the values it was shown would pass them.
+    """
 
     def others(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
-        return tuple(case for case in cases if _cut(case.call) not in shown)
+        return tuple(case for case in cases if case.id not in shown)
 
     verdict, pooled = program.verdict, program.pooled
     if verdict is not None:
-        suites = tuple(replace(suite, cases=others(suite.cases)) for suite in verdict.suites)
-        verdict = replace(verdict, suites=suites, history=others(verdict.history))
+        suites = [replace(suite, cases=others(suite.cases)) for suite in verdict.suites]
+        # An empty suite would count as failed, and which suites become empty depends on the shown case.
+        verdict = replace(
+            verdict,
+            suites=tuple(suite for suite in suites if suite.cases),
+            history=others(verdict.history),
+        )
+        if not (verdict.suites or verdict.history):
+            verdict = None  # no reward: nothing else was met
     if pooled is not None:
         pooled = replace(pooled, cases=others(pooled.cases))
     return replace(program, verdict=verdict, pooled=pooled)

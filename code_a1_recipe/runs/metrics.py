@@ -121,7 +121,7 @@ def _candidate_values(candidate: CandidateResult, verdict: CandidateVerdict, rew
     if verdict.loaded:
         yield "code/example_failure_rate", bool(verdict.example_failure)
     cases = [case for suite in verdict.suites for case in suite.cases]
-    if (share := distinct_call_rate([case.key or case.call for case in cases])) is not None:
+    if (share := distinct_call_rate([case.id for case in cases])) is not None:
         # Of all suites for one program; when it falls, the Test LLM is settling on a habit.
         yield "test/distinct_call_rate", share
     yield "judge/cache_hit_rate", verdict.was_cached

@@ -201,8 +201,6 @@ class CodeA1Trainer(PPOTrainerSync):
         if settings.enabled:
             for report in reports:
                 change += self.book.update(report.question_id, report.book_update)
-            if settings.max_size is not None:
-                change += self.book.shrink(settings.max_size)
         metrics.update(measures.book_metrics(self.book, change))
 
     def _collect_grpo_groups(self, reports: Sequence[EpisodeReport], num_questions: int) -> dict[str, StoredRows]:

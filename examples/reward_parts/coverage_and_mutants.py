@@ -87,7 +87,7 @@ def coverage_and_mutants(
     options = {"alpha": alpha, "adversarial": adversarial, "nonprintable_penalty": nonprintable_penalty}
     base = find_test_reward("valid_and_adversarial", kwargs=options)(question)
     cases_CS = [_cases(question, one) if coverage or mutants else [] for one in question.candidates]
-    calls = {_key(case): case.call for cases_S in cases_CS for cases in cases_S for case in cases}
+    calls = {case.id: case.call for cases_S in cases_CS for cases in cases_S for case in cases}
     facts = _NOTHING
     if calls:
         reference = _reference_of(question, coverage=coverage)
@@ -170,7 +170,7 @@ def _reference_of(question: QuestionVerdicts, *, coverage: float) -> JudgeReques
 
 def _terms(cases_S: Sequence[Sequence[CaseResult]], facts: _Facts) -> list[dict[str, float] | None]:
     """Terms of each suite of one program; None for all of them where a case of one is not known: its group is lost."""
-    keys_S = [{_key(case) for case in cases} for cases in cases_S]
+    keys_S = [{case.id for case in cases} for cases in cases_S]
     if not set().union(*keys_S) <= facts.covered.keys() & facts.killed.keys():
         return [None] * len(keys_S)
     killed_S = [frozenset[int]().union(*(facts.killed[key] for key in keys)) for keys in keys_S]
@@ -190,10 +190,6 @@ def _weighted(base: Breakdown, terms: Mapping[str, float], weights: Mapping[str,
     parts = {name: rest * value for name, value in base.parts.items()}
     parts |= {name: weight * terms[name] for name, weight in weights.items()}
     return Breakdown(parts=parts, terms={**base.terms, **terms})
-
-
-def _key(case: CaseResult) -> str:
-    return case.key or case.call
 
 
 def _limits(sandbox: Mapping[str, Any]) -> Limits:
@@ -310,7 +306,7 @@ def _meet(known: _Known, number: int, reference: JudgeRequest, calls: Mapping[st
         return True
     cases = judge.judge(replace(reference, candidate=known.mutants[number], history=new)).history
     answered = [case for case in cases if case.outcome is not CaseOutcome.TIMED_OUT]
-    is_killed |= {_key(case): case.outcome.failed for case in answered}
+    is_killed |= {case.id: case.outcome.failed for case in answered}
     return len(answered) == len(cases)
 
 

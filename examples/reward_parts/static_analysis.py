@@ -50,7 +50,7 @@ def static_analysis(
         max_complexity: each function whose cyclomatic complexity is above it is a finding (ruff's C901); at least 1.
         per_finding: reward that a finding costs, in [0, 1].
         max_penalty: most that all findings of a program cost together, in [0, 1].
-        skip_empty_suites: as in ``reward_fns.code_reward.pass_rate_rewards``, whose R_C this is.
+        skip_empty_suites: as in ``reward_fns.code_llm_reward.pass_rate_rewards``, whose R_C this is.
 
     Returns:
         R_C's parts and ``static_analysis``, the penalty as a number at most 0; a term ``findings``. None without a

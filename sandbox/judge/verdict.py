@@ -4,6 +4,7 @@ import enum
 from dataclasses import dataclass
 
 from ..cases.case import Rejection
+from ..runners.base import HANGS_THROUGHOUT, TOTAL_SPENT
 
 
 class CaseOutcome(enum.StrEnum):
@@ -46,6 +47,16 @@ class CaseResult:
     its result is read: a case is remembered under it. Empty in verdicts made by hand; then ``call`` serves."""
     family: str = ""
     """Equal for failed cases of a suite that show one mistake, see ``repetition``; empty in verdicts made by hand."""
+
+    @property
+    def id(self) -> str:
+        """The same for all spellings and reads of a call; a case is remembered and counted under it."""
+        return self.key or self.call
+
+    @property
+    def is_unasked(self) -> bool:
+        """The program had no time left for this call, or was spared it since it hung in all calls before."""
+        return self.outcome is CaseOutcome.TIMED_OUT and self.detail in (TOTAL_SPENT, HANGS_THROUGHOUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

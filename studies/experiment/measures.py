@@ -65,7 +65,7 @@ def distinct_calls(records: Iterable[RolloutRecord]) -> float | None:
     shares = []
     for record in records:
         cases = [case for suite in record.suites if suite.verdict is not None for case in suite.verdict.cases]
-        if (share := distinct_call_rate([case.key or case.call for case in cases])) is not None:
+        if (share := distinct_call_rate([case.id for case in cases])) is not None:
             shares.append(share)
     return statistics.fmean(shares) if shares else None
 

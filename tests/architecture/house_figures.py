@@ -375,9 +375,6 @@ FIGURES = (
     Figure("thread-pool loops", lambda house: len(thread_loops(house)), 1),
     Figure("exception classes", lambda house: len(exception_classes(house)), 20),
     Figure("imports of inner modules of `sandbox`", lambda house: len(deep_imports(house)), 0),
-    Figure(
-        "product files named `test_*`", lambda house: sum(file.stem.startswith("test_") for file in house.product), 0
-    ),
 )
 
 

@@ -36,23 +36,17 @@ def replayed_book(records_by_step: list[list[RolloutRecord]]) -> MistakeBook:
     book = MistakeBook()
     for records in records_by_step:
         for index in sorted({record.index for record in records}):
-            failed, passed, failed_replays, passed_new = [], [], [], []
+            failed, passed = [], []
             mine = [record for record in records if record.index == index]
             for record in (record for record in mine if record.verdict is not None):
                 for suite in record.suites:
                     failed += [
-                        FailedCase(call=case.call, answer=case.reference_value, key=case.key)
+                        FailedCase(call=case.call, answer=case.reference_value, id=case.id)
                         for case in suite.verdict.cases
-                        if case.outcome not in ("passed", "not_loaded")
+                        if case.outcome not in ("passed", "not_loaded") and not case.is_unasked
                     ]
-                    passed_new += [case.key for case in suite.verdict.cases if case.outcome == "passed"]
-                history = record.verdict.history
-                passed += [case.key for case in history if case.outcome == "passed"]
-                failed_replays += [case.key for case in history if case.outcome not in ("passed", "not_loaded")]
-            book.update(
-                mine[0].question,
-                BookUpdate(failed=failed, passed_replays=passed, failed_replays=failed_replays, passed_new=passed_new),
-            )
+                passed += [case.id for case in record.verdict.history if case.outcome == "passed"]
+            book.update(mine[0].question, BookUpdate(failed=failed, passed_replays=passed))
     return book
 
 

@@ -64,8 +64,8 @@ TESTS = {
     f"{EXTENSIONS}/scripted_tester.py": (f"{UNIT}/extensions/test_scripted_tester.py",),
     f"{EXTENSIONS}/settings.py": (f"{UNIT}/extensions/test_extensions.py",),
     f"{REWARDS}/breakdown.py": (f"{UNIT}/reward_fns/test_breakdown.py",),
-    f"{REWARDS}/code_reward.py": (
-        f"{UNIT}/reward_fns/test_code_reward.py",
+    f"{REWARDS}/code_llm_reward.py": (
+        f"{UNIT}/reward_fns/test_code_llm_reward.py",
         f"{PROPERTY}/reward_fns/test_reward_laws.py",
         f"{GOLDEN}/reward_fns/test_worked_example.py",
         f"{UNIT}/algorithm/test_rewards.py",
@@ -74,8 +74,8 @@ TESTS = {
     f"{REWARDS}/listed.py": (f"{UNIT}/reward_fns/test_verl_entry.py", f"{UNIT}/data/test_questions.py"),
     f"{REWARDS}/lookup.py": (f"{UNIT}/reward_fns/test_registry.py",),
     f"{REWARDS}/registry.py": (f"{UNIT}/reward_fns/test_registry.py",),
-    f"{REWARDS}/suite_reward.py": (
-        f"{UNIT}/reward_fns/test_suite_reward.py",
+    f"{REWARDS}/test_llm_reward.py": (
+        f"{UNIT}/reward_fns/test_test_llm_reward.py",
         f"{PROPERTY}/reward_fns/test_reward_laws.py",
         f"{GOLDEN}/reward_fns/test_worked_example.py",
         f"{UNIT}/algorithm/test_rewards.py",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reward_fns import code_reward, test_reward as reward_of_suite
+from reward_fns import code_llm_reward, test_llm_reward as reward_of_suite
 
 
 @pytest.fixture(scope="module")
@@ -37,4 +37,4 @@ def test_each_suite_of_the_figure_earns_the_printed_reward(example, suite_index,
 
 def test_the_candidate_of_the_figure_earns_the_mean_of_history_and_new_cases(example):
     # Pass_hist 1/2; Pass_new 2/3, 1 and 1/3, on average 2/3; (1/2 + 2/3) / 2 = 7/12.
-    assert round(code_reward(example).total, 4) == 0.5833
+    assert round(code_llm_reward(example).total, 4) == 0.5833

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from reward_fns.suite_reward import test_reward as reward_of_suite
+from reward_fns.test_llm_reward import test_llm_reward as reward_of_suite
 from sandbox import Judge, JudgeRequest, LocalRunner
 
 pytestmark = [pytest.mark.shared, pytest.mark.nightly]

@@ -15,7 +15,7 @@ questions = st.sampled_from(["q", "with\nnewline", "\ud800", ""])
 
 
 def failed(texts):
-    return [FailedCase(call=text, answer=f"<{text}>") for text in texts]
+    return [FailedCase(id=text, call=text, answer=f"<{text}>") for text in texts]
 
 
 @st.composite
@@ -78,20 +78,11 @@ def test_a_saved_book_comes_back_whole(history):
     assert loaded.num_cases == book.num_cases
 
 
-@given(history=st.lists(updates(), max_size=8), most=st.integers(1, 8))
-def test_a_bounded_book_keeps_the_best_cases_and_its_counts(history, most):
+@given(history=st.lists(updates(), max_size=8))
+def test_changes_add_up_to_what_is_in_the_book(history):
     book, total = MistakeBook(), BookChange()
     for question_id, failures, passes in history:
-        update = BookUpdate(
-            failed=failed(failures), passed_replays=passes, failed_replays=passes[:2], passed_new=passes[2:]
-        )
-        total += book.update(question_id, update)
-        before = [entry.quality for name in book.question_ids() for entry in book.entries(name)]
-        total += book.shrink(most)
-        entries = [entry for name in book.question_ids() for entry in book.entries(name)]
-        assert sorted(entry.quality for entry in entries) == sorted(before)[-most:]
-        assert book.num_cases == len(entries) == total.num_added - total.num_removed
-        assert all(book.entries(name) for name in book.question_ids())
-        for entry in entries:
-            assert 1 <= entry.frequency <= entry.num_failed <= entry.num_met
-            assert 0 < entry.quality <= 1
+        total += book.update(question_id, BookUpdate(failed=failed(failures), passed_replays=passes))
+    entries = [entry for name in book.question_ids() for entry in book.entries(name)]
+    assert book.num_cases == len(entries) == total.num_added - total.num_removed
+    assert all(entry.frequency >= 1 for entry in entries)

@@ -6,7 +6,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from reward_fns import JudgedCandidate, QuestionVerdicts, find_test_reward, reward_suites, test_reward as paper_reward
+from reward_fns import (
+    JudgedCandidate,
+    QuestionVerdicts,
+    find_test_reward,
+    reward_suites,
+    test_llm_reward as paper_reward,
+)
 from reward_fns.adversary_reward import adversary_rewards
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, Rejection, RejectionReason, SuiteVerdict
 

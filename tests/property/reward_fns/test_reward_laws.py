@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from reward_fns import ADVERSARIAL_READINGS, code_reward, test_reward as reward_of_suite
+from reward_fns import ADVERSARIAL_READINGS, code_llm_reward, test_llm_reward as reward_of_suite
 
 counts = st.integers(min_value=0, max_value=12)
 readings = st.sampled_from(sorted(ADVERSARIAL_READINGS))
@@ -30,7 +30,7 @@ def history_numbers(draw):
 
 @given(suites=st.lists(suite_numbers(), max_size=5), history=history_numbers())
 def test_the_code_reward_is_a_share_and_the_sum_of_its_parts(make_suite, make_verdict, suites, history):
-    reward = code_reward(make_verdict(*(make_suite(**numbers) for numbers in suites), **history))
+    reward = code_llm_reward(make_verdict(*(make_suite(**numbers) for numbers in suites), **history))
     assert 0.0 <= reward.total <= 1.0
     assert abs(reward.total - sum(reward.parts.values())) < 1e-6
 
@@ -57,7 +57,7 @@ def test_the_penalty_only_takes_away_and_at_most_one(make_suite, make_verdict, s
 @given(num_valid=st.integers(min_value=1, max_value=8), history=history_numbers(), reading=readings)
 def test_more_failures_never_pay_the_code_more_or_the_tests_less(make_suite, make_verdict, num_valid, history, reading):
     verdicts = [make_verdict(make_suite(num_valid, num_failed=failed), **history) for failed in range(num_valid + 1)]
-    codes = [code_reward(verdict).total for verdict in verdicts]
+    codes = [code_llm_reward(verdict).total for verdict in verdicts]
     tests = [reward_of_suite(v, 0, num_cases=8, adversarial=reading).total for v in verdicts]
     assert codes == sorted(codes, reverse=True)
     assert tests == sorted(tests)
@@ -74,8 +74,8 @@ def test_another_rejected_case_never_pays(make_suite, make_verdict, suite, k):
 @given(suites=st.lists(suite_numbers(), min_size=1, max_size=5), history=history_numbers())
 def test_the_order_of_suites_does_not_matter_to_the_code(make_suite, make_verdict, suites, history):
     built = [make_suite(**numbers) for numbers in suites]
-    forward = code_reward(make_verdict(*built, **history)).total
-    backward = code_reward(make_verdict(*built[::-1], **history)).total
+    forward = code_llm_reward(make_verdict(*built, **history)).total
+    backward = code_llm_reward(make_verdict(*built[::-1], **history)).total
     assert abs(forward - backward) < 1e-6
 
 

@@ -9,7 +9,7 @@ from code_a1_recipe.algorithm.episode_types import CandidateResult, Response, Su
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.rewards import QuestionRewards, RewardChoice, RewardSettings
 from code_a1_recipe.errors import CodeA1Error, SettingsError
-from reward_fns import code_reward, test_reward as reward_of_suite
+from reward_fns import code_llm_reward, test_llm_reward as reward_of_suite
 
 QUESTION = Question(id="q", prompt="Add.", reference="def f(x): return x", entry_points=("f",), kind="in_place")
 
@@ -86,7 +86,7 @@ def test_the_papers_rewards_are_the_default_with_the_keys_of_the_configuration(c
     assert [suite.reward for suite in rewarded[0].suites] == [
         reward_of_suite(verdict, s, num_cases=2, response_text=text, **options) for s, text in enumerate(["a\x00", "b"])
     ]
-    full = code_reward(verdict).total
+    full = code_llm_reward(verdict).total
     assert totals(rewarded) == [full, None, None, 0.0, full]
     assert suite_totals(rewarded)[1:] == [[None, None], [], [], []]
 
@@ -113,7 +113,7 @@ def test_suites_are_rewarded_by_a_function_of_the_users_with_the_key_alpha(candi
     chosen = settings(test=RewardChoice(name="count_suites", path=own_file))
     rewarded = QuestionRewards(chosen, num_cases=2).apply(QUESTION, candidates)
     assert suite_totals(rewarded) == [[0.25, 1.25], [None, None], [], [], []]
-    assert totals(rewarded)[0] == code_reward(candidates[0].verdict).total
+    assert totals(rewarded)[0] == code_llm_reward(candidates[0].verdict).total
 
 
 def test_by_the_paper_nothing_of_the_users_is_left(own_file):

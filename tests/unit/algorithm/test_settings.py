@@ -81,11 +81,9 @@ def test_limits_are_read_with_the_sandboxs_own_rules():
 def test_other_values_are_checked_as_the_first_ones():
     book = MistakeBookSettings(enabled=True, replay_limit=4)
     assert book.replaced(where="mistake_book", replay_limit=0).replay_limit == 0
-    assert book.replaced(where="mistake_book", max_size=5).max_size == 5
-    with pytest.raises(
-        SettingsError, match=r"mistake_book\.max_size must be at least 1 or null, got 0 \(Cases kept of all"
-    ):
-        book.replaced(where="mistake_book", max_size=0)
+    episode = EpisodeSettings.read(EPISODE, where="episode")
+    with pytest.raises(SettingsError, match=r"episode\.max_probs_diff must be at most 1 or null, got 2 \(Mean diff"):
+        episode.replaced(where="episode", max_probs_diff=2)
     with pytest.raises(SettingsError, match=r"mistake_book\.replay_limit must be at least 0, got -1"):
         book.replaced(where="mistake_book", replay_limit=-1)
 

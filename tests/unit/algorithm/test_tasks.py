@@ -32,7 +32,9 @@ class Settings:
 def book():
     """Three cases of the first question, f(3) seen three times, f(2) twice, f(1) once."""
     book = MistakeBook()
-    failed = [FailedCase(call=f"f({number})", answer=str(number + 1)) for number in (1, 2, 2, 3, 3, 3)]
+    failed = [
+        FailedCase(id=f"f({number})", call=f"f({number})", answer=str(number + 1)) for number in (1, 2, 2, 3, 3, 3)
+    ]
     book.update("q1", BookUpdate(failed=failed))
     return book
 

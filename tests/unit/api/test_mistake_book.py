@@ -76,7 +76,8 @@ def test_the_same_seed_gives_the_same_samples_also_over_a_save(tmp_path):
 
 def test_a_run_gives_its_cases(tmp_path):
     saved = BookOfRun()
-    saved.update("q", BookUpdate(failed=[FailedCase(call="f(1)", answer="2", key="k")], passed_new=["k"]))
+    once, twice = (FailedCase(id=call, call=call, answer="2") for call in ("f(0)", "f(1)"))
+    saved.update("q", BookUpdate(failed=[once, twice, twice]))
     folder = RunFolder(tmp_path)
     saved.save(folder.mistake_book)
     folder.resolved_config.write_text("{}")

@@ -17,7 +17,7 @@ from code_a1_recipe.algorithm.episode_types import (
 from code_a1_recipe.algorithm.hooks import JudgedQuestion
 from code_a1_recipe.algorithm.prompts import PROMPT_PAIRS, render
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.extensions.repair import Repair, broken_rate, shown_failure
+from code_a1_recipe.extensions.repair import Repair, broken_rate, prompt_fields, shown_case
 from code_a1_recipe.runs.metrics import accumulate_episode, finalize_metrics
 from code_a1_recipe.runs.rollout_record import episode_records
 from code_a1_recipe.training.trajectories import extra_trajectories
@@ -51,6 +51,11 @@ def program(text, judged, reward=None):
     response = Response(prompt_ids=(1,), token_ids=(2,), log_probs=(-0.1,), text=text, policy_version=0)
     breakdown = None if reward is None else Breakdown(parts={"new": reward}, terms={})
     return CandidateResult(response=response, source=text, verdict=judged, reward=breakdown)
+
+
+def shown_failure(judged):
+    shown = shown_case(judged)
+    return {} if shown is None else prompt_fields(shown, judged)
 
 
 def test_the_failed_case_with_the_shortest_text_is_shown_with_the_references_value():
@@ -151,11 +156,23 @@ def test_the_cases_that_were_shown_earn_a_repaired_program_nothing_in_its_turn_a
         f"0r{turn}": replace(program("again", cases[turn], 0.5), pooled=cases[turn].suites[0]) for turn in (1, 2)
     }
     repairs, runner = run_turns([program("a", cases[0], 0.0)], results, num_turns=2)
-    rewarded = [
-        [case.call for case in (*one.verdict.suites[0].cases, *one.pooled.cases)] for (one,) in runner.rewarded_programs
-    ]
-    assert rewarded == [["f(1)", "f(1)"], []]  # shown: f(0), then f(1)
+    first, second = (one for (one,) in runner.rewarded_programs)
+    assert [case.call for case in (*first.verdict.suites[0].cases, *first.pooled.cases)] == ["f(1)", "f(1)"]
+    assert (second.verdict, second.pooled.cases) == (None, ())  # f(1) was shown too, and nothing else was met
     assert [len(one.result.verdict.suites[0].cases) for one in repairs] == [2, 2]  # the verdict keeps all
+
+
+def test_the_shown_case_earns_nothing_in_another_spelling_and_leaves_no_empty_suite():
+    other = replace(case("f(0.0)", PASSED), key="k0")
+    first, again = verdict(WRONG, PASSED), verdict(PASSED, PASSED, history=[other])
+    shown = replace(first.suites[0].cases[0], key="k0")
+    first = replace(first, suites=(SuiteVerdict(cases=(shown, first.suites[0].cases[1]), rejections=()),))
+    lonely = SuiteVerdict(cases=(replace(other, call="f(0)"),), rejections=())
+    again = replace(again, suites=(lonely, SuiteVerdict(cases=(other, again.suites[0].cases[1]), rejections=())))
+    _, runner = run_turns([program("a", first, 0.0)], {"0r1": program("again", again, 0.5)})
+    (rewarded,) = runner.rewarded_programs[0]
+    assert [[one.call for one in suite.cases] for suite in rewarded.verdict.suites] == [["f(1)"]]
+    assert rewarded.verdict.history == ()
 
 
 @pytest.mark.parametrize("is_pooled", [False, True])

@@ -15,13 +15,13 @@ from reward_fns import (
     Breakdown,
     JudgedCandidate,
     QuestionVerdicts,
-    code_reward,
+    code_llm_reward,
     find_code_reward as code_reward_named,
     find_test_reward as reward_of_suites_named,
     reward_code,
     reward_file,
     reward_suites,
-    test_reward as reward_of_suite,
+    test_llm_reward as reward_of_suite,
 )
 
 
@@ -52,7 +52,7 @@ def test_an_unknown_reward_lists_the_known_ones():
 
 def test_the_papers_code_reward_is_r_c_of_each_candidate(question):
     first, second, lost = reward_code(code_reward_named("pass_rate"), question)
-    assert (first, second) == tuple(code_reward(one.verdict) for one in question.candidates[:2])
+    assert (first, second) == tuple(code_llm_reward(one.verdict) for one in question.candidates[:2])
     assert lost is None
 
 

@@ -14,7 +14,7 @@ from reward_fns import (
     QuestionVerdicts,
     find_code_reward,
     find_test_reward,
-    test_reward as paper_reward,
+    test_llm_reward as paper_reward,
     verl_entry,
     weighted_reward,
 )

@@ -70,7 +70,7 @@ class Book(MistakeBook):
 
 def report(task, *, rows):
     name = task.question.id
-    failed = FailedCase(call="f(1)", answer="1")
+    failed = FailedCase(id="f(1)", call="f(1)", answer="1")
     return EpisodeReport(
         index=task.index,
         question_id=name,
@@ -326,7 +326,7 @@ def test_the_extension_of_the_readme_changes_tasks_learns_from_steps_and_keeps_i
     (tmp_path / "focus.py").write_text(source)
     own = f"extensions=[{{path: {tmp_path}/focus.py, name: Focus, kwargs: {{share: 0.5}}}}]"
     trainer, _ = make_trainer(own)
-    failed = [FailedCase(call=f"f({number})", answer="1") for number in range(4)]
+    failed = [FailedCase(id=f"f({number})", call=f"f({number})", answer="1") for number in range(4)]
     trainer.book.update("q0", BookUpdate(failed=failed))
     metrics = {}
     trainer.step(metrics, {})

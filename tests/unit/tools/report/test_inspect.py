@@ -70,7 +70,7 @@ def run_folder(tmp_path):
     (folder / "rollouts" / "val_000002.jsonl").write_bytes(encode_records([record(step=2, kind="greedy", reward=None)]))
     book = MistakeBook()
     for count, call in ((1, "f(7)"), (3, "f(1)")):
-        book.update("hard-1", BookUpdate(failed=[FailedCase(call=call, answer="2")] * count))
+        book.update("hard-1", BookUpdate(failed=[FailedCase(id=call, call=call, answer="2")] * count))
     book.save(folder / "mistake_book.json")
     return folder
 

@@ -7,7 +7,7 @@ K is ``num_cases``: the number of cases a suite is asked for.
 from collections.abc import Callable
 
 from .breakdown import Breakdown
-from .code_reward import pass_rate
+from .code_llm_reward import pass_rate
 from .interface import QuestionVerdicts
 from .lookup import lookup
 from .sandbox_seam import CandidateVerdict, SuiteVerdict
@@ -59,12 +59,12 @@ ADVERSARIAL_READINGS: dict[str, Callable[..., float]] = {
 def valid_and_adversarial_rewards(
     question: QuestionVerdicts, *, alpha: float = 0.5, adversarial: str = "release", nonprintable_penalty: bool = False
 ) -> list[list[Breakdown | None]]:
-    """R_T of each suite by itself, see :func:`test_reward`; the default ``rewards.test.name``."""
+    """R_T of each suite by itself, see :func:`test_llm_reward`; the default ``rewards.test.name``."""
     return [
         [
             None
             if candidate.verdict is None
-            else test_reward(
+            else test_llm_reward(
                 candidate.verdict,
                 s,
                 num_cases=question.num_cases,
@@ -79,7 +79,7 @@ def valid_and_adversarial_rewards(
     ]
 
 
-def test_reward(
+def test_llm_reward(
     verdict: CandidateVerdict,
     suite_index: int,
     *,
@@ -162,7 +162,7 @@ def test_reward(
 
 
 def validity(suite: SuiteVerdict, *, num_cases: int) -> float:
-    """``clip(min(|V| / K, 1 - invalid / K), 0, 1)``; see :func:`test_reward`.
+    """``clip(min(|V| / K, 1 - invalid / K), 0, 1)``; see :func:`test_llm_reward`.
 
     A case with an incorrect assertion is in V, since its call serves with the oracle's answer filled in, and
     counts as invalid as well, since the Test LLM predicted wrongly.

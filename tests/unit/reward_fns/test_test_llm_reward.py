@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from reward_fns import test_reward as reward_of_suite
+from reward_fns import test_llm_reward as reward_of_suite
 from sandbox import CaseOutcome
 
 

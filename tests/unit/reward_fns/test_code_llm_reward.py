@@ -1,6 +1,6 @@
 import pytest
 
-from reward_fns import JudgedCandidate, QuestionVerdicts, code_reward, find_code_reward
+from reward_fns import JudgedCandidate, QuestionVerdicts, code_llm_reward, find_code_reward
 from sandbox import CaseOutcome
 
 HISTORY = {"num_history": 4, "num_history_failed": 1}
@@ -25,12 +25,12 @@ TOTALS = {
 
 @pytest.mark.parametrize(("suites", "history", "total"), TOTALS.values(), ids=TOTALS)
 def test_the_reward_is_made_of_suites_and_history(make_suite, make_verdict, suites, history, total):
-    assert code_reward(make_verdict(*(make_suite(**numbers) for numbers in suites), **history)).total == total
+    assert code_llm_reward(make_verdict(*(make_suite(**numbers) for numbers in suites), **history)).total == total
 
 
 def test_with_history_the_reward_is_half_history_and_half_new(make_suite, make_verdict):
     verdict = make_verdict(make_suite(4), num_history=4, num_history_failed=1)
-    reward = code_reward(verdict)
+    reward = code_llm_reward(verdict)
     assert reward.parts == {"history": 0.375, "new": 0.5}
     assert reward.total == 0.875
 
@@ -44,7 +44,7 @@ def test_suites_without_case_may_be_left_out(make_suite, make_verdict):
 
 
 def test_a_verdict_without_suites_and_history_earns_nothing(make_verdict):
-    reward = code_reward(make_verdict())
+    reward = code_llm_reward(make_verdict())
     assert reward.total == 0.0
     assert reward.terms == {"loaded": 1.0} | dict.fromkeys(
         ("pass_hist", "pass_new", "num_history", "num_suites", "num_suites_without_case"), 0.0
@@ -53,18 +53,18 @@ def test_a_verdict_without_suites_and_history_earns_nothing(make_verdict):
 
 def test_a_candidate_that_does_not_load_earns_nothing(make_suite, make_verdict):
     suite = make_suite(3, num_failed=3, outcome=CaseOutcome.NOT_LOADED)
-    assert code_reward(make_verdict(suite, loaded=False)).total == 0.0
+    assert code_llm_reward(make_verdict(suite, loaded=False)).total == 0.0
 
 
 def test_every_kind_of_failure_costs_the_same(make_suite, make_verdict):
     kinds = [kind for kind in CaseOutcome if kind is not CaseOutcome.PASSED]
-    totals = {code_reward(make_verdict(make_suite(4, num_failed=1, outcome=kind))).total for kind in kinds}
+    totals = {code_llm_reward(make_verdict(make_suite(4, num_failed=1, outcome=kind))).total for kind in kinds}
     assert totals == {0.75}
 
 
 def test_terms_show_what_the_reward_was_made_of(make_suite, make_verdict):
     verdict = make_verdict(make_suite(4, num_failed=1), make_suite(0), num_history=2)
-    assert code_reward(verdict).terms == {
+    assert code_llm_reward(verdict).terms == {
         "loaded": 1.0,
         "pass_hist": 1.0,
         "pass_new": 0.375,

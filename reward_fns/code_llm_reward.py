@@ -17,7 +17,7 @@ def pass_rate(cases: Sequence[CaseResult]) -> float:
 
 
 def pass_rate_rewards(question: QuestionVerdicts, *, skip_empty_suites: bool = False) -> list[Breakdown | None]:
-    """R_C of each candidate by itself, see :func:`code_reward`; the default ``rewards.code.name``, "pass_rate".
+    """R_C of each candidate by itself, see :func:`code_llm_reward`; the default ``rewards.code.name``, "pass_rate".
 
     ``skip_empty_suites``: a suite without a valid case says nothing about the program. The release, which is the
     default, counts it as failed where nothing is replayed, and so takes reward from correct programs.
@@ -27,10 +27,10 @@ def pass_rate_rewards(question: QuestionVerdicts, *, skip_empty_suites: bool = F
         verdicts = [
             one and replace(one, suites=tuple(suite for suite in one.suites if suite.cases)) for one in verdicts
         ]
-    return [None if verdict is None else code_reward(verdict) for verdict in verdicts]
+    return [None if verdict is None else code_llm_reward(verdict) for verdict in verdicts]
 
 
-def code_reward(verdict: CandidateVerdict) -> Breakdown:
+def code_llm_reward(verdict: CandidateVerdict) -> Breakdown:
     """How well one candidate holds against the question's history and the new suites.
 
     ``R_C = (Pass_hist + mean_n Pass_new,n) / 2``, and ``R_C = mean_n Pass_new,n`` without history.
