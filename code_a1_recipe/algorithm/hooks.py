@@ -68,9 +68,13 @@ class ExtraGroup:
     policy: str
     """"code" or "test": whom it trains."""
     name: str
-    """Appended to the question's group id, so unique among its groups; letters but ``h`` and ``c``, and digits."""
+    """Letters and digits; no other extra group of the question has it."""
     members: Sequence[tuple[int, CandidateResult | SuiteResult]]
     """Number in the group, and what was sampled. A group of which fewer than two have a reward is left out."""
+
+    def __post_init__(self) -> None:
+        if not self.name.isalnum():
+            raise ValueError(f"the name of an ExtraGroup must be letters and digits, got {self.name!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

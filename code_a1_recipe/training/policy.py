@@ -1,12 +1,7 @@
-"""One policy: its worker group, vLLM servers, weight sync, tokenizer, and verl's update phases.
-
-``Policy`` is itself a verl V1 trainer without a loop of its own. The update phases (log-probabilities, group-relative
-advantage, actor update, metrics) are verl's methods, called here on this policy's rows; used twice, for "code" and
-"test", they never see each other's configuration.
-"""
+"""One policy: its workers, vLLM servers, weight sync, tokenizer, and verl's update phases."""
 
 import logging
-import random
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,48 +10,34 @@ from typing import Any, Self
 import ray
 from omegaconf import OmegaConf
 from ray.exceptions import RayError
-from verl.checkpoint_engine import CheckpointEngineManager
-from verl.single_controller.ray import (
-    RayClassWithInitArgs,
-    RayResourcePool,
-    RayWorkerGroup,
-    create_colocated_worker_cls,
-)
-from verl.trainer.ppo.utils import Role
-from verl.utils.config import omega_conf_to_dataclass
-from verl.workers.engine_workers import ActorRolloutRefWorker
 
 from ..algorithm.sampling import SamplingParameters
 from ..config.run_config import RunConfig
-from ..errors import OutageError, SettingsError
+from ..errors import CodeA1Error, OutageError, SettingsError
+from ..runs.metrics import check_served_weights
 from ..verl_plugin.client import PolicyServerManager
-from ..verl_plugin.compat import SYNC_MODE
+from ..verl_plugin.compat import rename_training_metrics
+from ..verl_plugin.phases import UpdatePhases
 from ..verl_plugin.row_queue import clear_rows
-from .episode_actors import load_tokenizer
+from ..verl_plugin.sampler import PolicyEndpoint, load_tokenizer
+from ..verl_plugin.trajectories import StoredRows
+from ..verl_plugin.workers import start_workers, weight_sync
 from .lifecycle.time_limit import in_background, within
-from .policy_updates import PolicyUpdates
-from .reporting import profiler_arguments
-from .sampler import PolicyEndpoint
-from .trajectories import StoredRows
 
 logger = logging.getLogger(__name__)
 
-# Above the ports of Ray's workers, below those that Linux hands out by itself.
-_FIRST_PORT, _LAST_PORT, _TRIED_PORTS = 20_000, 32_000, 200
+_MOST_LEFT_OUT = 5
+"""Updates in a row that may be left out because their gradient is no number."""
 _ABANDON_SECONDS = 20.0
 _QUEUED = 2
 """Responses asked for of a server at a time, as a multiple of those that it works on at once: an abort or a new weight
 does not wait behind a thousand others."""
 
 
-def _rendezvous_ports() -> list[int]:
-    """A random range for torch.distributed's rendezvous.
+def _empty_cache(_: Any) -> None:
+    import torch
 
-    verl looks for a free port and lets go of it until the workers listen. One that the system had picked may by then
-    belong to any outgoing connection, the first of a fixed range to another run that looked at the same time.
-    """
-    first = random.SystemRandom().randrange(_FIRST_PORT, _LAST_PORT - _TRIED_PORTS)
-    return [first, first + _TRIED_PORTS]
+    torch.cuda.empty_cache()
 
 
 def _sees(_: Any, folder: str) -> bool:
@@ -76,75 +57,102 @@ def check_shared_folder(folder: str, workers: Sequence[Any]) -> None:
         )
 
 
-class Policy(PolicyUpdates):
+class Policy:
     """A policy inside :class:`~code_a1_recipe.training.trainer.CodeA1Trainer`.
 
     Args:
         name: "code" or "test"; also the TransferQueue partition and the prefix of its metrics.
         config: of the run; verl's part of it as this policy sees it becomes ``self.config``.
-        pool: the GPUs this policy's workers and servers live on.
+        pool: verl's pool of the GPUs this policy's workers and servers live on.
         total_updates: actor updates in the whole run, the horizon of the learning-rate schedule.
     """
 
-    def __init__(self, name: str, config: RunConfig, *, pool: RayResourcePool, total_updates: int) -> None:
-        for_verl = config.for_policy(name)
-        for_verl.actor_rollout_ref.actor.optim.total_training_steps = total_updates
+    def __init__(self, name: str, config: RunConfig, *, pool: Any, total_updates: int) -> None:
+        self.config = config.for_policy(name)
+        self.config.actor_rollout_ref.actor.optim.total_training_steps = total_updates
         if name == "code":
             # Room for all repair turns: they add no optimizer step; where few programs failed a step may take fewer.
-            for_verl.actor_rollout_ref.actor.ppo_mini_batch_size *= 1 + config.episode.repair_turns
-        super().__init__(for_verl)
+            self.config.actor_rollout_ref.actor.ppo_mini_batch_size *= 1 + config.episode.repair_turns
         self.settings = config
         self.name = name
         self.pool = pool
-        self.global_steps = 0
-
-    def _build_replay_buffer(self) -> None:
-        """Episodes are awaited, not sampled from a buffer; verl's other branches follow its own sync trainer."""
-        self.trainer_mode = SYNC_MODE
+        self._left_out = 0
 
     @classmethod
-    def start(cls, name: str, config: RunConfig, *, pool: RayResourcePool, total_updates: int) -> Self:
+    def start(cls, name: str, config: RunConfig, *, pool: Any, total_updates: int) -> Self:
         """Load the model into its workers and start its servers; they sleep until the first weight sync."""
         policy = cls(name, config, pool=pool, total_updates=total_updates)
         start_servers = partial(PolicyServerManager.beside_workers, policy.config, pool)
         servers = in_background(start_servers, name=f"start-{name}-servers")
-        policy._start_workers()
-        # verl's `_init_tokenizer` would load it twice: the second time to find that a text model has no processor.
-        policy.tokenizer = load_tokenizer(config, name)
-        check_shared_folder(config.trainer.default_local_dir, policy.actor_rollout_wg.workers)
-        policy.actor_rollout_wg.init_model()
-        policy.llm_server_manager = servers.result()
-        policy.checkpoint_manager = CheckpointEngineManager(
-            config=omega_conf_to_dataclass(policy.config.actor_rollout_ref.rollout.checkpoint_engine),
-            actor_wg=policy.actor_rollout_wg,
-            replicas=policy.llm_server_manager.get_replicas(),
+        policy.start_workers()
+        policy.phases = UpdatePhases(
+            policy.config,
+            name=name,
+            workers=policy.workers,
+            tokenizer=load_tokenizer(config, name),
+            has_adapter=policy._has_adapter,
+            num_gpus=config.num_devices(name),
         )
+        check_shared_folder(config.trainer.default_local_dir, policy.workers.workers)
+        policy.workers.init_model()
+        policy.llm_server_manager = servers.result()
+        policy.checkpoint_manager = weight_sync(policy.config, policy.workers, policy.llm_server_manager.get_replicas())
         policy.sleep()
         logger.info("policy=%s model=%s servers=%s", name, config.policy(name).model.path, policy.addresses)
         return policy
 
-    def _start_workers(self) -> None:
-        model = self.config.actor_rollout_ref.model
-        rank = self.settings.policy(self.name).model.rank_of_lora
-        self.ref_in_actor = rank > 0 or model.get("lora_adapter_path") is not None
+    def start_workers(self) -> None:
+        """Start the workers, which wait for ``init_model``."""
         is_trained = self.settings.schedule.every(self.name) > 0
-        separate_ref = self.use_reference_policy and not self.ref_in_actor and is_trained
-        role = str(Role.ActorRolloutRef if separate_ref else Role.ActorRollout)
-        worker_class = RayClassWithInitArgs(
-            cls=ray.remote(ActorRolloutRefWorker),
-            config=self.config.actor_rollout_ref,
-            distillation_config=self.config.get("distillation"),
-            role=role,
+        uses_reference = self.config.actor_rollout_ref.actor.use_kl_loss or self.config.algorithm.use_kl_in_reward
+        self.workers = start_workers(
+            self.config,
+            pool=self.pool,
+            with_reference=uses_reference and is_trained and not self._has_adapter,
+            device=self.settings.trainer.device,
         )
-        group = RayWorkerGroup(
-            resource_pool=self.pool,
-            ray_cls_with_init=create_colocated_worker_cls({role: worker_class}),
-            device_name=self.settings.trainer.device,
-            master_port_range=_rendezvous_ports(),
-            **profiler_arguments(self.config),
-        )
-        self.actor_rollout_wg = group.spawn(prefix_set=[role])[role]
-        self.ref_policy_wg = self.actor_rollout_wg
+
+    @property
+    def _has_adapter(self) -> bool:
+        rank = self.settings.policy(self.name).model.rank_of_lora
+        return rank > 0 or self.config.actor_rollout_ref.model.get("lora_adapter_path") is not None
+
+    def update(self, rows: StoredRows, *, step: int, epoch: int) -> dict[str, float]:
+        """Make one GRPO update on the stored rows, which are removed from the queue.
+
+        Returns:
+            verl's metrics of the update, grouped as verl groups them, but without ``training/``.
+
+        Raises:
+            OutageError: the servers sampled from other weights than those that are trained.
+            CodeA1Error: the gradient was no number several times in a row.
+        """
+
+        def check(metrics: dict[str, float]) -> None:
+            # Before a step is saved that learned from what other weights wrote: the run ends at its newest checkpoint.
+            known = {f"{self.name}/{key}": value for key, value in rename_training_metrics(metrics).items()}
+            check_served_weights(known, limit=self.settings.episode.max_probs_diff, step=step)
+
+        metrics = self.phases.update(rows, step=step, epoch=epoch, check=check)
+        self._check_gradient(metrics, step=step)
+        self._empty_caches()
+        return rename_training_metrics(metrics)
+
+    def _check_gradient(self, metrics: dict[str, float], *, step: int) -> None:
+        """Count the updates in a row that verl left out because their gradient was no number."""
+        is_number = math.isfinite(metrics.get("actor/grad_norm", 0.0))
+        self._left_out = 0 if is_number else self._left_out + 1
+        if self._left_out >= _MOST_LEFT_OUT:
+            raise CodeA1Error(
+                f"step {step}: the gradient of the {self.name} policy was no number {self._left_out} steps in a row "
+                "and nothing was learned; resume from an earlier step with a lower learning rate"
+            )
+        metrics["actor/updates_left_out"] = float(self._left_out)
+
+    def _empty_caches(self) -> None:
+        """Hand back what torch keeps on the GPUs: the other policy uses them next, and vLLM does not see it."""
+        if self.settings.trainer.device == "cuda":
+            ray.get([worker.__ray_call__.remote(_empty_cache) for worker in self.workers.workers])
 
     @property
     def addresses(self) -> list[str]:
@@ -153,7 +161,7 @@ class Policy(PolicyUpdates):
 
     def processes(self) -> dict[str, Any]:
         """Handles of the workers and servers, by what a user would call them."""
-        workers = {f"worker {rank}": worker for rank, worker in enumerate(self.actor_rollout_wg.workers)}
+        workers = {f"worker {rank}": worker for rank, worker in enumerate(self.workers.workers)}
         servers = {f"server {rank}": one for rank, one in enumerate(self.llm_server_manager.server_handles)}
         return {f"{self.name} policy's {name}": handle for name, handle in (workers | servers).items()}
 
@@ -221,11 +229,8 @@ class Policy(PolicyUpdates):
 
     def save(self, folder: Path, *, step: int) -> None:
         """Weights, optimizer, scheduler and random state of every rank, in verl's own format."""
-        self.actor_rollout_wg.save_checkpoint(str(folder / "actor"), None, step, max_ckpt_to_keep=None)
+        self.workers.save_checkpoint(str(folder / "actor"), None, step, max_ckpt_to_keep=None)
 
     def load(self, folder: Path) -> None:
-        self.actor_rollout_wg.load_checkpoint(local_path=str(folder / "actor"), del_local_after_load=False)
+        self.workers.load_checkpoint(local_path=str(folder / "actor"), del_local_after_load=False)
         self._empty_caches()
-
-    def _get_n_gpus_for_throughput(self) -> int:
-        return int(self.pool.world_size)

@@ -14,6 +14,7 @@ from ..config.run_config import RunConfig
 from ..errors import SettingsError
 from ..runs.folder import LOCK, RunFolder
 from ..verl_plugin.compat import VERL_VERSION, installed_verl
+from ..verl_plugin.config_checks import check_reporting, check_verl_config
 from .base_model import PACKAGED, check_tokenizer
 from .checkpoint.fingerprints import check_weights, data_fingerprint, model_fingerprint
 from .checkpoint.folder import FORMAT, find_checkpoint, saved_steps
@@ -28,9 +29,7 @@ from .question_checks import (
     check_references,
     read_questions,
 )
-from .reporting import check_reporting
 from .runners import service_answers
-from .verl_checks import check_verl_config
 
 _LEAST_ADAPTER_RATE = 5e-6
 
@@ -200,7 +199,7 @@ def load_checked_tokenizer(config: RunConfig, name: str) -> Any:
     """The tokenizer of a model whose configuration fits."""
     from transformers import AutoConfig
 
-    from .episode_actors import load_tokenizer
+    from ..verl_plugin.sampler import load_tokenizer
 
     model, rollout = config.policy(name).model, config.policy(name).rollout
     assert model.path is not None  # `_model_folders`

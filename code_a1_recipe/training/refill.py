@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 
 from ..algorithm.question import Question
-from .episode_actors import EpisodeReport
+from .episode_worker import EpisodeReport
 
 
 def refill(

@@ -1,17 +1,12 @@
 """What verl's keys ask for beside the run's folder: loggers, a table of validation, and profiles."""
 
-import importlib.util
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from ..algorithm.question import Question
-from ..config.run_config import RunConfig
-from ..errors import SettingsError
 from ..runs.reader import read_rollouts
 from ..runs.rollout_record import RolloutRecord
 
@@ -19,10 +14,6 @@ Sample = tuple[str, str, float | None]
 """Input, output and score: the columns of verl's ``ValidationGenerationsLogger``."""
 _SEED = 42
 """verl's, so that each validation shows the same questions."""
-_PACKAGED_TRACKERS = frozenset({"wandb", "mlflow", "swanlab", "tensorboard", "clearml", "trackio"})
-"""Loggers of verl's that are named as their package."""
-_PROFILERS = ("nsys", "npu", "torch", "torch_memory", "precision_debugger")
-"""Of ``verl.utils.profiler.profile``, which does nothing for another name."""
 
 
 def log_generations(trainer: Any, file: Path, questions: Sequence[Question]) -> None:
@@ -67,57 +58,3 @@ def _verdict(record: RolloutRecord) -> str:
     if hidden is None or record.outage:
         return record.outage or record.extraction_failure or "no hidden tests"
     return f"failed {hidden.num_failed} of {hidden.num_valid} hidden tests"
-
-
-def check_reporting(config: RunConfig) -> None:
-    """Check ``trainer.logger`` and ``global_profiler``, which verl looks at when everything has started.
-
-    Raises:
-        SettingsError: verl knows no such logger or profiler, a package or key is missing, or steps are none.
-    """
-    from verl.utils.tracking import Tracking
-
-    names, profiler = config.trainer.logger, config.for_verl().global_profiler
-    for name in names:
-        if name not in Tracking.supported_backend:
-            raise SettingsError(f"trainer.logger must be of {', '.join(Tracking.supported_backend)}, got {name!r}")
-        if name in _PACKAGED_TRACKERS and importlib.util.find_spec(name) is None:
-            raise SettingsError(f"trainer.logger={name} needs its package: pip install {name}")
-    # wandb would ask for a key at the terminal, minutes later and in a process that has none.
-    netrc = Path(os.environ.get("NETRC", "~/.netrc")).expanduser()
-    if "wandb" in names and not netrc.exists() and not any(name.startswith("WANDB_") for name in os.environ):
-        raise SettingsError("trainer.logger=wandb finds no key: `wandb login`, or WANDB_API_KEY, or WANDB_MODE=offline")
-    if (steps := profiler.steps) is None:
-        return
-    if not isinstance(steps, ListConfig) or not all(type(step) is int and step > 0 for step in steps):
-        raise SettingsError(f"global_profiler.steps must be a list of steps from 1 on, or null, got {steps!r}")
-    # verl profiles nothing for a name that it does not know, and says so nowhere.
-    if profiler.tool not in _PROFILERS:
-        raise SettingsError(f"global_profiler.tool must be one of {', '.join(_PROFILERS)}, got {profiler.tool!r}")
-
-
-def profiler_arguments(config: DictConfig) -> dict[str, Any]:
-    """Arguments of a policy's worker group that ``global_profiler`` asks for, as verl's own trainer gives them."""
-    profiler = config.global_profiler
-    if profiler.steps is None:
-        return {}
-    arguments = {"profile_steps": profiler.steps}
-    if profiler.tool == "nsys":
-        options = profiler.global_tool_config.nsys.worker_nsight_options
-        arguments["worker_nsight_options"] = OmegaConf.to_container(options)
-    return arguments
-
-
-class AllWorkers:
-    """The worker groups of all policies as the one group that verl's trainer starts and stops its profiler in."""
-
-    def __init__(self, groups: Iterable[Any]) -> None:
-        self._groups = list(groups)
-
-    def start_profile(self, **arguments: Any) -> None:
-        for group in self._groups:
-            group.start_profile(**arguments)
-
-    def stop_profile(self, **arguments: Any) -> None:
-        for group in self._groups:
-            group.stop_profile(**arguments)

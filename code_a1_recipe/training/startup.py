@@ -2,14 +2,13 @@
 
 import time
 from functools import partial
-
-from verl.single_controller.ray import RayResourcePool, ResourcePoolManager
+from typing import Any
 
 from ..config.run_config import COLOCATED, RunConfig
 from ..verl_plugin import row_queue
-from ..verl_plugin.compat import CPUS_PER_DEVICE
-from .episode_actors import EpisodePool
-from .judge_actors import JudgePool
+from ..verl_plugin.workers import make_pools
+from .episode_pool import EpisodePool
+from .judge_worker import JudgePool
 from .lifecycle.stage_clock import StageClock
 from .lifecycle.time_limit import in_background
 from .plan.sizes import kv_memory
@@ -23,31 +22,18 @@ def _note_model_class(path: str) -> None:
     note_model_class(path)
 
 
-def make_pools(manager: ResourcePoolManager, config: RunConfig) -> dict[str, RayResourcePool]:
-    """The GPUs of each policy: the same pool twice, or two."""
-    names = config.policy_names
-    manager.resource_pool_spec = spec = config.pool_spec()
-    manager.max_colocate_count = CPUS_PER_DEVICE
-    manager.create_resource_pool()
-    pools = manager.resource_pool_dict
-    for name in spec:
-        # Made once, before two threads ask for it: Ray refuses a second group of the same name. A group that spans
-        # nodes would give its workers wrong local ranks.
-        pools[name].get_placement_groups(strategy="STRICT_PACK", device_name=config.trainer.device)
-    return {name: pools[name if name in spec else COLOCATED] for name in names}
-
-
 def start_parts(
-    config: RunConfig, *, manager: ResourcePoolManager, total_steps: int, stages: StageClock
+    config: RunConfig, *, manager: Any, total_steps: int, stages: StageClock
 ) -> tuple[dict[str, Policy], JudgePool, EpisodePool]:
     """Start the queue, both policies (by name), the judges, and the episode workers, at once where that works.
 
     Args:
-        manager: verl's; it gets the pools of GPUs.
+        manager: verl's ``ResourcePoolManager``; it gets the pools of GPUs.
         total_steps: of the run; a learning-rate schedule counts the updates of its policy.
         stages: shows a line for each policy that has started.
     """
-    pools = make_pools(manager, config)
+    spec = config.pool_spec()
+    pools = make_pools(manager, spec, device=config.trainer.device)
 
     def start_policy(name: str) -> Policy:
         began = time.monotonic()
@@ -56,7 +42,7 @@ def start_parts(
         policy = Policy.start(
             name,
             config,
-            pool=pools[name],
+            pool=pools[name if name in spec else COLOCATED],
             total_updates=updates,
         )
         stages.ended(f"{name} policy: {config.policy(name).model.path}", since=began)

@@ -5,6 +5,7 @@ fails there, with a reason, and not in the middle of a run.
 """
 
 from importlib.metadata import version
+from typing import Any
 
 VERL_VERSION = "0.9.1"
 """The release this recipe was checked on; also in REQUIRED_VERL.txt."""
@@ -38,3 +39,11 @@ def rename_training_metrics(metrics: dict[str, float]) -> dict[str, float]:
     """
     renamed = {name.removeprefix(_TRAINING_PREFIX): value for name, value in metrics.items()}
     return {name: value for name, value in renamed.items() if name not in _NOT_A_POLICYS}
+
+
+def ray_runtime_env(config: Any) -> dict[str, Any]:
+    """What verl's processes need of Ray, by verl's own word; ``config`` is verl's."""
+    from verl.trainer.constants_ppo import get_ppo_ray_runtime_env  # imports all of verl
+
+    environment: dict[str, Any] = get_ppo_ray_runtime_env(config)
+    return environment

@@ -30,6 +30,9 @@ PURE_LIBRARIES = {
 EXEMPT_FROM_PURE = ("data/torch_dataset.py",)
 """The questions in the form that verl's dataloader asks for."""
 
+LAUNCH = REPOSITORY / "code_a1_recipe" / "training" / "lifecycle" / "launch.py"
+"""It imports verl as a whole, which loads the plugin, and no name of it."""
+
 ROOT_FILES = {"errors", "files"}
 """Files at the root that every room may import."""
 
@@ -41,7 +44,7 @@ ARROWS = {
     "config": {"algorithm", "data", "extensions"},
     "runs": {"algorithm", "config", "data"},
     "jobs": {"algorithm", "data", "runs"},
-    "verl_plugin": {"algorithm"},
+    "verl_plugin": {"algorithm", "config"},
     "micro_world": {"algorithm"},
     "training": {
         "algorithm", "config", "data", "extensions", "jobs", "micro_world", "runs", "stats", "verl_plugin"
@@ -166,6 +169,13 @@ def imported_rooms(path, depth=1):
             if tuple(path_below[:depth]) == above:
                 rooms.update([path_below[depth]] if len(base) > depth else path_below[len(base) :])
     return rooms
+
+
+def test_verl_is_imported_in_one_room_only():
+    importers = {
+        room_of(path) for path in sources("code_a1_recipe") if "verl" in imported_packages(path) and path != LAUNCH
+    }
+    assert importers == {"verl_plugin"}
 
 
 def test_verls_queue_is_known_in_one_file_only():

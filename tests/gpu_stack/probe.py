@@ -119,14 +119,14 @@ def started_worker(policy: Any) -> Any:
     """verl's worker as the policy asks for it, its model configured and not built."""
     from verl.workers.engine_workers import ActorRolloutRefWorker
 
-    import code_a1_recipe.training.policy as module
+    import code_a1_recipe.verl_plugin.workers as module
 
     with mock.patch.multiple(module, RayWorkerGroup=RecordedGroup, create_colocated_worker_cls=lambda classes: classes):
-        policy._start_workers()
+        policy.start_workers()
     ranks = str(policy.settings.num_devices(policy.name))
     ours = {"RANK": "0", "WORLD_SIZE": ranks, "LOCAL_RANK": "0", "RAY_LOCAL_WORLD_SIZE": ranks}
     with mock.patch.dict(os.environ, ours | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}):
-        worker = ActorRolloutRefWorker(**policy.actor_rollout_wg.worker.kwargs)
+        worker = ActorRolloutRefWorker(**policy.workers.worker.kwargs)
         worker.actor_worker_cls = worker.ref_worker_cls = RecordedTraining
         with mock.patch("verl.workers.engine_workers.init_device_mesh"):
             worker.init_model()

@@ -42,11 +42,11 @@ TESTS = {
     f"{ALGORITHM}/episode_types.py": (f"{UNIT}/algorithm/test_episode.py",),
     f"{ALGORITHM}/mistake_book.py": (
         f"{UNIT}/algorithm/test_mistake_book.py",
-        f"{UNIT}/algorithm/test_replay.py",
+        f"{UNIT}/algorithm/test_book_update.py",
         f"{PROPERTY}/algorithm/test_book_laws.py",
     ),
     f"{ALGORITHM}/prompts.py": (f"{UNIT}/algorithm/test_prompts.py", f"{PROPERTY}/algorithm/test_prompt_laws.py"),
-    f"{ALGORITHM}/replay.py": (f"{UNIT}/algorithm/test_replay.py",),
+    f"{ALGORITHM}/book_update.py": (f"{UNIT}/algorithm/test_book_update.py",),
     f"{ALGORITHM}/rewards.py": (f"{UNIT}/algorithm/test_rewards.py",),
     f"{ALGORITHM}/sampling.py": (f"{UNIT}/algorithm/test_sampling.py",),
     f"{ALGORITHM}/schedule.py": (f"{UNIT}/algorithm/test_schedule.py",),

@@ -2,8 +2,8 @@
 
 import pytest
 
+from code_a1_recipe.algorithm.book_update import collect_book_update
 from code_a1_recipe.algorithm.mistake_book import MistakeBook
-from code_a1_recipe.algorithm.replay import collect_book_update
 from sandbox import Rejection
 from sandbox.text import Case, Interface, parse_assert, parse_suite
 

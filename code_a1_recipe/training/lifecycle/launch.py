@@ -19,6 +19,7 @@ from ...config.run_config import SEPARATE, RunConfig
 from ...errors import SettingsError
 from ...jobs.cores import usable_cores
 from ...runs.folder import RunFolder, versions_text
+from ...verl_plugin.compat import ray_runtime_env
 from ...verl_plugin.cpu.environment import cpu_environment
 from .crash_notifier import crash_notifier, dismiss_notifier
 from .failures import explain
@@ -179,8 +180,6 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers, stag
 
 
 def _ray_arguments(config: RunConfig) -> dict[str, Any]:
-    from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
-
     arguments = dict(config.ray_kwargs.ray_init)
     arguments["address"] = config.ray_kwargs.address
     if arguments["address"] != "local":
@@ -188,7 +187,7 @@ def _ray_arguments(config: RunConfig) -> dict[str, Any]:
     elif config.trainer.device == "cpu" and arguments.get("num_gpus") is None:
         # Logical: verl's placement groups count devices.
         arguments["num_gpus"] = sum(sum(gpus) for gpus in config.pool_spec().values())
-    runtime_env = get_ppo_ray_runtime_env(config.for_verl())
+    runtime_env = ray_runtime_env(config.for_verl())
     given = {key: value for key, value in (arguments.pop("runtime_env", None) or {}).items() if value is not None}
     runtime_env["env_vars"] = {
         **runtime_env["env_vars"],

@@ -20,7 +20,7 @@ from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.extensions.repair import Repair, broken_rate, prompt_fields, shown_case
 from code_a1_recipe.runs.metrics import accumulate_episode, finalize_metrics
 from code_a1_recipe.runs.rollout_record import episode_records
-from code_a1_recipe.training.trajectories import extra_trajectories
+from code_a1_recipe.verl_plugin.trajectories import GroupId, extra_trajectories
 from reward_fns import Breakdown
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
 
@@ -195,7 +195,7 @@ def episode(*repairs):
 
 
 def rows_of(made):
-    return extra_trajectories(list(EXTENSIONS[0].extra_groups(made)), "code", group="s3q0")
+    return extra_trajectories(list(EXTENSIONS[0].extra_groups(made)), "code", group=GroupId(3, 0))
 
 
 def repair(c, judged, reward):
@@ -206,7 +206,7 @@ def repair(c, judged, reward):
 
 def test_repairs_are_a_group_of_their_own_rows_records_and_metrics():
     made = episode(repair(0, verdict(PASSED, PASSED), 1.0), repair(1, verdict(WRONG, WRONG), 0.0))
-    assert [(row.key, row.reward) for row in rows_of(made)] == [("s3q0r1_0_0", 1.0), ("s3q0r1_1_0", 0.0)]
+    assert [(row.key, row.reward) for row in rows_of(made)] == [("s3q0-r1_0_0", 1.0), ("s3q0-r1_1_0", 0.0)]
     first, second = made.candidates
     cut = replace(second, response=replace(second.response, is_truncated=True))
     metrics = finalize_metrics([accumulate_episode(replace(made, candidates=(first, cut)), EXTENSIONS)])

@@ -160,10 +160,10 @@ def test_pools_never_spread_a_nodes_group_over_nodes(overrides, expected):
     log = []
     manager = SimpleNamespace(create_resource_pool=lambda: None)
     manager.resource_pool_dict = {name: Pool(name, log) for name in expected}
-    pools = startup.make_pools(manager, config_of(PRESET, *overrides))
+    pools = startup.make_pools(manager, config_of(PRESET, *overrides).pool_spec(), device="cuda")
     assert manager.resource_pool_spec == expected
     assert log == [(name, {"strategy": "STRICT_PACK", "device_name": "cuda"}) for name in expected]
-    assert [pool.name for pool in pools.values()] == (["colocated"] * 2 if len(expected) == 1 else ["code", "test"])
+    assert pools == manager.resource_pool_dict
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_policies_start_at_once_unless_their_servers_measure_one_card(monkeypatc
     monkeypatch.setattr(startup.EpisodePool, "start", lambda settings: log.append("episode workers") or pool)
     connected = {}
     monkeypatch.setattr(startup.row_queue, "init", lambda settings: log_of_queue.append(settings))
-    monkeypatch.setattr(startup, "make_pools", lambda manager, config: {"code": None, "test": None})
+    monkeypatch.setattr(startup, "make_pools", lambda manager, spec, device: dict.fromkeys(spec))
     log_of_queue, shown = [], []
     _, judges, episodes = startup.start_parts(
         config_of(preset, *overrides), manager=None, total_steps=1, stages=StageClock(shown.append)

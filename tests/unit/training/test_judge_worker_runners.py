@@ -7,7 +7,7 @@ import pytest
 from code_a1_recipe.algorithm.settings import SandboxSettings
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import SettingsError
-from code_a1_recipe.training.judge_actors import JudgeWorker
+from code_a1_recipe.training.judge_worker import JudgeWorker
 from code_a1_recipe.training.preflight import START_RULES
 from code_a1_recipe.training.runners import cpus_per_judge, make_runner, service_answers
 from sandbox import CallResult, CallStatus, JudgeRequest, Limits, ProgramResult

@@ -9,9 +9,10 @@ pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh se
 
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import CodeA1Error, OutageError
-from code_a1_recipe.training import policy as policy_module, policy_updates
+from code_a1_recipe.training import policy as policy_module
 from code_a1_recipe.training.policy import Policy
-from code_a1_recipe.training.trajectories import StoredRows
+from code_a1_recipe.verl_plugin import phases as phases_module, workers as workers_module
+from code_a1_recipe.verl_plugin.trajectories import StoredRows
 
 ONE_CARD = ("trainer.n_gpus_per_node=1", "data.train_batch_size=128")
 
@@ -36,15 +37,15 @@ def policy_of():
 def test_a_reference_is_loaded_only_for_a_policy_that_needs_one(policy_of, monkeypatch, overrides, role):
     workers = SimpleNamespace(init_model=lambda: None)
     group = SimpleNamespace(spawn=lambda prefix_set: dict.fromkeys(prefix_set, workers))
-    monkeypatch.setattr(policy_module, "create_colocated_worker_cls", list)
+    monkeypatch.setattr(workers_module, "create_colocated_worker_cls", list)
     roles = []
 
     def worker_group(*, ray_cls_with_init, **named):
         roles.extend(ray_cls_with_init)
         return group
 
-    monkeypatch.setattr(policy_module, "RayWorkerGroup", worker_group)
-    policy_of("test", *overrides)._start_workers()
+    monkeypatch.setattr(workers_module, "RayWorkerGroup", worker_group)
+    policy_of("test", *overrides).start_workers()
     assert roles == [role]
 
 
@@ -76,23 +77,25 @@ def test_each_gpus_cache_is_emptied_for_the_other_policy(policy_of, monkeypatch,
     asked = []
     call = SimpleNamespace(remote=asked.append)
     policy = policy_of("code", preset=preset)
-    policy.actor_rollout_wg = SimpleNamespace(workers=[SimpleNamespace(__ray_call__=call)] * 2)
-    monkeypatch.setattr(policy_updates.ray, "get", list)
+    policy.workers = SimpleNamespace(workers=[SimpleNamespace(__ray_call__=call)] * 2)
+    monkeypatch.setattr(policy_module.ray, "get", list)
     policy._empty_caches()
-    assert asked == [policy_updates._empty_cache] * num_asked
+    assert asked == [policy_module._empty_cache] * num_asked
 
 
 @pytest.mark.parametrize("seen_in", ["_compute_old_log_prob", "_update_actor"])
 @pytest.mark.parametrize(("limit", "stops"), [("0.1", True), ("0.3", False), ("null", False)])
 def test_what_servers_with_other_weights_wrote_ends_the_run(policy_of, monkeypatch, limit, stops, seen_in):
     """An update that takes its own log-probabilities sees it at its end; the step is then not saved."""
-    policy, phases = policy_of("test", f"episode.max_probs_diff={limit}", preset="cpu"), []
-
-    policy._takes_own_log_probs = seen_in == "_update_actor"
+    policy, ran = policy_of("test", f"episode.max_probs_diff={limit}", preset="cpu"), []
+    policy.phases = phases = phases_module.UpdatePhases(
+        policy.config, name="test", workers=None, tokenizer=None, has_adapter=False, num_gpus=1
+    )
+    phases._takes_own_log_probs = seen_in == "_update_actor"
 
     def phase(name):
         def run(batch, metrics):
-            phases.append(name)
+            ran.append(name)
             if name == seen_in:
                 metrics["training/rollout_probs_diff_mean"] = 0.2
             return batch
@@ -106,17 +109,17 @@ def test_what_servers_with_other_weights_wrote_ends_the_run(policy_of, monkeypat
         "_compute_advantage",
         "_update_actor",
     ):
-        monkeypatch.setattr(policy, name, phase(name))
-    monkeypatch.setattr(policy, "_compute_metrics", lambda *arguments, **named: None)
-    monkeypatch.setattr(policy_updates, "clear_rows", lambda **rows: None)
+        monkeypatch.setattr(phases, name, phase(name))
+    monkeypatch.setattr(phases, "_compute_metrics", lambda *arguments, **named: None)
+    monkeypatch.setattr(phases_module, "clear_rows", lambda **rows: None)
     rows = StoredRows(keys=("q_0_0",), tags=({},))
     if not stops:
-        policy.update(rows, step=3, epoch=0)
-        assert phases[-1] == "_update_actor"
+        assert policy.update(rows, step=3, epoch=0)["rollout_probs_diff_mean"] == 0.2
+        assert ran[-1] == "_update_actor"
         return
     with pytest.raises(OutageError, match=r"step 3: test/rollout_probs_diff_mean is 0.2, above episode.max_probs_diff"):
         policy.update(rows, step=3, epoch=0)
-    assert phases[-1] == seen_in
+    assert ran[-1] == seen_in
 
 
 def test_a_run_ends_where_its_gradient_stays_no_number(policy_of):

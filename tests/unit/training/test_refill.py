@@ -6,7 +6,7 @@ import pytest
 
 from code_a1_recipe.algorithm.episode_types import CandidateResult, Episode, EpisodeTask, Response
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.training.episode_actors import _report
+from code_a1_recipe.training.episode_worker import _report
 from code_a1_recipe.training.refill import give_way, refill
 from reward_fns import Breakdown
 

@@ -312,7 +312,7 @@ def test_prompts_are_written_by_the_template_and_arguments_of_the_run_as_verl_wo
     """A template of verl's key instead of the model's, with ``data.apply_chat_template_kwargs``; counted as sampled."""
     from verl.utils import omega_conf_to_dataclass
 
-    from code_a1_recipe.training.episode_actors import load_tokenizer
+    from code_a1_recipe.training.episode_worker import load_tokenizer
 
     template = "{{ messages[0]['content'] }}{% if thinking %} a a{% endif %}"
     path = tmp_path / "run.yaml"

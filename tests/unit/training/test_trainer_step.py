@@ -18,11 +18,11 @@ from code_a1_recipe.extensions import extensions_of
 from code_a1_recipe.runs import metrics as runs_metrics
 from code_a1_recipe.runs.folder import RunFolder
 from code_a1_recipe.runs.metrics import check_served_weights
-from code_a1_recipe.training import trainer as trainer_module
+from code_a1_recipe.training import step as step_module, trainer as trainer_module
 from code_a1_recipe.training.checkpoint.keeper import TrainState
-from code_a1_recipe.training.episode_actors import EpisodeReport
+from code_a1_recipe.training.episode_worker import EpisodeReport
 from code_a1_recipe.training.lifecycle.signals import SignalHandler
-from code_a1_recipe.training.trajectories import StoredRows
+from code_a1_recipe.verl_plugin.trajectories import StoredRows
 
 README = Path(trainer_module.__file__).parents[1] / "algorithm" / "README.md"
 QUESTIONS = [Question(id=f"q{number}", prompt="p", reference="def f(x): return x") for number in range(2)]
@@ -90,7 +90,7 @@ def report(task, *, rows):
 
 @pytest.fixture
 def make_trainer(tmp_path, monkeypatch):
-    monkeypatch.setattr(trainer_module, "step_marker", lambda step: f"marker {step}")
+    monkeypatch.setattr(step_module, "step_marker", lambda step: f"marker {step}")
     monkeypatch.setattr(trainer_module.random_states, "capture", lambda: "states")
 
     def make(*overrides, step=3, rows=True):

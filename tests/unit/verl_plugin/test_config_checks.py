@@ -9,7 +9,7 @@ pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh se
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import SettingsError
 from code_a1_recipe.training import policy, preflight
-from code_a1_recipe.training.verl_checks import check_verl_config
+from code_a1_recipe.verl_plugin.config_checks import check_verl_config
 
 ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
 CORRECTION = "algorithm.rollout_correction"

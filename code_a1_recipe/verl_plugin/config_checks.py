@@ -1,11 +1,14 @@
 """What verl and vLLM look up minutes after the start, looked up before it: losses, optimizers, corrections, options."""
 
 import dataclasses
+import importlib.util
+import os
 import traceback
+from pathlib import Path
 from typing import Any
 
 from hydra.errors import HydraException
-from omegaconf import DictConfig
+from omegaconf import DictConfig, ListConfig
 
 from ..config.run_config import RunConfig
 from ..errors import SettingsError
@@ -14,6 +17,11 @@ _QUANTIZATIONS = ("fp8", "torchao")
 """verl names them inside the method that starts a server, so they cannot be asked for."""
 _OWN_ENGINE_OPTIONS = {"distributed_executor_backend", "worker_extension_cls"}
 """Options of vLLM that the presets set: where there are no others, vLLM need not be imported."""
+
+_PACKAGED_TRACKERS = frozenset({"wandb", "mlflow", "swanlab", "tensorboard", "clearml", "trackio"})
+"""Loggers of verl's that are named as their package."""
+_PROFILERS = ("nsys", "npu", "torch", "torch_memory", "precision_debugger")
+"""Of ``verl.utils.profiler.profile``, which does nothing for another name."""
 
 
 def check_verl_config(config: RunConfig, name: str) -> None:
@@ -92,3 +100,30 @@ def _check_engine(view: DictConfig) -> None:
     known = {field.name for field in dataclasses.fields(AsyncEngineArgs)}
     if unknown := sorted(given - known):
         raise ValueError(f"rollout.engine_kwargs.vllm.{unknown[0]} is no option of the installed vLLM")
+
+
+def check_reporting(config: RunConfig) -> None:
+    """Check ``trainer.logger`` and ``global_profiler``, which verl looks at when everything has started.
+
+    Raises:
+        SettingsError: verl knows no such logger or profiler, a package or key is missing, or steps are none.
+    """
+    from verl.utils.tracking import Tracking
+
+    names, profiler = config.trainer.logger, config.for_verl().global_profiler
+    for name in names:
+        if name not in Tracking.supported_backend:
+            raise SettingsError(f"trainer.logger must be of {', '.join(Tracking.supported_backend)}, got {name!r}")
+        if name in _PACKAGED_TRACKERS and importlib.util.find_spec(name) is None:
+            raise SettingsError(f"trainer.logger={name} needs its package: pip install {name}")
+    # wandb would ask for a key at the terminal, minutes later and in a process that has none.
+    netrc = Path(os.environ.get("NETRC", "~/.netrc")).expanduser()
+    if "wandb" in names and not netrc.exists() and not any(name.startswith("WANDB_") for name in os.environ):
+        raise SettingsError("trainer.logger=wandb finds no key: `wandb login`, or WANDB_API_KEY, or WANDB_MODE=offline")
+    if (steps := profiler.steps) is None:
+        return
+    if not isinstance(steps, ListConfig) or not all(type(step) is int and step > 0 for step in steps):
+        raise SettingsError(f"global_profiler.steps must be a list of steps from 1 on, or null, got {steps!r}")
+    # verl profiles nothing for a name that it does not know, and says so nowhere.
+    if profiler.tool not in _PROFILERS:
+        raise SettingsError(f"global_profiler.tool must be one of {', '.join(_PROFILERS)}, got {profiler.tool!r}")

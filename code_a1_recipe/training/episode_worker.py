@@ -1,21 +1,17 @@
-"""Ray actors that run episodes, store trajectories and report compact results to the trainer."""
+"""Episode worker: a Ray actor that runs episodes, stores their rows and reports compact results to the trainer."""
 
 import asyncio
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-import ray
 from ray import cloudpickle
-from verl.utils import hf_tokenizer
 
+from ..algorithm.book_update import collect_book_update
 from ..algorithm.episode import EpisodeRunner
 from ..algorithm.episode_types import Episode, EpisodeTask
 from ..algorithm.hooks import Extension
 from ..algorithm.mistake_book import BookUpdate
-from ..algorithm.replay import collect_book_update
 from ..algorithm.sampling import SamplingParameters
 from ..algorithm.selection import GROUP_SELECTORS
 from ..algorithm.spans import Span, seconds_of
@@ -25,39 +21,19 @@ from ..extensions.scripted_tester import find_scripted_tester
 from ..runs.metrics import MetricAccumulator, accumulate_episode, busy_spans
 from ..runs.rollout_record import encode_records, episode_records
 from ..verl_plugin import row_queue
-from .imitation import imitated_response
-from .judge_actors import JudgePool
-from .plan.needs import CPUS_PER_EPISODE_WORKER
-from .sampler import PolicyEndpoint, ServerSampler
-from .trajectories import (
+from ..verl_plugin.sampler import PolicyEndpoint, ServerSampler, load_tokenizer
+from ..verl_plugin.trajectories import (
+    GroupId,
     StoredRows,
     Trajectory,
     code_trajectories,
     extra_trajectories,
-    group_uid,
     lesson_trajectories,
     store,
     test_trajectories,
 )
-
-# An actor that dies is started again and its unfinished episodes are run again; rows already stored are overwritten
-# under the same keys.
-_EPISODE_RETRIES = 1
-_EPISODES_AT_ONCE = 256
-"""Of one worker: enough to keep any server busy, and a bound on what workers and trainer hold of a large step."""
-_LOOK_SECONDS = 0.5
-
-
-def load_tokenizer(config: RunConfig, name: str) -> Any:
-    """A policy's tokenizer, whose chat prompts are written by the run's template and its arguments."""
-    model = config.policy(name).model
-    tokenizer = hf_tokenizer(model.tokenizer_path or model.path, trust_remote_code=model.trust_remote_code)
-    if model.custom_chat_template is not None:
-        tokenizer.chat_template = model.custom_chat_template
-    if arguments := config.data.apply_chat_template_kwargs:
-        # Bound to the tokenizer, since verl and the servers call the method without arguments of the run.
-        tokenizer.apply_chat_template = partial(tokenizer.apply_chat_template, **arguments)
-    return tokenizer
+from .imitation import imitated_response
+from .judge_worker import JudgePool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +124,7 @@ class EpisodeWorker:
         selection = self._settings.selection
         select_groups = GROUP_SELECTORS[selection.name]
         selected = select_groups(episode.suite_rewards_CS(), update_n=selection.update_n)
-        group = group_uid(task.step, task.index)
+        group = GroupId(task.step, task.index)
         extra = [one for extension in self._extensions for one in extension.extra_groups(episode)]
         trajectories = {
             "code": code_trajectories(episode, group=group) + extra_trajectories(extra, "code", group=group)
@@ -167,7 +143,7 @@ class EpisodeWorker:
             selected=selected,
         )
 
-    def _lessons(self, task: EpisodeTask, *, group: str) -> list[Trajectory]:
+    def _lessons(self, task: EpisodeTask, *, group: GroupId) -> list[Trajectory]:
         """Rows of the suites that extensions let the Test LLM imitate, but of those that do not fit."""
         lessons = []
         for extension in self._extensions:
@@ -210,64 +186,3 @@ def _report(
         records=encode_records(episode_records(episode, selected=selected)),
         outage=next((one.outage for one in episode.written if one.outage), ""),
     )
-
-
-@dataclass(eq=False)
-class EpisodePool:
-    """All episode workers, seen from the trainer."""
-
-    workers: list[Any]
-    _connections: bytes = b""
-
-    @classmethod
-    def start(cls, settings: RunConfig) -> "EpisodePool":
-        """Start the workers, and do not wait: they import what they need while the servers start."""
-        actor_class = ray.remote(EpisodeWorker).options(
-            max_restarts=-1,
-            max_task_retries=_EPISODE_RETRIES,
-            max_concurrency=_EPISODES_AT_ONCE,
-            num_cpus=CPUS_PER_EPISODE_WORKER,
-            scheduling_strategy="SPREAD",
-        )
-        workers = [actor_class.remote(settings) for _ in range(settings.episode.num_workers)]
-        return cls(workers)
-
-    def connect(self, *, endpoints: Mapping[str, PolicyEndpoint], judges: JudgePool) -> None:
-        """Tell the workers where servers and judges are, and wait until they are ready for episodes."""
-        # With every call, so that one that Ray starts again knows it too: a handle among the arguments of a
-        # constructor counts as an object that may be gone by then.
-        self._connections = cloudpickle.dumps((dict(endpoints), judges))
-        ray.get([worker.connect.remote(self._connections) for worker in self.workers])
-
-    def run(
-        self, tasks: Iterable[EpisodeTask], *, validate: bool, while_waiting: Callable[[], None] = lambda: None
-    ) -> Iterator[EpisodeReport]:
-        """Run all tasks, yielding each report as soon as its episode ends, in no fixed order.
-
-        Args:
-            tasks: taken one by one as workers have room.
-            validate: nothing is stored, nothing is learned.
-            while_waiting: called about twice a second; what it raises ends the wait, and :meth:`close` the episodes.
-        """
-        waiting = iter(tasks)
-        pending: dict[Any, int] = {}
-        running = [0] * len(self.workers)
-        while True:
-            for task in itertools.islice(waiting, _EPISODES_AT_ONCE * len(running) - len(pending)):
-                number = running.index(min(running))
-                worker = self.workers[number]
-                run = worker.validate if validate else worker.train
-                pending[run.remote(task, self._connections)] = number
-                running[number] += 1
-            if not pending:
-                return
-            done, _ = ray.wait(list(pending), num_returns=1, timeout=_LOOK_SECONDS)
-            while_waiting()
-            for reference in done:
-                running[pending.pop(reference)] -= 1
-                yield ray.get(reference)
-
-    def close(self) -> None:
-        """End the workers, and with them every episode that is under way."""
-        for worker in self.workers:
-            ray.kill(worker)

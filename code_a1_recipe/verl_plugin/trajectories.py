@@ -5,7 +5,7 @@ the Code LLM, the question and candidate for the Test LLM.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,20 +13,44 @@ from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 from ..algorithm.episode_types import CandidateResult, Episode, Response, SuiteResult
 from ..algorithm.hooks import ExtraGroup
-from ..verl_plugin.row_queue import put_rows_async
+from .row_queue import put_rows_async
+
+_LESSON = "!"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupId:
+    """A GRPO group of a step. As text it is verl's uid, without ``_``, at which verl takes keys apart."""
+
+    step: int
+    question: int
+    """Place in the step."""
+    candidate: int | None = None
+    """The suites of this candidate; None: the candidates."""
+    extra: str = ""
+    """Name of an extension's group, or number of a lesson."""
+    is_lesson: bool = False
+
+    def __str__(self) -> str:
+        candidate = "" if self.candidate is None else f"c{self.candidate}"
+        extra = f"-{self.extra}" if self.extra else ""
+        return f"s{self.step}q{self.question}{candidate}{extra}{_LESSON if self.is_lesson else ''}"
+
+
+def is_lesson(key: str) -> bool:
+    """Whether a row's key is that of a suite to imitate."""
+    return key.partition("_")[0].endswith(_LESSON)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory:
     """One response with its reward, placed in its group."""
 
-    group: str
-    """GRPO group; free of ``_``, which verl uses to take keys apart."""
+    group: GroupId
+    """A lesson (a suite to imitate) was sampled by nobody and is in no metric of verl's."""
     member: int
     response: Response
     reward: float
-    is_lesson: bool = False
-    """To imitate: nobody sampled it, and it is in no metric of verl's."""
 
     @property
     def key(self) -> str:
@@ -42,14 +66,6 @@ class StoredRows:
     tags: tuple[dict[str, Any], ...] = ()
 
 
-_LESSON = "h"
-"""Before the number of a lesson in the id of its group."""
-
-
-def is_lesson(key: str) -> bool:
-    return _LESSON in key.partition("_")[0]
-
-
 def join_rows(parts: Sequence[StoredRows]) -> StoredRows:
     """The rows of several episodes, in their order."""
     return StoredRows(
@@ -57,31 +73,28 @@ def join_rows(parts: Sequence[StoredRows]) -> StoredRows:
     )
 
 
-def group_uid(step: int, index: int) -> str:
-    """Group id of the ``index``-th question of a step."""
-    return f"s{step}q{index}"
-
-
-def code_trajectories(episode: Episode, *, group: str) -> list[Trajectory]:
+def code_trajectories(episode: Episode, *, group: GroupId) -> list[Trajectory]:
     """The rewarded candidates of a question, one group of up to C."""
     return _group(group, enumerate(episode.candidates))
 
 
-def test_trajectories(episode: Episode, *, selected: Sequence[int], group: str) -> list[Trajectory]:
+def test_trajectories(episode: Episode, *, selected: Sequence[int], group: GroupId) -> list[Trajectory]:
     """The suites of the selected ones of ``episode.candidates``: a group of up to S for each."""
-    return [row for c in selected for row in _group(f"{group}c{c}", enumerate(episode.candidates[c].suites))]
+    return [
+        row for c in selected for row in _group(replace(group, candidate=c), enumerate(episode.candidates[c].suites))
+    ]
 
 
-def extra_trajectories(extra: Sequence[ExtraGroup], policy: str, *, group: str) -> list[Trajectory]:
+def extra_trajectories(extra: Sequence[ExtraGroup], policy: str, *, group: GroupId) -> list[Trajectory]:
     """The groups of extensions that train ``policy``."""
-    return [row for one in extra if one.policy == policy for row in _group(f"{group}{one.name}", one.members)]
+    return [row for one in extra if one.policy == policy for row in _group(replace(group, extra=one.name), one.members)]
 
 
-def _group(name: str, members: Iterable[tuple[int, CandidateResult | SuiteResult]]) -> list[Trajectory]:
+def _group(group: GroupId, members: Iterable[tuple[int, CandidateResult | SuiteResult]]) -> list[Trajectory]:
     """The rewarded members of a group; none of them where outages left fewer than two."""
     rows = [
         Trajectory(
-            group=name,
+            group=group,
             member=number,
             response=one.response,
             reward=one.reward.total,
@@ -93,14 +106,19 @@ def _group(name: str, members: Iterable[tuple[int, CandidateResult | SuiteResult
     return rows if len(rows) >= 2 else []
 
 
-def lesson_trajectories(lessons: Sequence[tuple[Response, float]], *, group: str) -> list[Trajectory]:
+def lesson_trajectories(lessons: Sequence[tuple[Response, float]], *, group: GroupId) -> list[Trajectory]:
     """Suites to imitate, each the only member of its group: GRPO then takes the reward itself as the advantage.
 
     On-policy the gradient of verl's policy loss is ``-advantage * grad log p``, so a fixed advantage is the gradient of
     supervised learning, a lesson's weight times the negative log-likelihood.
     """
     return [
-        Trajectory(group=f"{group}{_LESSON}{number}", member=0, response=response, reward=weight, is_lesson=True)
+        Trajectory(
+            group=replace(group, extra=str(number), is_lesson=True),
+            member=0,
+            response=response,
+            reward=weight,
+        )
         for number, (response, weight) in enumerate(lessons)
     ]
 
@@ -115,7 +133,7 @@ def _fields(row: Trajectory) -> dict[str, Any]:
     rm_scores = torch.zeros(responses.shape, dtype=torch.float32)
     rm_scores[-1] = row.reward
     return {
-        "uid": row.group,
+        "uid": str(row.group),
         "prompts": prompts,
         "responses": responses,
         "input_ids": input_ids,
@@ -139,7 +157,9 @@ def _tag(row: Trajectory, *, step: int) -> dict[str, Any]:
         "global_steps": step,
         "min_global_steps": row.response.policy_version,
         "max_global_steps": row.response.policy_version,
-        **({"is_padding": True} if row.is_lesson else {}),  # verl leaves such rows out of its metrics, and only there
+        **(
+            {"is_padding": True} if row.group.is_lesson else {}
+        ),  # verl leaves such rows out of its metrics, and only there
     }
 
 

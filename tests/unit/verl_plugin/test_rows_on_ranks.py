@@ -17,8 +17,9 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import CodeA1Error
 from code_a1_recipe.training.policy import Policy
-from code_a1_recipe.training.trajectories import is_lesson
 from code_a1_recipe.verl_plugin import own_log_probs
+from code_a1_recipe.verl_plugin.phases import UpdatePhases
+from code_a1_recipe.verl_plugin.trajectories import is_lesson
 
 RANKS = 8
 
@@ -55,13 +56,18 @@ def queue(monkeypatch):
     return queue
 
 
-def policy_of(*overrides):
+def phases_of(*overrides):
     config = read_config("qwen2.5-coder-1.5b", ["run_dir=/nowhere/x", *overrides])
-    policy = Policy("code", config, pool=None, total_updates=4)
-    policy.actor_rollout_wg = SimpleNamespace(_dispatch_info={"actor": list(range(RANKS))})
-    policy.tokenizer = SimpleNamespace(eos_token_id=0)
-    policy.global_steps = 1
-    return policy
+    phases = UpdatePhases(
+        Policy("code", config, pool=None, total_updates=4).config,
+        name="code",
+        workers=SimpleNamespace(_dispatch_info={"actor": list(range(RANKS))}),
+        tokenizer=SimpleNamespace(eos_token_id=0),
+        has_adapter=False,
+        num_gpus=RANKS,
+    )
+    phases.global_steps = 1
+    return phases
 
 
 def stored(queue, groups):
@@ -90,18 +96,18 @@ def stored(queue, groups):
         # 256 questions, and some programs of 5 questions repaired: room for twice the rows
         (("episode.repair_turns=1",), {f"{n}": 8 for n in range(256)} | {f"{n}r": 8 for n in range(5)}, 2),
         # 32 lessons, each a group of one, beside the step's own rows
-        (("data.train_batch_size=256",), {f"{n}": 8 for n in range(256)} | {f"{n}h0": 1 for n in range(32)}, None),
+        (("data.train_batch_size=256",), {f"{n}": 8 for n in range(256)} | {f"{n}-0!": 1 for n in range(32)}, None),
         *[
-            ((f"algorithm.adv_estimator={name}",), {f"{n}": 8 for n in range(256)} | {"3h0": 1}, None)
+            ((f"algorithm.adv_estimator={name}",), {f"{n}": 8 for n in range(256)} | {"3-0!": 1}, None)
             for name in ("grpo_vectorized", "rloo")
         ],
     ],
 )
 def test_every_optimizer_step_has_its_share_and_no_advantage_is_missing(queue, overrides, groups, steps):
-    policy = policy_of("actor_rollout_ref.actor.ppo_mini_batch_size=128", "data.train_batch_size=256", *overrides)
-    rows_a_step = policy.config.actor_rollout_ref.actor.ppo_mini_batch_size * 8
+    phases = phases_of("actor_rollout_ref.actor.ppo_mini_batch_size=128", "data.train_batch_size=256", *overrides)
+    rows_a_step = phases.config.actor_rollout_ref.actor.ppo_mini_batch_size * 8
     metrics = {}
-    batch = policy._balance_batch(stored(queue, groups), metrics)
+    batch = phases._balance_batch(stored(queue, groups), metrics)
     num_real, num_steps = sum(groups.values()), len(batch) // rows_a_step
     assert steps is None or num_steps == steps
     is_real = [key.partition("_")[0] in groups for key in batch.keys]
@@ -115,7 +121,7 @@ def test_every_optimizer_step_has_its_share_and_no_advantage_is_missing(queue, o
     assert max(of_steps) - min(of_steps) <= 8
     for key in batch.keys:
         queue.rows[key]["old_log_probs"] = torch.zeros(len(queue.rows[key]["response_mask"]))
-    policy._compute_advantage(batch, metrics)
+    phases._compute_advantage(batch, metrics)
     assert all(queue.rows[key]["advantages"].isfinite().all() for key in batch.keys)
     assert not [name for name, value in metrics.items() if not math.isfinite(value)]
     first, second = (queue.rows[f"0_{member}_0"]["advantages"][0] for member in (0, 1))
@@ -138,17 +144,17 @@ def test_every_optimizer_step_has_its_share_and_no_advantage_is_missing(queue, o
 def test_old_log_probs_are_the_updates_own_where_a_batch_is_one_step(queue, overrides, num_groups, expected):
     """With 255 groups of eight there is room for a lesson, whose probabilities no server knows."""
     sizes = "data.train_batch_size=256", "actor_rollout_ref.actor.ppo_mini_batch_size=256"
-    policy = policy_of(*sizes, *overrides)
-    groups = {f"{n}": 8 for n in range(num_groups)} | ({"3h0": 1} if num_groups < 256 else {})
-    batch = policy._balance_batch(stored(queue, groups), {})
-    assert policy._may_take_own_log_probs(batch) is expected
+    phases = phases_of(*sizes, *overrides)
+    groups = {f"{n}": 8 for n in range(num_groups)} | ({"3-0!": 1} if num_groups < 256 else {})
+    batch = phases._balance_batch(stored(queue, groups), {})
+    assert phases._may_take_own_log_probs(batch) is expected
 
 
 def test_workers_that_do_not_report_them_end_the_run(monkeypatch):
-    policy = policy_of()
+    phases = phases_of()
     monkeypatch.setattr(PPOTrainerSync, "_update_actor", lambda self, batch, metrics: batch)
-    policy._takes_own_log_probs = True
+    phases._takes_own_log_probs = True
     batch = KVBatchMeta(keys=[], tags=[], partition_id="code")
     with pytest.raises(CodeA1Error, match="another engine than the recipe's"):
-        policy._update_actor(batch, {"actor/loss": 1.0})
+        phases._update_actor(batch, {"actor/loss": 1.0})
     assert batch.extra_info[own_log_probs.FLAG]

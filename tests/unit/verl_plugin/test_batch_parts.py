@@ -5,7 +5,7 @@ from itertools import chain
 
 from hypothesis import given, strategies as st
 
-from code_a1_recipe.training.batch_parts import balanced_parts, deal, group_parts
+from code_a1_recipe.verl_plugin.batch_parts import balanced_parts, deal, group_parts
 
 
 @given(st.integers(1, 5), st.integers(0, 40), st.integers(1, 20))

@@ -10,7 +10,7 @@ pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh se
 
 from code_a1_recipe.algorithm.sampling import SamplingParameters
 from code_a1_recipe.errors import OutageError
-from code_a1_recipe.training.sampler import PolicyEndpoint, ServerSampler
+from code_a1_recipe.verl_plugin.sampler import PolicyEndpoint, ServerSampler
 
 PARAMETERS = SamplingParameters(temperature=1.0, top_p=1.0, top_k=-1, max_prompt_tokens=99, max_response_tokens=9)
 

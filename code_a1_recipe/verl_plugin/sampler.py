@@ -3,18 +3,32 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
+from verl.utils import hf_tokenizer
 from verl.workers.rollout.llm_server import LLMServerClient
 from verl.workers.rollout.replica import TokenOutput
 
 from ..algorithm.episode_types import Message, PromptTooLongError, Response
 from ..algorithm.sampling import SamplingParameters, beginning_of_answer, prompt_token_ids
+from ..config.run_config import RunConfig
 from ..errors import CodeA1Error, OutageError
 
 _KEPT_PROMPTS = 64
 _ABORTED = ("aborted", "abort")
+
+
+def load_tokenizer(config: RunConfig, name: str) -> Any:
+    """A policy's tokenizer, whose chat prompts are written by the run's template and its arguments."""
+    model = config.policy(name).model
+    tokenizer = hf_tokenizer(model.tokenizer_path or model.path, trust_remote_code=model.trust_remote_code)
+    if model.custom_chat_template is not None:
+        tokenizer.chat_template = model.custom_chat_template
+    if arguments := config.data.apply_chat_template_kwargs:
+        # Bound to the tokenizer, since verl and the servers call the method without arguments of the run.
+        tokenizer.apply_chat_template = partial(tokenizer.apply_chat_template, **arguments)
+    return tokenizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

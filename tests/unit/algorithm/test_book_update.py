@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
+from code_a1_recipe.algorithm.book_update import collect_book_update
 from code_a1_recipe.algorithm.mistake_book import FailedCase
-from code_a1_recipe.algorithm.replay import collect_book_update
 from sandbox import CandidateVerdict, CaseOutcome, Rejection, RejectionReason, SuiteVerdict
 from sandbox.text import HANGS_THROUGHOUT, TOTAL_SPENT
 

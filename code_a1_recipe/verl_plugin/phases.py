@@ -1,11 +1,10 @@
 """verl's update phases (PPO's, with GRPO's advantage) on the rows of one policy."""
 
-import math
 from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
-import ray
+from omegaconf import DictConfig
 from verl import DataProto
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.trainer.ppo.v1.utils import MetricsAggregator
@@ -13,17 +12,14 @@ from verl.utils.debug import marked_timer
 from verl.utils.debug.metrics import calculate_debug_metrics
 from verl.utils.seqlen_balancing import log_seqlen_unbalance
 
-from ..config.run_config import RunConfig
 from ..errors import CodeA1Error
-from ..runs.metrics import check_served_weights
-from ..verl_plugin import own_log_probs
-from ..verl_plugin.compat import rename_training_metrics
-from ..verl_plugin.row_queue import KVBatchMeta, clear_rows, get_fields, put_rows
+from . import own_log_probs
 from .batch_parts import balanced_parts, deal, group_parts
+from .compat import SYNC_MODE
+from .row_queue import KVBatchMeta, clear_rows, get_fields, put_rows
 from .trajectories import StoredRows, is_lesson
 
 _PER_TOKEN = "timing_per_token_ms/"
-_MOST_LEFT_OUT = 5
 
 
 def _groups(batch: KVBatchMeta) -> list[str]:
@@ -36,43 +32,64 @@ def _fillers(batch: KVBatchMeta) -> set[int]:
     return {place for place, (key, tag) in tagged if tag.get("is_padding") and not is_lesson(key)}
 
 
-def _empty_cache(_: Any) -> None:
-    import torch
+class UpdatePhases(PPOTrainerSync):
+    """verl's V1 trainer without its loop: the phases of one update, on the rows and workers of one policy.
 
-    torch.cuda.empty_cache()
+    The policies have one each, so neither sees the other's rows or configuration.
 
+    Args:
+        config: verl's part of the configuration, as this policy sees it.
+        name: of the policy, and of the queue's partition that holds its rows.
+        workers: verl's worker group. It also computes the reference log-probabilities.
+        tokenizer: of the policy.
+        has_adapter: the policy trains a LoRA adapter, and the reference is the model without it.
+        num_gpus: GPUs of the workers, by which throughput is divided.
+    """
 
-class PolicyUpdates(PPOTrainerSync):
-    """The part of a policy that learns; its workers are the subclass's."""
-
-    name: str
-    settings: RunConfig
-    _left_out = 0
     _takes_own_log_probs = False
     """The update under way takes its own log-probabilities as old ones."""
 
-    def update(self, rows: StoredRows, *, step: int, epoch: int) -> dict[str, float]:
-        """One verl GRPO update on the stored rows, which are removed from the queue.
+    def __init__(
+        self, config: DictConfig, *, name: str, workers: Any, tokenizer: Any, has_adapter: bool, num_gpus: int
+    ) -> None:
+        super().__init__(config)
+        self.name, self.tokenizer = name, tokenizer
+        self.actor_rollout_wg = self.ref_policy_wg = workers
+        self.ref_in_actor = has_adapter
+        self._num_gpus = num_gpus
+
+    def _build_replay_buffer(self) -> None:
+        """Build none, since episodes are awaited; verl's other branches follow its own sync trainer."""
+        self.trainer_mode = SYNC_MODE
+
+    def _get_n_gpus_for_throughput(self) -> int:
+        return self._num_gpus
+
+    def update(
+        self, rows: StoredRows, *, step: int, epoch: int, check: Callable[[dict[str, float]], None]
+    ) -> dict[str, float]:
+        """Make one GRPO update on the stored rows, and remove them from the queue.
 
         Phases and their order are verl's (``PPOTrainer._step_once``): balance, old log-probs, reference log-probs,
         advantage, actor update.
 
+        Args:
+            check: gets the metrics once they compare the servers' log-probabilities with the trainer's. An error of it
+                ends the update.
+
         Returns:
             verl's metrics of the update under verl's names, ``timing_s/...`` included.
-
-        Raises:
-            OutageError: the servers sampled from other weights than those that are trained.
         """
         self.global_steps = step
         metrics: dict[str, float] = {}
         timing: dict[str, float] = {}
         batch = KVBatchMeta(partition_id=self.name, keys=list(rows.keys), tags=[dict(tag) for tag in rows.tags])
-        batch.extra_info["temperature"] = self.settings.policy(self.name).rollout.temperature
+        batch.extra_info["temperature"] = self.config.actor_rollout_ref.rollout.temperature
         with marked_timer("step", timing):
             batch = self._balance_batch(batch, metrics=metrics)
             with marked_timer("old_log_prob", timing):
                 batch = self._compute_old_log_prob(batch, metrics=metrics)
-            self._check_served_weights(metrics, step=step)
+            check(metrics)
             if self.use_reference_policy:
                 with marked_timer("ref", timing):
                     batch = self._compute_ref_log_prob(batch, metrics=metrics)
@@ -80,9 +97,8 @@ class PolicyUpdates(PPOTrainerSync):
                 batch = self._compute_advantage(batch, metrics=metrics)
             with marked_timer("update_actor", timing):
                 batch = self._update_actor(batch, metrics=metrics)
-        if self._takes_own_log_probs:
-            self._check_served_weights(metrics, step=step)
-        self._check_gradient(metrics, step=step)
+        if self._takes_own_log_probs:  # only now are they known
+            check(metrics)
         # verl reads the rollout's share of the step from this timer; here episodes serve both policies.
         timing["gen"] = 0.0
         self._compute_metrics(
@@ -93,29 +109,7 @@ class PolicyUpdates(PPOTrainerSync):
             epoch=epoch,
         )
         clear_rows(keys=batch.keys, partition_id=batch.partition_id)
-        self._empty_caches()
-        return rename_training_metrics(metrics)
-
-    def _check_served_weights(self, metrics: dict[str, float], *, step: int) -> None:
-        """Before a step is saved that learned from what other weights wrote; the run ends at its newest checkpoint."""
-        known = {f"{self.name}/{key}": value for key, value in rename_training_metrics(metrics).items()}
-        check_served_weights(known, limit=self.settings.episode.max_probs_diff, step=step)
-
-    def _check_gradient(self, metrics: dict[str, float], *, step: int) -> None:
-        """Count the updates in a row that verl left out because their gradient was no number."""
-        is_number = math.isfinite(metrics.get("actor/grad_norm", 0.0))
-        self._left_out = 0 if is_number else self._left_out + 1
-        if self._left_out >= _MOST_LEFT_OUT:
-            raise CodeA1Error(
-                f"step {step}: the gradient of the {self.name} policy was no number {self._left_out} steps in a row "
-                "and nothing was learned; resume from an earlier step with a lower learning rate"
-            )
-        metrics["actor/updates_left_out"] = float(self._left_out)
-
-    def _empty_caches(self) -> None:
-        """Hand back what torch keeps on the GPUs: the other policy uses them next, and vLLM does not see it."""
-        if self.settings.trainer.device == "cuda":
-            ray.get([worker.__ray_call__.remote(_empty_cache) for worker in self.actor_rollout_wg.workers])
+        return metrics
 
     def _balance_batch(self, batch: KVBatchMeta, metrics: dict[str, Any], **options: Any) -> KVBatchMeta:
         batch = super()._balance_batch(batch, metrics, **options)

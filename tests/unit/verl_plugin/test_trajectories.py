@@ -7,12 +7,12 @@ import torch
 from code_a1_recipe.algorithm.episode_types import CandidateResult, Episode, EpisodeTask, Response, SuiteResult
 from code_a1_recipe.algorithm.hooks import ExtraGroup
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.training.trajectories import (
+from code_a1_recipe.verl_plugin.trajectories import (
+    GroupId,
     _fields,
     _tag,
     code_trajectories,
     extra_trajectories,
-    group_uid,
     is_lesson,
     lesson_trajectories,
     test_trajectories as suite_trajectories,
@@ -49,15 +49,15 @@ def episode(*candidates: CandidateResult) -> Episode:
 
 
 def test_a_group_of_the_code_llm_is_a_question():
-    rows = code_trajectories(episode(candidate(0.5, []), candidate(None, []), candidate(1.0, [])), group="s4q0")
+    rows = code_trajectories(episode(candidate(0.5, []), candidate(None, []), candidate(1.0, [])), group=GroupId(4, 0))
     assert [(row.key, row.reward) for row in rows] == [("s4q0_0_0", 0.5), ("s4q0_2_0", 1.0)]
 
 
 def test_a_lesson_is_a_group_of_its_own_whose_advantage_is_its_weight():
-    rows = lesson_trajectories([(response(1), 0.5), (response(2), 2.0)], group="s4q0")
-    assert [(row.key, row.reward) for row in rows] == [("s4q0h0_0_0", 0.5), ("s4q0h1_0_0", 2.0)]
+    rows = lesson_trajectories([(response(1), 0.5), (response(2), 2.0)], group=GroupId(4, 0))
+    assert [(row.key, row.reward) for row in rows] == [("s4q0-0!_0_0", 0.5), ("s4q0-1!_0_0", 2.0)]
     assert all(is_lesson(row.key) and _tag(row, step=4)["is_padding"] for row in rows)
-    sampled = code_trajectories(episode(candidate(0.5, []), candidate(1.0, [])), group="s4q0")
+    sampled = code_trajectories(episode(candidate(0.5, []), candidate(1.0, [])), group=GroupId(4, 0))
     assert not any(is_lesson(row.key) or "is_padding" in _tag(row, step=4) for row in sampled)
 
 
@@ -65,13 +65,13 @@ def test_verl_takes_the_reward_of_a_group_of_one_as_its_advantage():
     from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
 
     rewards, mask = torch.tensor([[0.0, 0.5], [0.0, 2.0]]), torch.ones(2, 2)
-    advantages, _ = compute_grpo_outcome_advantage(rewards, mask, index=np.array(["s4q0h0", "s4q0h1"]))
+    advantages, _ = compute_grpo_outcome_advantage(rewards, mask, index=np.array(["s4q0-0!", "s4q0-1!"]))
     torch.testing.assert_close(advantages, torch.tensor([[0.5, 0.5], [2.0, 2.0]]), rtol=1e-5, atol=0)
 
 
 def test_a_group_of_the_test_llm_is_a_question_and_a_candidate():
     both = episode(candidate(0.5, [0.25, 0.75]), candidate(0.5, [0.0, 1.0]))
-    rows = suite_trajectories(both, selected=[1, 0], group="s4q0")
+    rows = suite_trajectories(both, selected=[1, 0], group=GroupId(4, 0))
     assert [(row.key, row.reward) for row in rows] == [
         ("s4q0c1_0_0", 0.0),
         ("s4q0c1_1_0", 1.0),
@@ -88,22 +88,32 @@ def test_extra_groups_train_their_policy_and_are_told_from_the_papers_by_their_n
         ExtraGroup(policy="code", name="r2", members=programs[:1]),  # alone
         ExtraGroup(policy="test", name="x", members=suites),
     ]
-    keys = {name: [row.key for row in extra_trajectories(extra, name, group="s4q0")] for name in ("code", "test")}
-    assert keys == {"code": ["s4q0r1_0_0", "s4q0r1_3_0"], "test": ["s4q0x_0_0", "s4q0x_1_0"]}
+    keys = {
+        name: [row.key for row in extra_trajectories(extra, name, group=GroupId(4, 0))] for name in ("code", "test")
+    }
+    assert keys == {"code": ["s4q0-r1_0_0", "s4q0-r1_3_0"], "test": ["s4q0-x_0_0", "s4q0-x_1_0"]}
 
 
 def test_a_group_that_an_outage_left_alone_is_dropped():
-    assert code_trajectories(episode(candidate(0.5, []), candidate(None, [])), group="g") == []
-    assert suite_trajectories(episode(candidate(0.5, [1.0, None])), selected=[0], group="g") == []
+    assert code_trajectories(episode(candidate(0.5, []), candidate(None, [])), group=GroupId(4, 0)) == []
+    assert suite_trajectories(episode(candidate(0.5, [1.0, None])), selected=[0], group=GroupId(4, 0)) == []
 
 
-@pytest.mark.parametrize("uid", [group_uid(3, 17), f"{group_uid(3, 17)}c5"])
-def test_a_group_id_has_no_underscore_because_verl_splits_keys_there(uid):
-    assert "_" not in uid
+def test_groups_of_a_step_have_ids_of_their_own_without_the_underscore_at_which_verl_splits_keys():
+    kinds = [(None, "", False), (5, "", False), (None, "c5", False), (None, "5", False), (None, "5", True)]
+    ids = [str(GroupId(3, 17, *kind)) for kind in kinds]
+    assert len(set(ids)) == len(ids)
+    assert "_" not in "".join(ids)
+
+
+@pytest.mark.parametrize("name", ["", "a_b", "a-b", "a!"])
+def test_an_extra_group_has_a_name_of_letters_and_digits(name):
+    with pytest.raises(ValueError, match="the name of an ExtraGroup must be letters and digits, got"):
+        ExtraGroup(policy="code", name=name, members=())
 
 
 def test_the_reward_sits_on_the_last_response_token_in_float32():
-    row = code_trajectories(episode(candidate(0.5093, []), candidate(0.5078, [])), group="g")[0]
+    row = code_trajectories(episode(candidate(0.5093, []), candidate(0.5078, [])), group=GroupId(4, 0))[0]
     fields = _fields(row)
     assert fields["rm_scores"].dtype == torch.float32
     assert fields["rm_scores"].tolist() == [0.0, pytest.approx(0.5093)]
@@ -111,11 +121,11 @@ def test_the_reward_sits_on_the_last_response_token_in_float32():
     assert fields["position_ids"].tolist() == [0, 1, 2, 3, 4]
     assert fields["response_mask"].tolist() == [1, 1]
     assert fields["rollout_log_probs"].tolist() == [-0.5, -0.5]
-    assert fields["uid"] == "g"
+    assert fields["uid"] == "s4q0"
 
 
 def test_the_tag_carries_lengths_and_the_step_of_the_weights():
-    row = code_trajectories(episode(candidate(0.0, []), candidate(1.0, [])), group="g")[0]
+    row = code_trajectories(episode(candidate(0.0, []), candidate(1.0, [])), group=GroupId(4, 0))[0]
     assert _tag(row, step=4) == {
         "status": "success",
         "prompt_len": 3,

@@ -1,0 +1,175 @@
+"""One step of the paper, in the order of ``algorithm/README.md``."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from ..algorithm.hooks import Extension
+from ..algorithm.mistake_book import BookChange, MistakeBook
+from ..algorithm.question import Question
+from ..algorithm.tasks import tasks_of
+from ..config.run_config import SEPARATE, RunConfig
+from ..extensions import after_step, saved_states
+from ..jobs.judge_loop import in_parallel
+from ..runs import metrics as measures
+from ..runs.folder import RunFolder
+from ..verl_plugin.loop import TrainingLoop, marked_timer
+from ..verl_plugin.row_queue import KVBatchMeta, step_marker
+from ..verl_plugin.trajectories import StoredRows, join_rows
+from .checkpoint import random_states
+from .checkpoint.keeper import TrainState
+from .episode_pool import EpisodePool
+from .episode_worker import EpisodeReport, seconds_of_exposed_judging
+from .lifecycle.signals import SignalHandler
+from .policy import Policy
+from .refill import give_way, refill
+
+Result = TypeVar("Result")
+
+
+class CoTrainingStep(TrainingLoop):
+    """The step of ``CodeA1Trainer``, which starts and keeps what it works with."""
+
+    settings: RunConfig
+    run_folder: RunFolder
+    policies: dict[str, Policy]
+    episodes: EpisodePool
+    book: MistakeBook
+    extensions: Sequence[Extension]
+    signals: SignalHandler
+    finished: TrainState
+    """The newest finished step, which is saved if the run cannot go on."""
+    _saving: Callable[..., AbstractContextManager[None]]
+
+    def step(self, metrics: dict[str, Any], timing_raw: dict[str, float]) -> KVBatchMeta:
+        """One step of the paper; ``algorithm/README.md`` has its rules in the same order.
+
+        Returns:
+            A marker of the step: verl's loop removes the batch it is handed from the queue, and each policy has
+            removed its own rows by then.
+
+        Raises:
+            InterruptedRunError: a signal came while episodes ran; the step before is saved.
+        """
+        self._has_stepped = True
+        with marked_timer("episodes", timing_raw), self._saving():
+            questions = self._next_questions()
+            reports = self._run_episodes(questions, metrics)  # replays, candidates, suites, verdicts, rewards
+        self.end_rollout_profile()
+        self._sleep_servers()
+        self._update_mistake_book(reports, metrics)
+        metrics.update(after_step(self.extensions, [report.found for report in reports]))
+        groups = self._collect_grpo_groups(reports, len(questions))  # of suites those that TOPVAR selected
+        self._alternate_updates(groups, metrics, timing_raw)
+        self._finish_step(metrics)
+        return step_marker(self.global_steps)
+
+    def _next_questions(self) -> list[Question]:
+        if self.train_dataloader_it is None:
+            self.train_dataloader_it = iter(self.train_dataloader)
+            if self.finished.random_states is not None:  # a new iterator has drawn from torch's generator
+                random_states.restore(self.finished.random_states)
+        batch = next(self.train_dataloader_it, None)
+        if batch is None:
+            self.train_dataloader_it = iter(self.train_dataloader)
+            batch = next(self.train_dataloader_it)
+        return list(batch["question"])
+
+    def _run_episodes(self, questions: Sequence[Question], metrics: dict[str, Any]) -> list[EpisodeReport]:
+        reports = self._reports(questions, validate=False)
+        metrics["episode/refilled_questions"] = len(reports) - len(questions)
+        metrics["timing_s/exposed_judging"] = seconds_of_exposed_judging(reports)
+        metrics.update(measures.finalize_metrics(report.accumulator for report in reports))
+        share, limit = metrics.get("judge/outage_rate", 0.0), self.settings.sandbox.max_outage_rate
+        reason = next((report.outage for report in reports if report.outage), "")
+        measures.check_outages(share, limit=limit, step=self.global_steps, reason=reason)
+        return reports
+
+    def _reports(self, questions: Sequence[Question], *, validate: bool) -> list[EpisodeReport]:
+        """Run the episodes and write their rollouts; reports in the order of the questions, then of refills."""
+        trainer, episode = self.settings.trainer, self.settings.episode
+        copy_in = trainer.validation_data_dir if validate else trainer.rollout_data_dir
+        step, seed = self.global_steps, self.settings.seed
+        started_at = time.time()
+        reports: list[EpisodeReport] = []
+        with self.run_folder.rollout_log(step, validation=validate, copy_in=copy_in) as write:
+            asked = questions
+            for number in range(1 if validate else 1 + episode.max_refills):
+                if number:
+                    asked = refill(self.train_dataset.questions, reports, wanted=len(questions), seed=seed, step=step)
+                tasks = tasks_of(
+                    asked,
+                    settings=self.settings,
+                    book=self.book,
+                    step=step,
+                    started_at=started_at,
+                    validate=validate,
+                    first_index=len(reports),
+                    extensions=self.extensions,
+                )
+                for report in self.episodes.run(tasks, validate=validate, while_waiting=self.signals.check):
+                    write(report.records)
+                    reports.append(replace(report, records=b""))  # small enough to keep for a whole step
+        return sorted(reports, key=lambda report: report.index)
+
+    def _sleep_servers(self) -> None:
+        with self._saving(on_signal=False):
+            self._of_each(lambda name: self.policies[name].sleep())
+
+    def _update_mistake_book(self, reports: Sequence[EpisodeReport], metrics: dict[str, Any]) -> None:
+        """Mistake Book: failed new cases gain, passed replays lose."""
+        change, settings = BookChange(), self.settings.mistake_book
+        if settings.enabled:
+            for report in reports:
+                change += self.book.update(report.question_id, report.book_update)
+        metrics.update(measures.book_metrics(self.book, change))
+
+    def _collect_grpo_groups(self, reports: Sequence[EpisodeReport], num_questions: int) -> dict[str, StoredRows]:
+        """Keys of the rows that each policy may train on, which episode workers selected (TOPVAR) and stored."""
+        kept, left_out = give_way(reports, wanted=num_questions)
+        for name, policy in self.policies.items() if left_out else ():
+            policy.discard(join_rows([report.grpo_rows[name] for report in left_out]))
+        return {name: join_rows([report.grpo_rows[name] for report in kept]) for name in self.policies}
+
+    def _alternate_updates(
+        self, groups: Mapping[str, StoredRows], metrics: dict[str, Any], timing_raw: dict[str, float]
+    ) -> None:
+        """Alternation: a GRPO update for each policy that ``schedule`` names, on GPUs of their own at the same time."""
+        due = self.settings.schedule.policies_at(self.global_steps)
+
+        def update(name: str) -> dict[str, float]:
+            policy, rows = self.policies[name], groups[name]
+            if name not in due or not rows.keys:
+                policy.discard(rows)
+                return {}
+            with marked_timer(f"update_{name}", timing_raw):
+                updated = policy.update(rows, step=self.global_steps, epoch=self._epoch)
+            return {f"{name}/{key}": value for key, value in updated.items()}
+
+        for updated in self._of_each(update).values():
+            metrics.update(updated)
+
+    def _of_each(self, call: Callable[[str], Result]) -> dict[str, Result]:
+        """Call for both policies: at the same time on GPUs of their own, else in turn; none follows an error."""
+        if self.settings.layout == SEPARATE:
+            return dict(in_parallel(self.policies, call, num_threads=len(self.policies)))
+        return {name: call(name) for name in self.policies}
+
+    def _finish_step(self, metrics: dict[str, Any]) -> None:
+        """Note the state that a checkpoint of this step holds."""
+        self.finished = TrainState(
+            step=self.global_steps,
+            data=self.train_dataloader.state_dict(),
+            row=self._row(metrics),
+            random_states=random_states.capture(),
+            extensions=saved_states(self.extensions),
+        )
+
+    @property
+    def _epoch(self) -> int:
+        return int((self.global_steps - 1) // self.steps_per_epoch)
+
+    def _row(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
+        return {**metrics, "training/global_step": self.global_steps, "training/epoch": self._epoch}

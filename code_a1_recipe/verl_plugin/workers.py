@@ -1,0 +1,93 @@
+"""Worker groups of the policies, on the GPUs of their pools, and the way on which their weights reach the servers."""
+
+import random
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import ray
+from omegaconf import DictConfig, OmegaConf
+from verl.checkpoint_engine import CheckpointEngineManager
+from verl.single_controller.ray import (
+    RayClassWithInitArgs,
+    RayResourcePool,
+    RayWorkerGroup,
+    ResourcePoolManager,
+    create_colocated_worker_cls,
+)
+from verl.trainer.ppo.utils import Role
+from verl.utils.config import omega_conf_to_dataclass
+from verl.workers.engine_workers import ActorRolloutRefWorker
+
+from .compat import CPUS_PER_DEVICE
+
+# Above the ports of Ray's workers, below those that Linux hands out by itself.
+_FIRST_PORT, _LAST_PORT, _TRIED_PORTS = 20_000, 32_000, 200
+
+
+def make_pools(
+    manager: ResourcePoolManager, spec: Mapping[str, list[int]], *, device: str
+) -> dict[str, RayResourcePool]:
+    """Make the pools of GPUs that ``spec`` names, with the GPUs of each node; ``device`` is "cuda" or "cpu"."""
+    manager.resource_pool_spec = dict(spec)
+    manager.max_colocate_count = CPUS_PER_DEVICE
+    manager.create_resource_pool()
+    pools: dict[str, RayResourcePool] = manager.resource_pool_dict
+    for name in spec:
+        # Made once, before two threads ask for it: Ray refuses a second group of the same name. A group that spans
+        # nodes would give its workers wrong local ranks.
+        pools[name].get_placement_groups(strategy="STRICT_PACK", device_name=device)
+    return pools
+
+
+def start_workers(config: DictConfig, *, pool: RayResourcePool, with_reference: bool, device: str) -> Any:
+    """Start a policy's workers, which wait for ``init_model``.
+
+    Args:
+        config: verl's, as the policy sees it.
+        pool: the GPUs; one worker each.
+        with_reference: each worker also loads a reference model.
+        device: "cuda" or "cpu".
+    """
+    role = str(Role.ActorRolloutRef if with_reference else Role.ActorRollout)
+    worker_class = RayClassWithInitArgs(
+        cls=ray.remote(ActorRolloutRefWorker),
+        config=config.actor_rollout_ref,
+        distillation_config=config.get("distillation"),
+        role=role,
+    )
+    group = RayWorkerGroup(
+        resource_pool=pool,
+        ray_cls_with_init=create_colocated_worker_cls({role: worker_class}),
+        device_name=device,
+        master_port_range=_rendezvous_ports(),
+        **_profiler_arguments(config),
+    )
+    return group.spawn(prefix_set=[role])[role]
+
+
+def _rendezvous_ports() -> list[int]:
+    """A random range for torch.distributed's rendezvous.
+
+    verl looks for a free port and lets go of it until the workers listen. A port that the system had picked may by
+    then belong to any outgoing connection, the first of a fixed range to another run that looked at the same time.
+    """
+    first = random.SystemRandom().randrange(_FIRST_PORT, _LAST_PORT - _TRIED_PORTS)
+    return [first, first + _TRIED_PORTS]
+
+
+def _profiler_arguments(config: DictConfig) -> dict[str, Any]:
+    """Arguments of a worker group that ``global_profiler`` asks for, as verl's own trainer gives them."""
+    profiler = config.global_profiler
+    if profiler.steps is None:
+        return {}
+    arguments = {"profile_steps": profiler.steps}
+    if profiler.tool == "nsys":
+        options = profiler.global_tool_config.nsys.worker_nsight_options
+        arguments["worker_nsight_options"] = OmegaConf.to_container(options)
+    return arguments
+
+
+def weight_sync(config: DictConfig, workers: Any, replicas: Iterable[Any]) -> CheckpointEngineManager:
+    """Make verl's manager that puts servers to sleep and wakes them with the workers' weights."""
+    engine = omega_conf_to_dataclass(config.actor_rollout_ref.rollout.checkpoint_engine)
+    return CheckpointEngineManager(config=engine, actor_wg=workers, replicas=replicas)
