@@ -45,5 +45,5 @@ def ray_runtime_env(config: Any) -> dict[str, Any]:
     """What verl's processes need of Ray, by verl's own word; ``config`` is verl's."""
     from verl.trainer.constants_ppo import get_ppo_ray_runtime_env  # imports all of verl
 
-    environment: dict[str, Any] = get_ppo_ray_runtime_env(config)
+    environment: dict[str, Any] = get_ppo_ray_runtime_env(config)  # type: ignore[no-untyped-call]
     return environment
