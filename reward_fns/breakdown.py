@@ -16,9 +16,10 @@ class Breakdown:
     """Raw, unweighted quantities for logs: rates in [0, 1] and counts."""
 
     def __post_init__(self) -> None:
-        odd = {name: value for name, value in self.parts.items() if not math.isfinite(value)}
-        if odd:
-            raise ValueError(f"reward parts must be finite numbers, got {odd}")
+        for kind, numbers in (("parts", self.parts), ("terms", self.terms)):
+            for name, value in numbers.items():
+                if not isinstance(name, str) or not isinstance(value, int | float) or not math.isfinite(value):
+                    raise ValueError(f"reward {kind} must be finite numbers by names, got {name!r}: {value!r}")
         # Copies: whoever made the mappings may go on to change them.
         object.__setattr__(self, "parts", dict(self.parts))
         object.__setattr__(self, "terms", dict(self.terms))

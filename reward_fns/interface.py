@@ -22,7 +22,7 @@ class JudgedCandidate:
     may be rewarded: after an outage, or where the program was too long to be shown to the Test LLM."""
     suite_texts: tuple[str, ...] = ()
     """Response text of each suite that the Test LLM wrote for this program, in the order of ``verdict.suites``. Empty
-    where it wrote none: after an extraction failure, for a duplicate, and with the dataset's own tests."""
+    where it wrote none: after an extraction failure, and with the dataset's own tests."""
     response_tokens: int = 0
     """Length of the response that the program came from; 0 where it is not known."""
     is_truncated: bool = False

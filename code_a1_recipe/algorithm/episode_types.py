@@ -55,7 +55,7 @@ class Sampler(Protocol):
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
         """Draw one response; ``session`` keeps prompts that share a prefix on one server.
 
-        Not beyond a step: verl keeps a session on its server for good, and questions that come again crowd on some.
+        A session is for one step: verl pins it to one server for ever, so that recurring questions would pile up there.
 
         Raises:
             PromptTooLongError: the prompt exceeds the configured length.
@@ -75,7 +75,7 @@ class EpisodeTask:
 
     question: Question
     history: tuple[str, ...] = ()
-    """Calls of the Mistake Book to replay, then those of earlier suites, taken when the question is dispatched."""
+    """Calls from the Mistake Book to replay (``T_hist``)."""
     step: int
     seed: int
     num_candidates: int
@@ -175,7 +175,7 @@ class Episode:
     """The question's buggy programs with the suites written for them, in validation."""
 
     @property
-    def written(self) -> tuple[CandidateResult, ...]:
+    def judged_programs(self) -> tuple[CandidateResult, ...]:
         """All programs but the greedy one."""
         return (*self.candidates, *self.buggy_programs, *(extra.result for extra in self.extra_programs))
 

@@ -73,8 +73,9 @@ class ExtraGroup:
     """Number in the group, and what was sampled. A group of which fewer than two have a reward is left out."""
 
     def __post_init__(self) -> None:
-        if not self.name.isalnum():
-            raise ValueError(f"the name of an ExtraGroup must be letters and digits, got {self.name!r}")
+        if self.policy not in ("code", "test") or not self.name.isalnum():
+            rule = "policy must be code or test, and name letters and digits"
+            raise ValueError(f"ExtraGroup: {rule}, got policy={self.policy!r}, name={self.name!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +97,8 @@ class Extension:
     """
 
     name = ""
-    """Its part of a checkpoint, of ``EpisodeTask.extras`` and of ``Episode.found``; no other extension has it."""
+    """Letters, digits and ``_``. It names the extension's part of a checkpoint, of ``EpisodeTask.extras`` and of
+    ``Episode.found``, so no other extension has it."""
 
     def before_episode(self, task: EpisodeTask, book: MistakeBook) -> EpisodeTask:
         """The trainer: change a task of training or validation (``task.is_validation``) before a worker gets it."""

@@ -4,11 +4,11 @@ The formulas R_C and R_T are in ``reward_fns``; a user's own functions take thei
 ``rewards.test``.
 """
 
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -23,12 +23,11 @@ from reward_fns import (
     reward_suites,
 )
 
-from ..errors import CodeA1Error, SettingsError
+from ..errors import SettingsError
 from .episode_types import CandidateResult
 from .question import Question, request_for
 from .settings_block import Block, Count, Rate, one_of
-
-Found = TypeVar("Found")
+from .user_code import user_code
 
 CODE_TESTS: Mapping[str, str] = {
     "suites": "those written for this very program (the paper)",
@@ -84,22 +83,26 @@ class RewardSettings(Block):
         """The Code LLM is rewarded on tests of the dataset, not on the Test LLM's."""
         return self.code_tests in ("golden", "hidden")
 
+    @property
+    def is_pooled(self) -> bool:
+        """The Code LLM is rewarded on all cases written for any program of the question."""
+        return self.code_tests == "pooled"
+
     def by_the_paper(self) -> "RewardSettings":
         """The same parameters with the paper's two functions, on each program's own suites."""
-        # A validation measures every Test LLM alike, whatever reward it learns from.
         code, test = RewardChoice(name=CODE_REWARD), RewardChoice(name=TEST_REWARD)
         return self.model_copy(update={"code": code, "test": test, "code_tests": "suites"})
 
     def problems(self) -> Iterator[str]:
         """Why a function cannot be used, one message for each."""
         if repeated := sorted(self.parameters.keys() & self.test.kwargs.keys()):
-            rule = f"without {repeated}: those are rewards.{' and rewards.'.join(repeated)}"
-            yield f"rewards.test.kwargs must be {rule}, got {self.test.kwargs!r}"
+            keys = " and ".join(f"rewards.{name}" for name in repeated)
+            yield f"rewards.test.kwargs must be without {repeated}: those are {keys}, got {self.test.kwargs!r}"
             return
         for role in ("code", "test"):
             try:
                 function = _find(role, self)
-                # Ours look at their arguments first, so an empty question tells whether they fit. A user's may not.
+                # A registered function takes a question without programs. A user's may not.
                 if getattr(self, role).path is None:
                     function(QuestionVerdicts(question_id="", num_cases=1, candidates=()))
             except SettingsError as error:
@@ -135,8 +138,10 @@ class QuestionRewards:
             candidates=tuple(self._judged(candidate) for candidate in candidates),
             reference=request_for(question, None),
         )
-        of_code = self._called("code", self._settings.code, lambda: reward_code(self._code, judged), question.id)
-        of_suites = self._called("test", self._settings.test, lambda: reward_suites(self._test, judged), question.id)
+        with _called("code", self._settings.code, self._code, question):
+            of_code = reward_code(self._code, judged)
+        with _called("test", self._settings.test, self._test, question):
+            of_suites = reward_suites(self._test, judged)
         return tuple(
             replace(
                 candidate,
@@ -157,20 +162,14 @@ class QuestionRewards:
             suite_tokens=tuple(len(suite.response.token_ids) for suite in candidate.suites),
             suite_is_truncated=tuple(suite.response.is_truncated for suite in candidate.suites),
             # An extension may have had it judged on all cases, which earn nothing unless the run says so.
-            pooled=candidate.pooled if self._settings.code_tests == "pooled" else None,
+            pooled=candidate.pooled if self._settings.is_pooled else None,
         )
 
-    def _called(self, role: str, choice: RewardChoice, call: Callable[[], Found], question_id: str) -> Found:
-        try:
-            return call()
-        except Exception as error:  # a user's function may raise anything
-            # The user's own line, since the whole traceback would show mostly ours.
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            where = f"{choice.path}:{choice.name}" if choice.path else choice.name
-            raise CodeA1Error(
-                f"rewards.{role}: {where} at question {question_id!r}: {type(error).__name__}: {error} "
-                f"({last.filename}, line {last.lineno})"
-            ) from error
+
+def _called(role: str, choice: RewardChoice, function: Any, question: Question) -> AbstractContextManager[None]:
+    where = f"{choice.path}:{choice.name}" if choice.path else choice.name
+    # With keyword arguments it is a partial of the user's function.
+    return user_code(f"rewards.{role}: {where} at question {question.id!r}", getattr(function, "func", function))
 
 
 def _find(role: str, settings: RewardSettings) -> Any:

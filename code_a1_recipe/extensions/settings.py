@@ -11,8 +11,11 @@ from reward_fns import load_module, reward_file
 from ..algorithm.hooks import Extension
 from ..algorithm.rewards import RewardChoice
 from ..algorithm.settings import RecipeSettings
-from ..errors import SettingsError
+from ..algorithm.user_code import user_code
+from ..errors import CodeA1Error, SettingsError
 from .hindsight import HindsightSettings
+from .own import OwnExtension, hook_problems
+from .states import saved_states
 
 
 class ExtensionChoice(RewardChoice):
@@ -23,25 +26,31 @@ class ExtensionChoice(RewardChoice):
     path: str
     """``pkg://package.module`` or a Python file, which every node has under this path."""
 
-    def load(self) -> Extension:
-        """A new instance.
+    def load(self, *, place: str) -> OwnExtension:
+        """A new instance; ``place`` names the block in errors.
 
         Raises:
-            SettingsError: the class is not there, or does not take its arguments.
+            SettingsError: the class is not there, does not take its arguments, or has methods that are no hooks.
         """
-        place = f"extensions: {self.path}"
         try:
             kind = getattr(load_module(self.path), self.name, None)
         except ValueError as error:
-            raise SettingsError(f"extensions: {error}") from error
+            raise SettingsError(f"{place}: {error}") from error
+        place = f"{place}: {self.path}"
         if not (isinstance(kind, type) and issubclass(kind, Extension)):
             hint = f"define `class {self.name}(Extension)` there; Extension is in code_a1_recipe.algorithm.hooks"
             raise SettingsError(f"{place} has no subclass {self.name!r} of Extension; {hint}")
+        if problems := list(hook_problems(kind)):
+            raise SettingsError(f"{place}: {self.name}: {'; '.join(problems)}")
         try:
-            return kind(**self.kwargs)
-        except Exception as error:  # a user's class may raise anything
+            with user_code(f"{place}: {self.name}", kind):
+                own = kind(**self.kwargs)
+        except CodeA1Error as error:
             hint = f"`kwargs` holds its keyword arguments, got {self.kwargs!r}"
-            raise SettingsError(f"{place}: {self.name} raises {type(error).__name__}: {error}; {hint}") from error
+            raise SettingsError(f"{error}; {hint}") from error
+        if not isinstance(own.name, str) or not own.name.isidentifier():
+            raise SettingsError(f"{place}: {self.name}.name must be letters, digits and _, got {own.name!r}")
+        return OwnExtension(own, where=f"{place}: {self.name}")
 
 
 class ExtendedSettings(RecipeSettings):
@@ -64,14 +73,15 @@ class ExtendedSettings(RecipeSettings):
 
     def extension_problems(self) -> Iterator[str]:
         """Why an extension of the user's own cannot be used, one message for each."""
-        names = {"", "hindsight", "repair"}
-        for own in self.extensions:
+        names = {"hindsight", "repair"}
+        for number, choice in enumerate(self.extensions):
+            place = f"extensions[{number}]"
             try:
-                name = own.load().name
-            except SettingsError as error:
+                extension = choice.load(place=place)
+                saved_states([extension])
+            except CodeA1Error as error:
                 yield str(error)
                 continue
-            if name in names:
-                rule = "a text that no other extension has"
-                yield f"extensions: {own.path}: {own.name}.name must be {rule}, got {name!r}"
-            names.add(name)
+            if extension.name in names:
+                yield f"{place}: {choice.name}.name must be one that no other extension has, got {extension.name!r}"
+            names.add(extension.name)

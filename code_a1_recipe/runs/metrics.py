@@ -60,7 +60,7 @@ def _values(episode: Episode, extensions: Sequence[Extension]) -> Values:
             for suite, verdict in zip(candidate.suites, candidate.verdict.suites, strict=False):
                 if suite.reward is not None:
                     yield from _suite_values(suite, suite.reward, verdict)
-    written = episode.written
+    written = episode.judged_programs
     responses = [one.response for one in written] + [suite.response for one in written for suite in one.suites]
     yield GENERATED_TOKENS, sum(len(response.token_ids) for response in responses)
     for extra in episode.extra_programs:
@@ -74,7 +74,7 @@ def _values(episode: Episode, extensions: Sequence[Extension]) -> Values:
 
 def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
     """When the episode had something generated ("generate") and judged ("judge"): sorted, disjoint spans."""
-    written = episode.written
+    written = episode.judged_programs
     programs = [one.span for one in written]
     suites = [suite.span for one in written for suite in one.suites]
     judged = [span for one in written for span in (one.judge_span, one.hidden_span, one.pooled_span)]

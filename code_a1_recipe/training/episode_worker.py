@@ -15,6 +15,7 @@ from ..algorithm.mistake_book import BookUpdate
 from ..algorithm.sampling import SamplingParameters
 from ..algorithm.selection import GROUP_SELECTORS
 from ..algorithm.spans import Span, seconds_of
+from ..algorithm.validation import ValidationRunner
 from ..config.run_config import RunConfig
 from ..extensions import extensions_of
 from ..extensions.scripted_tester import find_scripted_tester
@@ -96,17 +97,23 @@ class EpisodeWorker:
         # Whoever writes the suites: the Test LLM, or in self-play the one model. No suites are written without either.
         tester = "test" if "test" in self._endpoints else "code"
         code, test = (self._endpoints[name] for name in ("code", tester))
-        return EpisodeRunner(
-            code=self._sampler("code", code.validation if validate else code.training),
-            test=self._sampler(tester, test.validation if validate else test.training),
+        common: dict[str, Any] = {
+            "judge": judges,
+            "settings": settings.episode,
+            "rewards": settings.rewards,
+            "prompts": settings.prompts,
+            "judge_timeout_seconds": settings.sandbox.judge_timeout_seconds,
+            "scripted_tester": find_scripted_tester(settings.episode.tester),
+            "extensions": self._extensions,
+        }
+        if not validate:
+            code_llm, test_llm = self._sampler("code", code.training), self._sampler(tester, test.training)
+            return EpisodeRunner(code_llm=code_llm, test_llm=test_llm, **common)
+        return ValidationRunner(
+            code_llm=self._sampler("code", code.validation),
+            test_llm=self._sampler(tester, test.validation),
             greedy=self._sampler("code", code.validation.greedy()),
-            judge=judges,
-            episode=settings.episode,
-            rewards=settings.rewards,
-            prompts=settings.prompts,
-            judge_timeout_seconds=settings.sandbox.judge_timeout_seconds,
-            tester=find_scripted_tester(settings.episode.tester),
-            extensions=self._extensions,
+            **common,
         )
 
     def _sampler(self, name: str, parameters: SamplingParameters) -> ServerSampler:
@@ -184,5 +191,5 @@ def _report(
         accumulator=accumulate_episode(episode, extensions),
         busy=busy_spans(episode),
         records=encode_records(episode_records(episode, selected=selected)),
-        outage=next((one.outage for one in episode.written if one.outage), ""),
+        outage=next((one.outage for one in episode.judged_programs if one.outage), ""),
     )

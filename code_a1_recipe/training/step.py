@@ -11,7 +11,8 @@ from ..algorithm.mistake_book import BookChange, MistakeBook
 from ..algorithm.question import Question
 from ..algorithm.tasks import tasks_of
 from ..config.run_config import SEPARATE, RunConfig
-from ..extensions import after_step, saved_states
+from ..extensions import after_step
+from ..extensions.states import saved_states
 from ..jobs.judge_loop import in_parallel
 from ..runs import metrics as measures
 from ..runs.folder import RunFolder

@@ -13,7 +13,8 @@ from typing import Any
 
 from ..algorithm.mistake_book import MistakeBook
 from ..config.run_config import SEPARATE, RunConfig
-from ..extensions import extensions_of, restore_states
+from ..extensions import extensions_of
+from ..extensions.states import restore_states
 from ..runs import metrics as measures
 from ..runs.console import step_line, time_metrics
 from ..runs.folder import RunFolder
@@ -173,7 +174,9 @@ class CodeA1Trainer(CoTrainingStep):
         resumed = self.checkpoints.resume(policies=self.policies, dataloader=self.train_dataloader)
         if resumed is not None:
             self.finished, self.book = resumed
-            restore_states(self.extensions, self.finished.extensions)
+            if untaken := restore_states(self.extensions, self.finished.extensions):
+                names = ", ".join(untaken)
+                self.run_folder.show(f"the checkpoint has states that no extension of this run takes: {names}")
         self.global_steps = self.finished.step
         self.config.trainer.val_before_train = self.checkpoints.continue_records(
             self.finished, self.book, last_step=self.total_training_steps

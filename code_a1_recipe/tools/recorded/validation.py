@@ -13,11 +13,11 @@ from typing import Any
 
 from sandbox import CandidateVerdict, JudgeProcesses, JudgeRequest
 
-from ...algorithm.episode import EpisodeRunner
 from ...algorithm.episode_types import Episode, EpisodeTask
 from ...algorithm.mistake_book import MistakeBook
 from ...algorithm.sampling import SamplingParameters
 from ...algorithm.tasks import tasks_of
+from ...algorithm.validation import ValidationRunner
 from ...data.torch_dataset import QuestionDataset
 from ...extensions import extensions_of
 from ...extensions.scripted_tester import find_scripted_tester
@@ -75,16 +75,16 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
         policies = [_samplers(name, run, store, step=number, output=output) for name in settings.policy_names]
         code, greedy = policies[0]
         test, _ = policies[-1]  # a run with one model writes suites by it too
-        runner = EpisodeRunner(
-            code=code,
-            test=test,
+        runner = ValidationRunner(
+            code_llm=code,
+            test_llm=test,
             greedy=greedy,
             judge=_AsyncJudge(judges),
-            episode=settings.episode,
+            settings=settings.episode,
             rewards=settings.rewards,
             prompts=settings.prompts,
             judge_timeout_seconds=settings.sandbox.judge_timeout_seconds,
-            tester=find_scripted_tester(settings.episode.tester),
+            scripted_tester=find_scripted_tester(settings.episode.tester),
             extensions=extensions,
         )
 

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from code_a1_recipe.algorithm.episode import EpisodeRunner
 from code_a1_recipe.algorithm.episode_types import EpisodeTask, ExtraProgram, PromptTooLongError, Response
 from code_a1_recipe.algorithm.hooks import Extension, Found
 from code_a1_recipe.algorithm.prompts import PromptSettings
@@ -15,6 +14,7 @@ from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.rewards import RewardChoice, RewardSettings
 from code_a1_recipe.algorithm.sampling import sampling_seed
 from code_a1_recipe.algorithm.settings import EpisodeSettings
+from code_a1_recipe.algorithm.validation import ValidationRunner
 from code_a1_recipe.runs.metrics import GENERATED_TOKENS, accumulate_episode, busy_spans
 from code_a1_recipe.runs.rollout_record import episode_records
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, JudgeRequest, SandboxUnavailableError, SuiteVerdict
@@ -104,15 +104,15 @@ def runner(
     script=None,
     extensions=(),
     **rewards,
-) -> EpisodeRunner:
-    return EpisodeRunner(
-        tester=script,
+) -> ValidationRunner:
+    return ValidationRunner(
+        scripted_tester=script,
         extensions=extensions,
-        code=code,
-        test=tester,
+        code_llm=code,
+        test_llm=tester,
         greedy=greedy,
         judge=judge,
-        episode=EpisodeSettings(
+        settings=EpisodeSettings(
             **({"num_candidates": 2, "num_suites": 2, "cases_per_suite": 1, "num_workers": 1} | (episode or {}))
         ),
         rewards=RewardSettings(**({"alpha": 0.5, "adversarial": "release", "nonprintable_penalty": False} | rewards)),
@@ -280,12 +280,10 @@ def test_validation_adds_a_greedy_program_and_suites_for_the_buggy_programs():
     assert len(set(parts.test.seeds)) == len(parts.test.seeds) == 2 * 2 + 2 * 3
 
 
-def test_a_greedy_program_is_written_where_it_is_asked_for_and_there_is_a_sampler():
-    question = replace(QUESTION, tests=("assert f(8) == 9",))
-    for greedy, is_asked in ((None, True), (ScriptedSampler("greedy", PROGRAMS, []), False)):
-        wanted = task(question=question, with_hidden_tests=True, with_greedy=is_asked)
-        assert play(wanted=wanted, greedy=greedy)[0].greedy is None
-        assert greedy is None or greedy.seeds == []
+def test_a_greedy_program_is_written_only_where_it_is_asked_for():
+    greedy = ScriptedSampler("greedy", PROGRAMS, [])
+    assert play(wanted=task(with_hidden_tests=True, with_greedy=False), greedy=greedy)[0].greedy is None
+    assert greedy.seeds == []
 
 
 @pytest.mark.parametrize("error", [SandboxUnavailableError("no answer"), TimeoutError("too slow")])

@@ -14,6 +14,9 @@ from reward_fns import code_llm_reward, test_llm_reward as reward_of_suite
 QUESTION = Question(id="q", prompt="Add.", reference="def f(x): return x", entry_points=("f",), kind="in_place")
 
 MODULE = """
+import json
+import sys
+
 from reward_fns import Breakdown
 
 seen = []
@@ -37,6 +40,18 @@ def fails(question):
 
 def numbers(question):
     return [1.0 for _ in question.candidates]
+
+
+def reads(question):
+    return json.loads("")
+
+
+def leaves(question):
+    sys.exit(3)
+
+
+def no_number(question):
+    return [Breakdown(parts={"a": 1.0}, terms={"b": "high"}) for _ in question.candidates]
 """
 
 
@@ -130,7 +145,10 @@ def test_by_the_paper_nothing_of_the_users_is_left(own_file):
 @pytest.mark.parametrize(
     ("role", "name", "words"),
     [
-        ("code", "fails", r"rewards.code: .*mine.py:fails at question 'q': ZeroDivisionError.*mine.py, line 20\)"),
+        ("code", "fails", r"rewards.code: .*mine.py:fails at question 'q': ZeroDivisionError.*mine.py, line 23\)"),
+        ("code", "reads", r"at question 'q': JSONDecodeError: .*mine.py, line 31\)"),
+        ("code", "leaves", r"at question 'q': SystemExit: 3 \(.*mine.py, line 35\)"),
+        ("code", "no_number", r"reward terms must be finite numbers by names, got 'b': 'high' \(.*mine.py, line 39\)"),
         ("code", "numbers", r"rewards.code: .*must reward candidate 0 with a Breakdown or None, got 1.0"),
         ("test", "numbers", r"rewards.test: .*must return a list, one for each of candidate 0's suite_texts, got 1.0"),
     ],

@@ -1,13 +1,21 @@
 """The key ``extensions``: which instances a run has, what is refused, and what a checkpoint keeps."""
 
+import asyncio
+import math
+from dataclasses import replace
+
 import pytest
 
-from code_a1_recipe.algorithm.hooks import Extension
+from code_a1_recipe.algorithm.episode_types import EpisodeTask
+from code_a1_recipe.algorithm.hooks import Extension, JudgedQuestion
+from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import CodeA1Error, SettingsError
-from code_a1_recipe.extensions import after_step, extensions_of, restore_states, saved_states
+from code_a1_recipe.extensions import after_step, extensions_of
+from code_a1_recipe.extensions.states import restore_states, saved_states
 
 OWN = """
+from code_a1_recipe.algorithm.episode_types import EpisodeTask
 from code_a1_recipe.algorithm.hooks import Extension
 
 class Mine(Extension):
@@ -17,6 +25,46 @@ class Mine(Extension):
 
 class Nameless(Extension):
     pass
+
+class Numbered(Extension):
+    name = 3
+
+class Misspelt(Extension):
+    name = "misspelt"
+    def before_episod(self, task, book):
+        return task
+
+class Short(Extension):
+    name = "short"
+    def before_episode(self, task):
+        return task
+
+class Sync(Extension):
+    name = "sync"
+    def after_verdicts(self, work):
+        return None
+
+class Lossy(Extension):
+    name = "lossy"
+    def state(self):
+        return {1: (2, 3)}
+
+class Failing(Extension):
+    name = "failing"
+    result = None
+    def called(self, *_):
+        if self.result is None:
+            raise KeyError("mine")
+        return self.result
+    before_episode = lambda self, task, book: self.called()
+    after_step = lambda self, found: self.called()
+    metrics = lambda self, episode: self.called()
+    extra_groups = lambda self, episode: self.called()
+    imitated = lambda self, task: self.called()
+    needs_all_cases = lambda self, task: self.called()
+    load_state = lambda self, state: self.called()
+    async def after_verdicts(self, work):
+        return self.called()
 
 class Other:
     pass
@@ -47,7 +95,7 @@ def test_shipped_extensions_have_their_keys_and_come_before_the_users(own):
     assert names("hindsight.weight=1.0", "schedule.test_every=0") == []
     config = read_config("cpu", ["episode.repair_turns=1", f"extensions=[{own('Mine', '{size: 3}')}]"])
     repair, mine = extensions_of(config)
-    assert (repair.name, mine.name, mine.size) == ("repair", "mine", 3)
+    assert (repair.name, mine.name, mine.own.size) == ("repair", "mine", 3)
 
 
 def test_a_relative_path_is_found_from_any_folder_and_the_file_is_told_to_a_run_that_resumes(tmp_path, monkeypatch):
@@ -62,8 +110,13 @@ def test_a_relative_path_is_found_from_any_folder_and_the_file_is_told_to_a_run_
     [
         ("Absent", "{}", "own.py has no subclass 'Absent' of Extension; define `class Absent"),
         ("Other", "{}", "own.py has no subclass 'Other' of Extension"),
-        ("Mine", "{length: 1}", "own.py: Mine raises TypeError: .*'length'; `kwargs` holds its keyword arguments"),
-        ("Nameless", "{}", "Nameless.name must be a text that no other extension has, got ''"),
+        ("Mine", "{length: 1}", "own.py: Mine: TypeError: .*'length'; `kwargs` holds its keyword arguments"),
+        ("Nameless", "{}", "Nameless.name must be letters, digits and _, got ''"),
+        ("Numbered", "{}", "Numbered.name must be letters, digits and _, got 3"),
+        ("Misspelt", "{}", r"before_episod is no hook \(did you mean before_episode\?\)"),
+        ("Short", "{}", r"before_episode must take \(self, task: .*, got \(self, task\)"),
+        ("Sync", "{}", "after_verdicts must be async"),
+        ("Lossy", "{}", r"state\(\) of lossy must return JSON values.*would come back as \{'1': \[2, 3\]\}"),
     ],
 )
 def test_an_extension_that_cannot_be_used_is_refused_before_a_start(own, name, kwargs, words):
@@ -74,7 +127,7 @@ def test_an_extension_that_cannot_be_used_is_refused_before_a_start(own, name, k
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("[{path: /none.py, name: Mine}]", r"extensions: /none.py cannot be loaded: FileNotFoundError"),
+        ("[{path: /none.py, name: Mine}]", r"extensions\[0\]: /none.py cannot be loaded: FileNotFoundError"),
         ("[{path: pkg://math}]", "extensions.name is missing; give it a value"),
         ("[{path: pkg://math, name: floor, size: 1}]", "unknown key 'extensions.size'"),
         ("mine", "extensions must be a list, got 'mine'"),
@@ -87,8 +140,52 @@ def test_a_value_that_is_no_list_of_extensions_is_refused(value, words):
 
 
 def test_two_extensions_of_one_name_are_refused(own):
-    with pytest.raises(SettingsError, match=r"Mine.name must be a text that no other extension has, got 'mine'"):
+    with pytest.raises(
+        SettingsError, match=r"extensions\[1\]: Mine.name must be one that no other extension has, got 'mine'"
+    ):
         read_config("cpu", [f"extensions=[{own('Mine')}, {own('Mine')}]"])
+
+
+TASK = EpisodeTask(question=Question(id="q7", prompt="", reference=""), step=1, seed=0, num_candidates=2, num_suites=2)
+WORK = JudgedQuestion(runner=None, task=TASK, candidates=())
+CALLS = {
+    "before_episode": lambda one: one.before_episode(TASK, None),
+    "after_step": lambda one: one.after_step([]),
+    "metrics": lambda one: one.metrics(None),
+    "extra_groups": lambda one: one.extra_groups(None),
+    "imitated": lambda one: one.imitated(TASK),
+    "needs_all_cases": lambda one: one.needs_all_cases(TASK),
+    "load_state": lambda one: one.load_state({}),
+    "after_verdicts": lambda one: asyncio.run(one.after_verdicts(WORK)),
+}
+
+
+@pytest.mark.parametrize("hook", CALLS)
+def test_an_error_in_a_hook_names_the_block_the_hook_and_the_users_line(own, hook):
+    (extension,) = extensions_of(read_config("cpu", [f"extensions=[{own('Failing')}]"]))
+    line = 1 + OWN[: OWN.index("raise KeyError")].count("\n")
+    with pytest.raises(
+        CodeA1Error, match=rf"extensions\[0\]: .*own.py: Failing, {hook}.*KeyError: 'mine' .*line {line}"
+    ):
+        CALLS[hook](extension)
+
+
+@pytest.mark.parametrize(
+    ("hook", "result", "words"),
+    [
+        ("before_episode", 7, "question 'q7': TypeError: must return an EpisodeTask with texts of calls"),
+        ("before_episode", replace(TASK, history=(3,)), "must return an EpisodeTask with texts of calls"),
+        ("after_step", 7, "TypeError: 'int' object is not iterable"),
+        ("after_step", {"step": math.nan}, "must return finite numbers by names, got 'step': nan"),
+        ("after_step", {3: 1.0}, "must return finite numbers by names, got 3: 1.0"),
+        ("after_verdicts", 7, "question 'q7': TypeError: must return a Found, got 7"),
+    ],
+)
+def test_what_a_hook_returns_is_checked(own, hook, result, words):
+    (extension,) = extensions_of(read_config("cpu", [f"extensions=[{own('Failing')}]"]))
+    extension.own.result = result
+    with pytest.raises(CodeA1Error, match=words):
+        CALLS[hook](extension)
 
 
 class Noted(Extension):
@@ -116,7 +213,7 @@ def test_states_come_back_by_name_and_who_has_none_begins_empty():
     saved = saved_states((Noted("a", [1]), Noted("b")))
     assert saved == {"a": [1]}
     first, second = Noted("a"), Noted("new", "empty")
-    restore_states((first, second), saved | {"gone": 2})
+    assert restore_states((first, second), saved | {"gone": 2}) == ["gone"]
     assert (first.noted, second.noted) == ([1], "empty")
 
 

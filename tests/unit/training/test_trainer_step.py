@@ -23,6 +23,7 @@ from code_a1_recipe.training.checkpoint.keeper import TrainState
 from code_a1_recipe.training.episode_worker import EpisodeReport
 from code_a1_recipe.training.lifecycle.signals import SignalHandler
 from code_a1_recipe.verl_plugin.trajectories import StoredRows
+from reward_fns import JudgedCandidate, QuestionVerdicts, find_code_reward, reward_code
 
 README = Path(trainer_module.__file__).parents[1] / "algorithm" / "README.md"
 QUESTIONS = [Question(id=f"q{number}", prompt="p", reference="def f(x): return x") for number in range(2)]
@@ -321,9 +322,34 @@ def test_a_run_goes_on_after_the_step_of_its_checkpoint(make_trainer, monkeypatc
     assert (trainer.global_steps, trainer.finished) == (2, resumed[0])
 
 
+def code_of_the_readme(name):
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    (source,) = [block for block in blocks if f"class {name}" in block or f"def {name}" in block]
+    return source
+
+
+def test_the_replay_rule_of_the_readme_replays_the_newest_cases(make_trainer, tmp_path):
+    (tmp_path / "newest.py").write_text(code_of_the_readme("Newest"))
+    trainer, _ = make_trainer(f"extensions=[{{path: {tmp_path}/newest.py, name: Newest, kwargs: {{limit: 1}}}}]")
+    for number in (2, 1):
+        call = f"f({number})"
+        trainer.book.update("q0", BookUpdate(failed=[FailedCase(id=call, call=call, answer="1")] * number))
+    trainer.step({}, {})
+    assert [task.history for task in trainer.episodes.tasks] == [("f(1)",), ()]
+
+
+def test_the_reward_of_the_readme_pays_for_short_responses(tmp_path, make_suite, make_verdict):
+    (tmp_path / "short.py").write_text(code_of_the_readme("short"))
+    short = find_code_reward("short", path=str(tmp_path / "short.py"), kwargs={"bonus": 0.2})
+    verdict = make_verdict(make_suite(2, num_failed=1))
+    judged = [JudgedCandidate(source="", verdict=verdict, response_tokens=tokens) for tokens in (0, 100)]
+    lost = JudgedCandidate(source="", verdict=None)
+    rewards = reward_code(short, QuestionVerdicts(question_id="q", num_cases=2, candidates=(*judged, lost)))
+    assert [reward and reward.total for reward in rewards] == [pytest.approx(0.7), pytest.approx(0.6), None]
+
+
 def test_the_extension_of_the_readme_changes_tasks_learns_from_steps_and_keeps_its_state(make_trainer, tmp_path):
-    (source,) = re.findall(r"```python\n(from dataclasses .*?)```", README.read_text(), re.DOTALL)
-    (tmp_path / "focus.py").write_text(source)
+    (tmp_path / "focus.py").write_text(code_of_the_readme("Focus"))
     own = f"extensions=[{{path: {tmp_path}/focus.py, name: Focus, kwargs: {{share: 0.5}}}}]"
     trainer, _ = make_trainer(own)
     failed = [FailedCase(id=f"f({number})", call=f"f({number})", answer="1") for number in range(4)]

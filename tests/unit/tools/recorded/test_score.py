@@ -139,10 +139,10 @@ def recorded_run(tmp_path, questions, runner) -> Path:
     folder.resolved_config.write_text(configuration().replace("QUESTIONS", str(questions)))
     (question,) = load_questions(questions)
     episodes = EpisodeRunner(
-        code=Scripted(PROGRAMS),
-        test=Scripted(SUITES),
+        code_llm=Scripted(PROGRAMS),
+        test_llm=Scripted(SUITES),
         judge=AsyncLocalJudge(Judge(runner, seed=5)),
-        episode=EpisodeSettings(num_candidates=4, num_suites=3, cases_per_suite=3, num_workers=1),
+        settings=EpisodeSettings(num_candidates=4, num_suites=3, cases_per_suite=3, num_workers=1),
         rewards=RewardSettings(alpha=0.25, adversarial="figure", nonprintable_penalty=False),
         prompts=PromptSettings(name="micro"),
         judge_timeout_seconds=60,
