@@ -7,7 +7,6 @@ message for each; examples are pairs of the last two before the question, whose 
 """
 
 import functools
-import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -149,12 +148,13 @@ def render(template_name: str, *, reads_input: bool = False, **fields: object) -
 
 
 def _cut(role: str, text: str, fields: Mapping[str, object]) -> str:
-    """An example's answer with K + 1 asserts."""
-    # Small models write as many asserts as they are shown, or one less.
+    """An example's answer, cut to K + 1 different asserts: small models write as many as they see, or one less."""
     if role != "assistant" or "num_cases" not in fields:
         return text
-    left = itertools.count(int(str(fields["num_cases"])) + 1, -1)
-    return "\n".join(line for line in text.split("\n") if not line.startswith("assert ") or next(left) > 0)
+    lines = text.split("\n")
+    asserts = [line for line in lines if line.startswith("assert ")]
+    surplus = asserts[int(str(fields["num_cases"])) + 1 :]
+    return "\n".join(line for line in lines if line not in surplus)
 
 
 @functools.cache

@@ -37,7 +37,7 @@ class Question:
     prompt: str
     """The problem statement both models see; it names the function."""
     reference: str
-    """Source of a correct solution: the oracle. Never shown to a model."""
+    """Source of a correct solution: the oracle. A model sees at most its functions' parameters."""
     entry_points: tuple[str, ...] = ()
     """Names a test must call; empty means every top-level function and class of the reference. ``Stack.items`` among
     them is an attribute that a test may read."""
@@ -116,10 +116,11 @@ def entry_points_text(source: str, names: Collection[str] = (), *, reads_input: 
         # Tests call the harness's function, whatever the program defines.
         return f"`{INPUT_ENTRY}(text)`"
     defined = definitions(source)
-    calls = [
-        call for name in Interface.of(source, tuple(names)).entry_points for call in _calls(name, defined.get(name))
-    ]
-    return ", ".join(f"`{text}`" for text in [*calls, *(name for name in names if "." in name)]) or UNNAMED
+    calls: list[str] = []
+    for name in Interface.of(source, tuple(names)).entry_points:
+        calls += _calls(name, defined.get(name))
+    calls += [name for name in names if "." in name]  # attributes
+    return ", ".join(f"`{call}`" for call in calls) or UNNAMED
 
 
 def definitions(source: str) -> dict[str, ast.AST]:
@@ -170,7 +171,7 @@ def _calls(name: str, node: ast.AST | None) -> Iterator[str]:
 def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef, *, bound: bool = False) -> str:
     """Names without annotations, as they stand between the parentheses; ``bound``: without the first, ``self``."""
     shape = node.args
-    named = [one.arg for one in (*shape.posonlyargs, *shape.args)][bound:]
+    named = [one.arg for one in (*shape.posonlyargs, *shape.args)][1 if bound else 0 :]
     named += [f"*{shape.vararg.arg}"] if shape.vararg else []
     # A call must name keyword-only parameters, so they are shown with an equals sign.
     named += [f"{one.arg}=..." for one in shape.kwonlyargs]

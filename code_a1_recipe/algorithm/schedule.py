@@ -6,15 +6,15 @@ POLICY_NAMES = ("code", "test")
 
 
 class UpdateSchedule(Block):
-    """Update a policy at every n-th step; 0 keeps it frozen. Both at every step, as published, by default."""
+    """Update a policy at every n-th step, or never (0). By default both at every step, as published."""
 
     code_every: Amount = 1
-    """Steps between updates of the Code LLM; 0 keeps it frozen."""
+    """Steps between updates of the Code LLM."""
     test_every: Amount = 1
-    """Steps between updates of the Test LLM; 0 keeps it frozen."""
+    """Steps between updates of the Test LLM."""
 
     def every(self, policy: str) -> int:
-        """Steps between updates of a policy, "code" or "test"; 0 keeps it frozen."""
+        """Steps between updates of a policy, "code" or "test"; 0 for never."""
         return self.code_every if policy == "code" else self.test_every
 
     def policies_at(self, step: int) -> tuple[str, ...]:
@@ -24,5 +24,5 @@ class UpdateSchedule(Block):
             >>> UpdateSchedule(test_every=2).policies_at(1)
             ('code',)
         """
-        # Steps count from 1, so that a policy with `every` = n trains at the last of each n steps.
+        # Steps count from 1, so a policy with `every` = n updates at the last of each n steps.
         return tuple(name for name in POLICY_NAMES if self.every(name) and step % self.every(name) == 0)

@@ -30,8 +30,8 @@ def top_variance(reward_CS: RewardsCS, *, update_n: int) -> tuple[int, ...]:
         (1,)
     """
     groups = _complete_groups(reward_CS)
-    # The variance ranks as the standard deviation does. `statistics` computes it exactly, so that candidates with the
-    # same rewards in another order tie, which a sum of rounded floats would not grant. Sorting leaves ties in order.
+    # The variance ranks as the standard deviation does. `statistics` computes it exactly, so equal rewards tie in any
+    # order; sums of rounded floats would not. Sorting leaves ties in order.
     by_spread = sorted(
         groups,
         key=lambda candidate: statistics.pvariance(groups[candidate]),

@@ -66,7 +66,6 @@ class Hindsight(Extension):
         """Draw as many lessons as a group has suites, anew for each question of the step."""
         if task.is_validation:
             return task
-        # By index and not by question: one that stands twice in a step gets other lessons the second time.
         seed = f"{task.seed}/lessons/{task.step}/{task.index}"
         number = min(task.num_suites, len(self._lessons))
         drawn = Random(seed).sample(list(self._lessons), number)
@@ -98,7 +97,7 @@ class Hindsight(Extension):
         return {"hindsight/lessons": len(self._lessons)}
 
     def state(self) -> list[dict[str, Any]]:
-        return [asdict(lesson) for lesson in self._lessons]
+        return [{**asdict(lesson), "asserts": list(lesson.asserts)} for lesson in self._lessons]
 
     def load_state(self, state: list[dict[str, Any]]) -> None:
         self._lessons.clear()

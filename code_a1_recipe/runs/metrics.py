@@ -35,10 +35,7 @@ _LOW_CORRELATION = 0.5
 
 
 def accumulate_episode(episode: Episode, extensions: Sequence[Extension] = ()) -> MetricAccumulator:
-    """Accumulate the metrics of one episode; an outage counts in ``judge/outage_rate`` and nowhere else.
-
-    Extensions add their own.
-    """
+    """Sum the metrics of one episode, those of extensions too; an outage counts in ``judge/outage_rate`` alone."""
     sums: MetricAccumulator = {}
     for name, value in _values(episode, extensions):
         _add(sums, name, float(value))
@@ -65,6 +62,9 @@ def _values(episode: Episode, extensions: Sequence[Extension]) -> Values:
     yield GENERATED_TOKENS, sum(len(response.token_ids) for response in responses)
     for extra in episode.extra_programs:
         yield from _outage_values(extra.result)
+    for measured in (*episode.buggy_programs, episode.greedy):
+        if measured is not None:
+            yield from _outage_values(measured)
     for extension in extensions:
         yield from extension.metrics(episode)
     if episode.greedy is not None and episode.greedy.hidden is not None:
@@ -146,6 +146,7 @@ def _candidate_values(candidate: CandidateResult, verdict: CandidateVerdict, rew
 
 
 def _outage_values(result: CandidateResult) -> Values:
+    # Of every program, since a measure is taken over the programs that met no outage.
     for name in ("judge/outage_rate", "judge/outages"):
         yield name, bool(result.outage)
 

@@ -1,7 +1,6 @@
 """Lessons: which cases become one, which are drawn for a question, and how many are kept."""
 
 import asyncio
-import json
 from dataclasses import replace
 
 import pytest
@@ -12,6 +11,7 @@ from code_a1_recipe.algorithm.hooks import Found, Imitated, JudgedQuestion
 from code_a1_recipe.algorithm.mistake_book import MistakeBook
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.extensions.hindsight import Hindsight, HindsightSettings, Lesson, find_lessons
+from code_a1_recipe.extensions.states import saved_states
 from sandbox import CaseOutcome
 
 QUESTION = Question(id="q", prompt="Add one.", reference="def f(x): return x + 1")
@@ -134,6 +134,6 @@ def test_the_newest_lessons_are_kept_and_come_back_from_their_state():
     assert [lesson["prompt"] for lesson in made.state()] == [str(number) for number in range(3, 11)]
     smaller, same = hindsight(LESSON, max_lessons=2), hindsight(LESSON, max_lessons=8)
     for other in (smaller, same):
-        other.load_state(json.loads(json.dumps(made.state())))
+        other.load_state(saved_states([made])["hindsight"])
     assert [lesson["prompt"] for lesson in smaller.state()] == ["9", "10"]
     assert drawn(same) == drawn(made)
