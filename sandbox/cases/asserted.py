@@ -36,7 +36,8 @@ def asserted(module: ast.Module, *, only_tests: bool, in_place: Collection[str] 
 
 class _Reader:
     def __init__(self, only_tests: bool, in_place: Collection[str]) -> None:
-        self._only_tests, self._in_place = only_tests, in_place
+        self._only_tests = only_tests
+        self._in_place = in_place
         self._work_left = _MAX_WORK
 
     def conditions(self, node: ast.AST, known: _Known) -> _Asserted:
@@ -69,21 +70,24 @@ class _Reader:
 
     def _below(self, statement: ast.AST, known: _Known) -> _Asserted:
         name = str(getattr(statement, "name", "test"))
-        is_test_case = isinstance(statement, ast.ClassDef) and "TestCase" in map(last_name, statement.bases)
-        if self._only_tests and not is_test_case and not _IS_TEST.search(name):
+        bases = map(last_name, getattr(statement, "bases", []))
+        is_test = "TestCase" in bases or _IS_TEST.search(name)
+        if self._only_tests and not is_test:
             return
-        names, rounds = self._rounds(statement, known)
+        bound, rounds = self._rounds(statement, known)
+        names = {part.arg for part in ast.walk(statement) if isinstance(part, ast.arg)}
+        names.update(bound)
         if isinstance(statement, ast.For | ast.While):  # an earlier round may have changed these names
             names |= _changed(statement)
-        names |= {part.arg for part in ast.walk(statement) if isinstance(part, ast.arg)}
         outside = {name: value for name, value in known.items() if name not in names}
         for number, values in enumerate(rounds):
+            # The first round is always read, so that every assert is found at least once.
             if number and self._work_left < 0:
                 return
             self._work_left -= len(outside)
             yield from self.conditions(statement, outside | values)
 
-    def _rounds(self, statement: ast.AST, known: _Known) -> tuple[set[str], list[_Known]]:
+    def _rounds(self, statement: ast.AST, known: _Known) -> tuple[list[str], list[_Known]]:
         """Return the names that a statement binds for the code below it, and their expressions in each round."""
         match statement:
             case ast.For(target=target, iter=values):
@@ -91,22 +95,23 @@ class _Reader:
             case ast.FunctionDef(decorator_list=[ast.Call(ast.Attribute(attr="parametrize"), [given, values, *_])]):
                 # Pytest takes the names as "a, b" and as ["a", "b"].
                 texts = [str(part.value) for part in ast.walk(given) if isinstance(part, ast.Constant)]
-                names = " ".join(texts).replace(",", " ").split()
+                joined = ",".join(texts)
+                names = joined.replace(",", " ").split()
             case _:
-                return set(), [{}]
+                return [], [{}]
         values = self._put_in(values, known)
         items = getattr(values, "elts", [])
         self._work_left -= len(items)
-        rounds: list[_Known] = []
+        rounds = []
         for item in items:
             expressions = _expressions(item, len(names))
             if len(expressions) != len(names):
-                return set(names), [{}]
+                return names, [{}]
             rounds.append(dict(zip(names, expressions, strict=True)))
         # Without known rounds the code below is read once, and these names stay unknown in it.
         if not rounds or self._work_left < 0:
             rounds = [{}]
-        return set(names), rounds
+        return names, rounds
 
     def _put_in(self, node: ast.expr, known: _Known) -> ast.expr:
         if not known:
@@ -142,8 +147,9 @@ def _changed(statement: ast.AST) -> set[str]:
     names = set(changed_names(statement, heeds_calls=True))
     for part in ast.walk(statement):
         match part:
-            case ast.Expr(ast.Call(ast.Name(called), arguments)) if called != "print":
-                names.update(*map(_names, arguments))
+            case ast.Expr(ast.Call(ast.Name(called), arguments)):
+                if called != "print":
+                    names.update(*map(_names, arguments))
             case ast.Assign(value=ast.Name(name)):  # from here on, either of two names may change the value
                 names.add(name)
     return names
@@ -171,5 +177,6 @@ class _Replacing(ast.NodeTransformer):
 
 def put_in(node: _Node, known: Mapping[str, ast.expr]) -> _Node:
     """Copy an expression with the known expressions in the place of names."""
-    replaced: _Node = _Replacing(known).visit(copy.deepcopy(node))
+    copied = copy.deepcopy(node)
+    replaced: _Node = _Replacing(known).visit(copied)
     return replaced

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import UnencodableError, ValueFormatError
 from ..values.alike import alike_containers
@@ -25,6 +25,7 @@ _READERS = frozenset(
     ["list", "tuple", "set", "frozenset", "dict", "sorted", "len", "sum", "min", "max", "abs", "round", "float"]
 )
 """Builtins that may wrap the call under test, with no further arguments but those in ``_reads_plainly``."""
+# Negative digits could round every result to 0, and many digits of a Fraction would take long.
 _MAX_ROUNDED_DIGITS = 15
 _MAX_CANONICAL_TEXT = 4_096
 """Characters. A call that folded literals (``[0] * 10_000``) would make longer keeps its own text."""
@@ -65,14 +66,6 @@ class _Target:
     """The last step calls a method that returns nothing, though the object has other members to read."""
 
 
-class ReadCall(NamedTuple):
-    """A call and the two digests of its ``Case``."""
-
-    call: Call
-    key: bytes
-    family: bytes
-
-
 def _digest(value: Any) -> bytes:
     return blake2b(canonical_key(value), digest_size=_KEY_BYTES).digest()
 
@@ -85,8 +78,11 @@ class CallReader:
         self._assert_chars, self._longest_text = assert_chars, min(_MAX_CANONICAL_TEXT, assert_chars)
         self._literals = LiteralReader(arithmetic=True)
 
-    def read(self, node: ast.expr) -> ReadCall:
+    def read(self, node: ast.expr) -> tuple[Call, bytes, bytes]:
         """Read one call.
+
+        Returns:
+            The call, and ``Case.key`` and ``Case.family`` of cases with it.
 
         Raises:
             RejectedError: the node calls nothing that is under test, or an argument is no literal.
@@ -111,9 +107,9 @@ class CallReader:
         awaited = awaited or target.awaitable
         callee_chars = _callee_chars(expression) if is_in_place else 0
         call = Call(expression=expression, awaited=awaited, uses_library=uses_library, callee_chars=callee_chars)
-        return ReadCall(call, key, family)
+        return call, key, family
 
-    def _input_call(self, node: ast.expr) -> ReadCall:
+    def _input_call(self, node: ast.expr) -> tuple[Call, bytes, bytes]:
         """Read ``run(text)``. The program gets exactly these characters, so that the key keeps all of them."""
         text = None
         match node:
@@ -131,7 +127,7 @@ class CallReader:
                 f"an input of {len(expression)} characters, more than limits.assert_chars = {self._assert_chars}"
             )
         key = _digest(text)
-        return ReadCall(Call(expression=expression), key, key)
+        return Call(expression=expression), key, key
 
     def _has_argument(self, node: ast.expr) -> bool:
         """Tell whether the outermost node calls what is under test, with a first argument that can change."""

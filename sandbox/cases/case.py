@@ -68,6 +68,7 @@ class Call:
         if not self.callee_chars:
             return self.expression
         callee, arguments = self.expression[: self.callee_chars], self.expression[self.callee_chars + 1 :]
+        # The function calls ``f`` and returns its first argument as the call left it.
         return f"(lambda f, a, *o, **k: (f(a, *o, **k), a)[1])({callee}, {arguments}"
 
     @property

@@ -31,6 +31,7 @@ def compared(test: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
         ValueFormatError: the condition has another form.
     """
     left, right, is_exact = _sides(test)
+    # ``2 == f(1)`` says the same as ``f(1) == 2``.
     if not isinstance(left, _RESULT) and isinstance(right, _RESULT):
         left, right = right, left
     if not is_exact and not isinstance(left, _RESULT):

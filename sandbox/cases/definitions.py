@@ -119,7 +119,8 @@ def _without_examples(module: ast.Module, names: Collection[str]) -> Definitions
     if not rest:
         return None
     body = [statement for statement in module.body if statement in kept]
-    is_plain = all(isinstance(statement, _DEFINITIONS | ast.Import | ast.ImportFrom) for statement in kept)
+    plain_kinds = _DEFINITIONS | ast.Import | ast.ImportFrom
+    is_plain = all(isinstance(statement, plain_kinds) for statement in kept)
     text = ast.unparse(module)
     is_quick = is_plain and not _STATE.search(text) and sys.stdlib_module_names >= set(_IMPORTED.findall(text))
     return Definitions(ast.unparse(ast.Module(body, type_ignores=[])), is_quick)
@@ -145,14 +146,14 @@ def _bound(node: ast.AST) -> Iterator[str]:
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             yield node.name
-            return
+            return  # the body has a scope of its own
         case ast.Import() | ast.ImportFrom():
             for alias in node.names:
                 yield (alias.asname or alias.name).partition(".")[0]
         case ast.Name(ctx=ast.Store()):
             yield node.id
         case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            return
+            return  # names inside stay inside
     for child in ast.iter_child_nodes(node):
         yield from _bound(child)
 

@@ -103,19 +103,22 @@ class Interface:
         """
         if kind is Kind.STDIN:
             return cls(entry_points={INPUT_ENTRY: EntryPoint()}, kind=kind)
-        read = [name.partition(".")[::2] for name in names if "." in name]
-        names = list(dict.fromkeys(name.partition(".")[0] for name in names))
         try:
             found = _top_level(parse_untrusted(reference))
             if not names:  # a candidate need not have the reference's private helpers
                 found = {name: entry for name, entry in found.items() if not name.startswith("_")}
         except PARSE_ERRORS:
             found = {}
-        if names:
-            found = {name: found.get(name, EntryPoint()) for name in names}
-        for owner, attribute in read:
-            found[owner] = replace(found[owner], members=found[owner].members | {attribute})
-        return cls(entry_points=found, kind=kind)
+        if not names:
+            return cls(entry_points=found, kind=kind)
+        entry_points: dict[str, EntryPoint] = {}
+        for name in names:
+            owner, _, attribute = name.partition(".")
+            entry = entry_points.get(owner) or found.get(owner, EntryPoint())
+            if attribute:
+                entry = replace(entry, members=entry.members | {attribute})
+            entry_points[owner] = entry
+        return cls(entry_points=entry_points, kind=kind)
 
 
 def parse_untrusted(text: str) -> ast.Module:
@@ -188,7 +191,9 @@ def _parameters(arguments: ast.arguments, *, skip_first: bool) -> Parameters:
     keyword_only = [parameter.arg for parameter in arguments.kwonlyargs]
     # Python lists the defaults of the last positional parameters alone, hence both lists from their ends.
     written = dict(zip(positional[::-1], arguments.defaults[::-1], strict=False))
-    written |= {name: default for name, default in zip(keyword_only, arguments.kw_defaults, strict=True) if default}
+    for name, keyword_default in zip(keyword_only, arguments.kw_defaults, strict=True):
+        if keyword_default:
+            written[name] = keyword_default
     defaults: dict[str, Any] = {}
     for name, default in written.items():
         # Without a literal default, leaving the argument out counts as a call of its own.
@@ -212,6 +217,7 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset
     seen |= {node.name}  # a hostile text may let classes inherit in a circle
     for base in node.bases:
         if isinstance(base, ast.Name) and base.id in classes.keys() - seen:
+            # Bases from other modules are unknown, so that tests cannot name their members.
             inherited = _class(classes[base.id], classes, seen)
             methods |= inherited.methods
             members |= inherited.members

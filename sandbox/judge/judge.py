@@ -49,16 +49,17 @@ class Judge:
         self, runner: Runner, *, limits: Limits | None = None, seed: int = 0, reuse_results: bool = False
     ) -> None:
         self._runner = runner
-        self._limits = limits if limits is not None else runner.limits
+        limits = limits or runner.limits
+        self._limits = limits
         # A training step would otherwise wait for examples that hang, and then for the calls of the same program.
         self._example_limits = replace(
-            self._limits,
-            load_cpu_seconds=self._limits.load_cpu_seconds / _EXAMPLES_SHARE,
-            load_idle_seconds=self._limits.load_idle_seconds / _EXAMPLES_SHARE,
+            limits,
+            load_cpu_seconds=limits.load_cpu_seconds / _EXAMPLES_SHARE,
+            load_idle_seconds=limits.load_idle_seconds / _EXAMPLES_SHARE,
         )
         self._seed = seed
-        self._gate = lru_cache(_MAX_GATES)(partial(Gate, assert_chars=self._limits.assert_chars))
-        self._references = ReferencePass(runner, limits=self._limits)
+        self._gate = lru_cache(_MAX_GATES)(partial(Gate, assert_chars=limits.assert_chars))
+        self._references = ReferencePass(runner, limits=limits)
         self._runs = RunCache() if reuse_results else None
 
     def judge(self, request: JudgeRequest) -> CandidateVerdict:
@@ -80,7 +81,8 @@ class Judge:
         history = verdicts.pop()
         if request.kind == Kind.STDIN and result.loaded:
             ask = partial(self._references.peek, request.prelude, request.reference)
-            verdicts = [with_read_parts(verdict, suite, ask) for verdict, suite in zip(verdicts, suites, strict=False)]
+            pairs = zip(verdicts, suites, strict=False)
+            verdicts = [with_read_parts(verdict, suite, ask) for verdict, suite in pairs]
         return CandidateVerdict(
             loaded=result.loaded,
             load_error=result.load_error,
@@ -106,7 +108,9 @@ class Judge:
             SandboxUnavailableError: the reference could not be run.
         """
         # Asked together, the suites of all candidates share one list of valid cases.
-        groups = [calls for request in requests for calls in _calls_of(self._parse(request))]
+        groups: list[list[Call]] = []
+        for request in requests:
+            groups += _calls_of(self._parse(request))
         self._ask_references(requests[0], groups, final=True)
 
     def _parse(self, request: JudgeRequest) -> list[Suite]:
@@ -138,7 +142,7 @@ class Judge:
         """Shuffle suites and the calls in them, and take the suites in turns, so that none waits for another."""
         rng = random.Random(f"{self._seed}:{question_id}".encode("utf-8", "surrogatepass"))
         # Sorted before they are shuffled, so that the order depends on the calls and not on how a suite was written.
-        shuffled = [sorted(dict.fromkeys(group), key=lambda call: call.text) for group in groups]
+        shuffled = [sorted(group, key=lambda call: call.text) for group in groups]
         for group in shuffled:
             rng.shuffle(group)
         rng.shuffle(shuffled)
@@ -153,30 +157,14 @@ class Judge:
             Its answers, its result, whether the result was cached, and why its examples were left out.
         """
         if request.candidate is None:
-            return {}, ProgramResult(loaded=False, load_error="no program in the response"), False, ""
-        # A call without an oracle would cost time, and its answer could not be compared.
-        oracles = {call: oracle for call, oracle in batch.oracles.items() if isinstance(oracle, OracleValue)}
-        answerable = [[call for call in group if call in oracles] for group in groups]
-        calls = self._order(request.question_id, answerable)
-        # Costly calls come last, because they could spend the time of all others.
-        calls.sort(key=lambda call: oracles[call].cpu_seconds > self._limits.cpu_seconds_per_case / 10)
-        suite_of = {call: number for number, group in enumerate(groups) for call in group}
+            no_program = ProgramResult(loaded=False, load_error="no program in the response")
+            return {}, no_program, False, ""
         entry_points = self._gate_of(request).interface.entry_points
-        solution = entry_points.get("Solution")
-        program = Program(
-            prelude=request.prelude,
-            source=with_solution(request.candidate, solution.methods) if solution else request.candidate,
-            calls=tuple(calls),
-            suites=tuple(map(suite_of.__getitem__, calls)),
-            reference_cpu_seconds=tuple(oracles[call].cpu_seconds for call in calls),
-            limits=self._limits,
-            # A program is given up only after each suite had a turn.
-            max_timeouts_without_result=max(_MIN_TIMEOUTS_WITHOUT_RESULT, sum(map(bool, groups))),
-            until_timeout=request.until_timeout,
-            isolated=batch.is_stateful,
-            reads_input=request.kind == Kind.STDIN,
-        )
-        rest = None if program.reads_input else without_examples(program.source, entry_points)
+        source = request.candidate
+        if "Solution" in entry_points:
+            source = with_solution(source, entry_points["Solution"].methods)
+        program = self._program(request, source, batch, groups)
+        rest = None if program.reads_input else without_examples(source, entry_points)
         if rest and rest.needs_no_examples and request.candidate != request.reference:
             program = replace(program, limits=self._example_limits)
         result, is_cached = self._run(request.question_id, program)
@@ -184,10 +172,37 @@ class Judge:
         # The program may have defined everything before an example failed. This excuses neither a program that ends its
         # process or breaks the channel to it, nor one that Python does not compile.
         if rest and not result.loaded and not result.load_error.startswith((CallStatus.DIED, "SyntaxError")):
-            again, is_cached = self._run(request.question_id, replace(program, source=rest.source, limits=self._limits))
+            definitions = replace(program, source=rest.source, limits=self._limits)
+            again, is_cached = self._run(request.question_id, definitions)
             if again.loaded:
                 result, failure = again, result.load_error
-        return dict(zip(calls, result.results, strict=False)), result, is_cached, failure
+        answers = dict(zip(program.calls, result.results, strict=False))
+        return answers, result, is_cached, failure
+
+    def _program(self, request: JudgeRequest, source: str, batch: OracleBatch, groups: list[list[Call]]) -> Program:
+        # A call without an oracle would cost time, and its answer could not be compared.
+        oracles = {call: oracle for call, oracle in batch.oracles.items() if isinstance(oracle, OracleValue)}
+        answerable = [[call for call in group if call in oracles] for group in groups]
+        calls = self._order(request.question_id, answerable)
+        # Costly calls come last, because they could spend the time of all others.
+        calls.sort(key=lambda call: oracles[call].cpu_seconds > self._limits.cpu_seconds_per_case / 10)
+        suite_of: dict[Call, int] = {}
+        for number, group in enumerate(groups):
+            suite_of |= dict.fromkeys(group, number)
+        num_suites = sum(map(bool, groups))
+        return Program(
+            prelude=request.prelude,
+            source=source,
+            calls=tuple(calls),
+            suites=tuple(suite_of[call] for call in calls),
+            reference_cpu_seconds=tuple(oracles[call].cpu_seconds for call in calls),
+            limits=self._limits,
+            # A program is given up only after each suite had a turn.
+            max_timeouts_without_result=max(_MIN_TIMEOUTS_WITHOUT_RESULT, num_suites),
+            until_timeout=request.until_timeout,
+            isolated=batch.is_stateful,
+            reads_input=request.kind == Kind.STDIN,
+        )
 
     def _run(self, question_id: str, program: Program) -> tuple[ProgramResult, bool]:
         if self._runs is None:
@@ -209,7 +224,8 @@ def _suite_verdict(
     suite: Suite, batch: OracleBatch, answers: dict[Call, CallResult], same: Same, is_reference: bool
 ) -> SuiteVerdict:
     """Compare the cases that have an oracle, and refuse the others with the reason why they have none."""
-    results, refused = [], []
+    results = []
+    refused = []
     for case in suite.cases:
         oracle = batch.oracles[case.call]
         if isinstance(oracle, NoOracle):
@@ -236,7 +252,8 @@ def _outcome(oracle: OracleValue, answer: CallResult | None, same: Same, is_refe
         return CaseOutcome.NOT_LOADED, ""
     if answer.status is not CallStatus.VALUE:
         return CaseOutcome(answer.status.value), answer.detail
-    if same(oracle.value, answer.value) or (is_reference and oracle.value == answer.value):
+    is_same_program = is_reference and oracle.value == answer.value
+    if is_same_program or same(oracle.value, answer.value):
         return CaseOutcome.PASSED, ""
     return CaseOutcome.WRONG_VALUE, _show(answer.value)
 

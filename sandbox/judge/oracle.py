@@ -168,19 +168,22 @@ class ReferencePass:
                 found = self._compute_in_passes(question, program, missing, suites)
                 if question.is_stateful and not was_stateful:
                     # Earlier answers come from a shared process, and could depend on the calls before them.
-                    question.oracles.clear()
+                    known.clear()
                     question.num_bytes = 0
                     earlier = [call for call in calls if call not in found]
                     found |= self._compute(question, program, earlier) if earlier else {}
-                # A call that had no time left may get an answer in another batch.
-                settled = {call: oracle for call, oracle in found.items() if final or oracle != _UNASKED}
-                question.oracles.update(settled)
-                question.num_bytes += sum(_size(call, oracle) for call, oracle in settled.items())
-            oracles = {call: question.oracles.get(call, _UNASKED) for call in calls}
-            for call in filter(question.oracles.__contains__, oracles):  # the least recently asked calls go first
-                question.oracles.move_to_end(call)
-            while len(question.oracles) > MAX_CALLS_PER_QUESTION:
-                question.num_bytes -= _size(*question.oracles.popitem(last=False))
+                for call, oracle in found.items():
+                    # A call that had no time left may get an answer in another batch.
+                    if final or oracle != _UNASKED:
+                        known[call] = oracle
+                        question.num_bytes += _size(call, oracle)
+            oracles = {call: known.get(call, _UNASKED) for call in calls}
+            for call in oracles:
+                if call in known:
+                    known.move_to_end(call)
+            # The least recently asked calls go first.
+            while len(known) > MAX_CALLS_PER_QUESTION:
+                question.num_bytes -= _size(*known.popitem(last=False))
             if missing:
                 self._questions.note_size(key, question, question.num_bytes)
             return OracleBatch(oracles=oracles, is_stateful=question.is_stateful)
@@ -245,20 +248,22 @@ class ReferencePass:
             # Both runs need some common result. The load error decides below.
             return [CallResult(status=CallStatus.RAISED)] * len(ordered)
 
-        shared = None if question.is_stateful else _compare_orders(calls, run)
-        is_settled = shared and not shared.differing and not shared.repetition_differs
+        oracles: dict[Call, Oracle] = {}
+        repetition_differs = False
+        if not question.is_stateful:
+            oracles, repetition_differs = _compare_orders(calls, run)
+        differing = [call for call, oracle in oracles.items() if oracle == _WAVERS]
         # A difference may come from chance or state. Isolated calls have no state, so that they show only chance.
-        oracles = shared.oracles if shared and is_settled else _compare_isolated(calls, run)
+        if question.is_stateful or differing or repetition_differs:
+            oracles = _compare_isolated(calls, run)
         if load_errors:
             logger.warning("a reference does not load, all its cases are refused: %s", load_errors[0])
             detail = f"the reference does not load: {load_errors[0]}"
             return dict.fromkeys(calls, NoOracle(reason=RejectionReason.REFERENCE_RAISED, detail=detail))
-        question.wavers |= any(oracle == _WAVERS for oracle in oracles.values())
-        if shared:
-            # The reference has state if isolation made some call definite, or if the repeated call alone differed.
-            question.is_stateful = shared.repetition_differs or any(
-                isinstance(oracles[call], OracleValue) for call in shared.differing
-            )
+        question.wavers |= _WAVERS in oracles.values()
+        # The reference has state if the repeated call differed, or if isolation made some differing call definite.
+        isolation_helped = any(isinstance(oracles[call], OracleValue) for call in differing)
+        question.is_stateful |= repetition_differs or isolation_helped
         text = program.source
         if question.wavers or any(pattern.search(text) for pattern in (_CHANCE, _CLOCK, _ORDER)):
             self._repeat(question, text, oracles, run)
@@ -277,7 +282,8 @@ class ReferencePass:
                 return
             again = run(list(valued), role, isolated=question.is_stateful) if valued else []
             for (call, value), answer in zip(valued.items(), again, strict=True):
-                if answer.status not in _CRASHES and (answer.status, answer.value) != (CallStatus.VALUE, value):
+                is_same = answer.status is CallStatus.VALUE and answer.value == value
+                if not is_same and answer.status not in _CRASHES:
                     oracles[call] = _WAVERS
                     question.wavers = True
             if not question.wavers and number == num_repeats:
@@ -288,15 +294,12 @@ class _Run(Protocol):
     def __call__(self, ordered: list[Call], role: Role, *, isolated: bool) -> list[CallResult]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SharedAnswers:
-    oracles: dict[Call, Oracle]
-    differing: frozenset[Call]
-    repetition_differs: bool
+def _compare_orders(calls: list[Call], run: _Run) -> tuple[dict[Call, Oracle], bool]:
+    """Ask two processes in opposite orders. The second repeats its first call at the end.
 
-
-def _compare_orders(calls: list[Call], run: _Run) -> _SharedAnswers:
-    """Ask two processes in opposite orders. The second repeats its first call at the end."""
+    Returns:
+        The oracles, and whether the repeated call had another answer.
+    """
     first = dict(zip(calls, run(calls, Role.REFERENCE, isolated=False), strict=True))
     # A crash in one process settles a call, so that it need not crash another.
     backwards = [call for call in calls[::-1] if first[call].status not in _CRASHES]
@@ -304,11 +307,9 @@ def _compare_orders(calls: list[Call], run: _Run) -> _SharedAnswers:
     repeated = backwards[:1] if len(backwards) > 1 else []
     again = run(backwards + repeated, Role.SECOND_REFERENCE, isolated=False)
     second = dict(zip(backwards, again, strict=False))
-    return _SharedAnswers(
-        oracles={call: _judge(first[call], second.get(call, first[call])) for call in calls},
-        differing=frozenset(call for call in backwards if not _agree(first[call], second[call])),
-        repetition_differs=bool(repeated) and not _agree(again[0], again[-1]),
-    )
+    oracles = {call: _judge(answer, second.get(call, answer)) for call, answer in first.items()}
+    repetition_differs = bool(repeated) and not _agree(again[0], again[-1])
+    return oracles, repetition_differs
 
 
 def _compare_isolated(calls: list[Call], run: _Run) -> dict[Call, Oracle]:

@@ -74,7 +74,7 @@ class JudgeProcesses(Closing):
             num_workers = len(os.sched_getaffinity(0))
         check_num_workers(num_workers)
         self.num_workers = num_workers
-        self._settings = settings if settings is not None else WorkerSettings()
+        self._settings = settings or WorkerSettings()
         self._is_closed = threading.Event()
         self._slots = [_Slot(self._settings, is_closed=self._is_closed) for _ in range(num_workers)]
         # The thread that starts a worker must outlive it, because the kernel takes the thread's end for the parent's.
@@ -123,7 +123,8 @@ class JudgeProcesses(Closing):
 
     def worker_pids(self) -> tuple[int, ...]:
         """Return the pids of the running worker processes, for monitoring."""
-        return tuple(pid for slot in self._slots if (pid := slot.pid()) is not None)
+        workers = [slot.running for slot in self._slots]
+        return tuple(worker.pid for worker in workers if worker)
 
     def close(self) -> None:
         """Stop every worker and its programs. Questions that are being judged become outages. Idempotent."""
@@ -168,32 +169,28 @@ class _Slot:
         self._settings = settings
         self._is_closed = is_closed
         self._lock = threading.Lock()
-        self._worker: _Worker | None = None
+        self.running: _Worker | None = None
 
     def worker(self) -> "_Worker":
         with self._lock:
             if self._is_closed.is_set():
                 raise SandboxUnavailableError("the judge processes are closed")
-            if self._worker is None:
-                self._worker = _Worker(self._settings)
-            return self._worker
+            if self.running is None:
+                self.running = _Worker(self._settings)
+            return self.running
 
     def discard(self, worker: "_Worker") -> None:
         """Close a lost worker, unless another thread has done so."""
         with self._lock:
-            if self._worker is worker:
-                self._worker = None
+            if self.running is worker:
+                self.running = None
                 worker.close()
-
-    def pid(self) -> int | None:
-        worker = self._worker
-        return None if worker is None else worker.pid
 
     def close(self) -> None:
         with self._lock:
-            if self._worker is not None:
-                self._worker.close()
-                self._worker = None
+            if self.running:
+                self.running.close()
+                self.running = None
 
 
 class _Worker:
@@ -213,6 +210,7 @@ class _Worker:
         finally:
             for _, theirs in pairs:
                 theirs.close()
+        self.pid = self._process.pid
         try:
             refusal = self._exchange(settings, self._channels[0])
         except ProcessLostError as error:
@@ -221,10 +219,6 @@ class _Worker:
         if refusal is not None:
             self.close()
             raise refusal
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def ask(self, requests: list[JudgeRequest], *, channel: int) -> list[Result]:
         """Return the results of one question's requests, in their order.

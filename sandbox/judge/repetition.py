@@ -38,12 +38,17 @@ def with_read_parts(verdict: SuiteVerdict, suite: Suite, ask: Ask) -> SuiteVerdi
             words[result.call] = alike_words(calls_of[result.call].input)
             groups[result.reference_value].append(result.call)
     families = dict(words)
-    left = list(groups.items()) if len(words) <= _MAX_FAILED else []
+    if len(words) > _MAX_FAILED:
+        groups.clear()
+    left = list(groups.items())
     for _ in range(_MAX_ROUNDS):
         # A single input has nothing to share.
         left = [(value, calls) for value, calls in left if len(calls) > 1]
         starts = [_common_start([words[call] for call in calls]) for _, calls in left]
-        asked = {start: Call(expression=f"{INPUT_ENTRY}({' '.join(start)!r})") for start in starts}
+        asked: dict[Words, Call] = {}
+        for start in starts:
+            text = " ".join(start)
+            asked[start] = Call(expression=f"{INPUT_ENTRY}({text!r})")
         answers = ask(asked.values())
         undecided = []
         for (value, calls), start in zip(left, starts, strict=True):

@@ -48,7 +48,8 @@ def matches(reference: bytes, value: bytes, *, in_any_order: bool = False) -> bo
         return True
     # This also counts letters of texts, which only loosens the bound.
     num_short = sum(map(reference.count, (b"f", b"T", b"F")))
-    if len(value) > _DECODED_SIZE_FACTOR * len(reference) + _DECODED_SIZE_SLACK + _NUMBER_SLACK * num_short:
+    max_size = _DECODED_SIZE_FACTOR * len(reference) + _DECODED_SIZE_SLACK + _NUMBER_SLACK * num_short
+    if len(value) > max_size:
         return False
     try:
         wanted, found = decode_raw(reference), decode_raw(value)
@@ -101,9 +102,12 @@ def _close_numbers(reference: Any, value: Any) -> bool:
     wanted_bits, num_bits = _num_bits(reference), _num_bits(value)
     if num_bits > max(_MIN_COMPARED_BITS, _DECODED_SIZE_FACTOR * wanted_bits):
         return False
-    if max(wanted_bits, num_bits) > _MIN_COMPARED_BITS and _takes_quadratic_time(reference, value):
-        # An honest Fraction is sent reduced, so that equal values of one type have equal parts.
-        return type(reference) is type(value) and bool(reference == value)
+    if max(wanted_bits, num_bits) > _MIN_COMPARED_BITS:
+        kinds = {type(reference), type(value)}
+        # Reducing a ratio, or comparing a Decimal with an int, takes quadratic time: minutes for numbers of megabytes.
+        if RawRatio in kinds or (Decimal in kinds and len(kinds) > 1):
+            # An honest Fraction is sent reduced, so that equal values of one type have equal parts.
+            return len(kinds) == 1 and bool(reference == value)
     reference, value = _reduced(reference), _reduced(value)
     if reference == value:
         return True
@@ -119,17 +123,12 @@ def _close_numbers(reference: Any, value: Any) -> bool:
         near = float(value)
     except (OverflowError, ValueError):
         return False
-    return abs(near - reference) <= ABSOLUTE_TOLERANCE + RELATIVE_TOLERANCE * abs(reference)
+    tolerance = ABSOLUTE_TOLERANCE + RELATIVE_TOLERANCE * abs(reference)
+    return abs(near - reference) <= tolerance
 
 
 def _is_nan(value: Any) -> bool:
     return value.is_nan() if isinstance(value, Decimal) else bool(value != value)
-
-
-def _takes_quadratic_time(reference: Any, value: Any) -> bool:
-    """Tell whether a ratio must be reduced, or a Decimal compared with an int: minutes for numbers of megabytes."""
-    kinds = {type(reference), type(value)}
-    return RawRatio in kinds or (Decimal in kinds and len(kinds) > 1)
 
 
 def _reduced(value: Any) -> Any:
