@@ -10,7 +10,7 @@ from .condition import last_name
 from .definitions import changed_names
 
 _MAX_WORK = 100_000
-"""Most statements, and nodes put in the place of names, that are read of a module. Nested loops multiply both."""
+"""Limit for one module: statements that are read, plus nodes that replace names. Nested loops multiply both."""
 _IS_TEST = re.compile(r"^[Tt]est|(?:^|_)tests?(?:_|$)|Tests?(?:Case)?$|^main$")
 """Finds names of tests: ``test_add``, ``TestAdd``, ``TotalTests``, ``run_tests``, but not ``latest``."""
 _Node = TypeVar("_Node", bound=ast.expr)

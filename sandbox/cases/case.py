@@ -13,11 +13,11 @@ class Kind(enum.StrEnum):
     STDIN = "stdin"
     """They give it a standard input, and compare what it prints: ``run("3\\n") == "6\\n"``."""
     IN_PLACE = "in_place"
-    """They call its functions, and compare what becomes of the first argument."""
+    """They call its functions, and compare the first argument after the call."""
 
 
 class RejectionReason(enum.StrEnum):
-    """Why an assert is no valid case. The first six reasons need the text of the suite alone."""
+    """Reasons why an assert is no valid case. The first six need the text of the suite alone."""
 
     UNPARSABLE = "unparsable"
     NOT_AN_EQUALITY = "not_an_equality"

@@ -75,7 +75,7 @@ class EntryPoint:
     """A top-level name that a test may call."""
 
     parameters: Parameters | None = None
-    """None if they are unknown, as for imported names, decorated functions and inherited constructors."""
+    """Unknown (None) for imported names, decorated functions and inherited constructors."""
     is_async: bool = False
     returns_nothing: bool = False
     """The function's text never returns a value, so that its result is always None."""

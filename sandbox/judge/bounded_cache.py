@@ -17,7 +17,7 @@ class BoundedCache(Generic[EntryT]):
 
     Args:
         make: makes a missing entry.
-        max_bytes: most bytes of all entries together. The last entry stays, however large it is.
+        max_bytes: limit of bytes for all entries together. The last entry stays, however large it is.
     """
 
     def __init__(self, make: Callable[[], EntryT], *, max_bytes: int) -> None:

@@ -63,7 +63,7 @@ class Judge:
         self._runs = RunCache() if reuse_results else None
 
     def judge(self, request: JudgeRequest) -> CandidateVerdict:
-        """Judge one candidate, and block until its verdict is there.
+        """Judge one candidate, and block until its verdict is ready.
 
         Raises:
             SandboxUnavailableError: a program could not be run, so that nothing is known.

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 MAX_CALLS_PER_QUESTION = 8192
 MAX_BYTES = 256 << 20
-"""Most bytes of all answers that are kept."""
+"""Limit of bytes for all cached answers."""
 _ENTRY_BYTES = 450
 _CRASHES = (CallStatus.TIMED_OUT, CallStatus.DIED, CallStatus.OUTPUT_LIMIT)
 _REASONS = {
@@ -66,7 +66,7 @@ Oracle = OracleValue | NoOracle
 
 
 _FURTHER_PASSES = 2
-"""Most passes after the first, each with ``limits.total_seconds``, for calls that had no time left."""
+"""Limit of passes after the first, for calls that had no time left. Each pass has ``limits.total_seconds``."""
 _CHANCE = re.compile(r"\b(?:random|secrets|urandom|uuid\w*|id(?=\())\b")
 _CLOCK = re.compile(
     r"\b(?:time\.\w+|time|time_ns|now|utcnow|today|ctime|asctime|localtime|gmtime|strftime|perf_counter\w*)\s*\("

@@ -92,7 +92,7 @@ class JudgeProcesses(Closing):
             raise
 
     def judge_all(self, requests: Iterable[JudgeRequest]) -> Iterator[Result]:
-        """Judge many candidates, and yield each result, in the order of the requests, as soon as it is there.
+        """Judge many candidates, and yield each result as soon as it is ready, in the order of the requests.
 
         Requests of one question may stand anywhere and are judged together. A candidate that could not be judged gets
         the error as its result, so that one question's outage costs no other question its verdicts. After the iterator

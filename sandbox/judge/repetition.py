@@ -15,9 +15,9 @@ from ..values.literals import INPUT_ENTRY
 from .verdict import SuiteVerdict
 
 _MAX_ROUNDS = 4
-"""Most requests to the reference. Each asks for longer starts than the last."""
+"""Limit of requests to the reference. Each asks for longer starts than the last."""
 _MAX_FAILED = 64
-"""Most failed cases that are compared. Given tests may have more, but no suite is rewarded for so many."""
+"""Limit of failed cases that are compared. Given tests may have more, but no suite is rewarded for so many."""
 Words = tuple[str, ...]
 Ask = Callable[[Collection[Call]], Mapping[Call, str]]
 

@@ -16,7 +16,7 @@ from ..runners.base import CallStatus, Program, ProgramResult
 from .bounded_cache import BoundedCache, Key
 
 MAX_BYTES = 64 << 20
-"""Most bytes of all answers that are kept."""
+"""Limit of bytes for all cached answers."""
 _MAX_PARSED_CHARS = 100_000
 _ANSWER_BYTES = 256
 _SETTLED = (CallStatus.VALUE, CallStatus.RAISED, CallStatus.UNENCODABLE)

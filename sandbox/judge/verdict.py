@@ -7,7 +7,7 @@ from ..cases.case import Rejection
 
 
 class CaseOutcome(enum.StrEnum):
-    """Outcome of one valid case. A call without a value gives the outcome its status as a name."""
+    """Outcome of one valid case. If the call gave no value, the outcome has the name of the call's status."""
 
     PASSED = "passed"
     WRONG_VALUE = "wrong_value"
@@ -82,7 +82,7 @@ class CandidateVerdict:
 
     loaded: bool
     load_error: str
-    """Why the candidate did not load; empty if it loaded."""
+    """The reason why the candidate did not load; empty if it loaded."""
     suites: tuple[SuiteVerdict, ...]
     history: tuple[CaseResult, ...]
     """Replayed cases that are still valid, in the given order."""
@@ -95,5 +95,5 @@ class CandidateVerdict:
     was_cached: bool = False
     """The program was not run, because an identical program has the answers, see ``Judge(reuse_results=...)``."""
     example_failure: str = ""
-    """Why only the program's definitions were judged: an example at its top level raises (``sys.exit()`` as well), asks
+    """The reason why only the definitions were judged: an example at its top level raises (``sys.exit()`` as well), asks
     for input or hangs. Empty if the whole program loads."""

@@ -38,7 +38,7 @@ from typing import Any
 from ..errors import UnencodableError
 
 MAX_DEPTH = 200
-"""Most containers inside one another. Both sides refuse deeper and cyclic values."""
+"""Limit of containers inside one another. Both sides refuse deeper and cyclic values."""
 _MAX_DECIMAL_EXPONENT = 400
 """Decimals beyond 10**+-400, or with more digits, keep their own form under ``unify``. As ratios they would take ten
 times their bytes or more, and a set may hold a hundred thousand of them."""
@@ -229,7 +229,8 @@ _BASES: dict[type, Callable[[Any], Any]] = {
     Fraction: lambda value: Fraction(Fraction.numerator.fget(value), Fraction.denominator.fget(value)),  # type: ignore[attr-defined]
     Decimal: lambda value: Decimal(Decimal.__str__(value)),
 }
-"""Makes a plain value of a subclass's by the base's own methods. The subclass may have methods of the program's."""
+"""Functions that turn a value of a subclass into a plain value of the base. They call the base's own methods, because
+a program may have overridden the methods of the subclass."""
 
 
 def _encode_other(value: Any, kind: type, depth: int, unify: bool) -> bytes:

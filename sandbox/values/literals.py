@@ -19,7 +19,7 @@ from typing import Any
 from ..errors import ValueFormatError
 
 MAX_ITEMS = 100_000
-"""Most items of all folded and constructed values together, nested items included."""
+"""Limit of items of all folded and constructed values together, nested items included."""
 MAX_INT_BITS = 65_536
 _MAX_RANGE_END = 1 << 60
 """Integers are hashed modulo 2**61 - 1, so that the items of ``range(0, 10**24, 2**61 - 1)`` would collide in a set."""
