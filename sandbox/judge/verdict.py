@@ -95,5 +95,5 @@ class CandidateVerdict:
     was_cached: bool = False
     """The program was not run, because an identical program has the answers, see ``Judge(reuse_results=...)``."""
     example_failure: str = ""
-    """The reason why only the definitions were judged: an example at its top level raises (``sys.exit()`` as well), asks
-    for input or hangs. Empty if the whole program loads."""
+    """The reason why only the definitions were judged: an example at the top level raises (``sys.exit()`` as well),
+    asks for input or hangs. Empty if the whole program loads."""
