@@ -1,4 +1,4 @@
-"""Asserts, programs and values as text: names for those who read, compare or print them and judge nobody.
+"""Names to read, compare and print asserts, programs and values without a judge.
 
 ======================================  ===========================================================================
 Need                                    Name

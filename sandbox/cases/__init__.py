@@ -1,1 +1,1 @@
-"""The text of an assert becomes a case, or a typed rejection. Nothing is executed."""
+"""Turns the text of an assert into a case or a typed rejection. Nothing is executed."""

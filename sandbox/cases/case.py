@@ -1,4 +1,4 @@
-"""A test case as data: the call to make, the output that its author expects, or why it was refused."""
+"""Test cases as data: the call, the expected output, and the reason of a refusal."""
 
 import ast
 import enum
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 
 class Kind(enum.StrEnum):
-    """Use that a question's tests make of a program."""
+    """How the tests of a question use a program."""
 
     FUNCTIONS = "functions"
     """They call its functions and classes, and compare what these return."""
     STDIN = "stdin"
     """They give it a standard input, and compare what it prints: ``run("3\\n") == "6\\n"``."""
     IN_PLACE = "in_place"
-    """They call its functions, and compare what becomes of the first argument."""
+    """They call its functions, and compare the first argument after the call."""
 
 
 class RejectionReason(enum.StrEnum):
-    """Why an assert is no valid case. The first six are decided on the texts of the suite alone."""
+    """Reasons why an assert is no valid case. The first six need the text of the suite alone."""
 
     UNPARSABLE = "unparsable"
     NOT_AN_EQUALITY = "not_an_equality"
@@ -50,16 +50,16 @@ class Call:
     awaited: bool = False
     """The expression yields an awaitable, whose result is the value."""
     uses_library: bool = False
-    """The arguments name standard library constructors, which the program need not have imported."""
+    """The arguments name constructors of the standard library, which the program may not have imported."""
     callee_chars: int = 0
-    """Length of what is called, where the value is the first argument after the call; 0 where it is the result."""
+    """Length of the called function's text if tests compare the first argument after the call; else 0."""
 
     def __hash__(self) -> int:
-        return hash(self.expression)  # a string keeps its hash; calls are looked up a dozen times each
+        return hash(self.expression)  # a string remembers its hash, and each call is looked up a dozen times
 
     @property
     def input(self) -> str:
-        """The text of ``run(text)``, the only form of a call of a program that reads standard input."""
+        """The text of ``run(text)``. Calls of a program that reads standard input have no other form."""
         return str(ast.literal_eval(self.expression[self.expression.index("(") :]))
 
     @property
@@ -68,6 +68,7 @@ class Call:
         if not self.callee_chars:
             return self.expression
         callee, arguments = self.expression[: self.callee_chars], self.expression[self.callee_chars + 1 :]
+        # The function calls ``f`` and returns its first argument as the call left it.
         return f"(lambda f, a, *o, **k: (f(a, *o, **k), a)[1])({callee}, {arguments}"
 
     @property
@@ -83,9 +84,9 @@ class Case:
     text: str
     call: Call
     key: bytes
-    """16 bytes, equal for two asserts that make the same call, however it is spelled and its result is read."""
+    """16 bytes. Asserts that make the same call share them, whatever its spelling and the read of its result."""
     family: bytes
-    """16 bytes, equal also where the same items stand in another container."""
+    """16 bytes. Calls with the same items in another container share them as well."""
     expected: str
     """The expected output as written; empty for a replayed call."""
     expected_value: bytes

@@ -1,4 +1,4 @@
-"""Which result a condition compares with which value: forms of plain asserts, unittest, pytest and problem sets."""
+"""Read the result and the value that a condition compares, in plain asserts, unittest, pytest and problem sets."""
 
 import ast
 
@@ -17,21 +17,21 @@ _EQUAL = {
     "is_same_list": True,
     "is_same_tree": True,
 }
-"""Functions of two values, and whether they are exact: unittest's, the libraries', LeetCodeDataset's."""
-_HOLDS = {"assertTrue": True, "assertFalse": False}
+"""Functions that compare two values (unittest, libraries, LeetCodeDataset), and whether they compare exactly."""
 
 
 def compared(test: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
     """Read a condition: ``f(1) == 2``, ``2 == f(1)``, ``f(1) is True``, ``not f(1)``, ``isclose(f(1), 2.0)``, ...
 
     Returns:
-        The result and the value, which is true or false where none is written; and whether the condition says that
-        they are equal, no more and no less. A condition of truth also accepts other values than ``True``.
+        The result, the value, and whether the condition holds exactly if the two are equal. A condition without a
+        written value gets ``True`` or ``False``, and is not exact, because other values are true as well.
 
     Raises:
         ValueFormatError: the condition has another form.
     """
     left, right, is_exact = _sides(test)
+    # ``2 == f(1)`` says the same as ``f(1) == 2``.
     if not isinstance(left, _RESULT) and isinstance(right, _RESULT):
         left, right = right, left
     if not is_exact and not isinstance(left, _RESULT):
@@ -41,7 +41,7 @@ def compared(test: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
 
 def _sides(test: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
     match test:
-        case ast.Compare(left, [ast.Eq()], [ast.Call(function, [right, *_])]) if _last_name(function) == "approx":
+        case ast.Compare(left, [ast.Eq()], [ast.Call(function, [right, *_])]) if last_name(function) == "approx":
             return left, right, False
         case ast.Compare(left, [ast.Eq()], [right]):
             return left, right, True
@@ -57,14 +57,19 @@ def _sides(test: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
             return left, right, False
         case ast.UnaryOp(ast.Not(), left):
             return left, ast.Constant(False), False
-        case ast.Call(function, [left, right, *_]) if (name := _last_name(function)) in _EQUAL:
-            return left, right, _EQUAL[name]
-        case ast.Call(function, [left, *_]) if _last_name(function) == "assertIsNone":
-            return left, ast.Constant(None), False
-        case ast.Call(function, [left, *_]) if (name := _last_name(function)) in _HOLDS:
-            return _sides(left if _HOLDS[name] else ast.UnaryOp(ast.Not(), left))
+        case ast.Call(function, arguments):
+            match last_name(function), arguments:
+                case name, [left, right, *_] if name in _EQUAL:
+                    return left, right, _EQUAL[name]
+                case "assertIsNone", [left, *_]:
+                    return left, ast.Constant(None), False
+                case "assertTrue", [left, *_]:
+                    return _sides(left)
+                case "assertFalse", [left, *_]:
+                    return _sides(ast.UnaryOp(ast.Not(), left))
     return test, ast.Constant(True), False
 
 
-def _last_name(function: ast.expr) -> str:
-    return function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+def last_name(node: ast.expr) -> str:
+    """Return ``c`` of ``c`` and of ``a.b.c``, and an empty text for any other expression."""
+    return node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")

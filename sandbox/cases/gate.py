@@ -1,7 +1,6 @@
-"""The static gate with a memory: each text of a question is read once, however many candidates it is written for.
+"""The static gate with a memory, which reads each text of a question only once.
 
-Suites repeat one another: S suites of C candidates of one question share many asserts, and reading an
-assert costs about as much as judging it.
+The suites of one question share many asserts, and reading an assert costs about as much as judging it.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,7 +12,7 @@ from .reference_interface import Interface
 
 MAX_TEXTS_PER_QUESTION = 1024
 _MAX_KEPT = 256
-"""Characters; of longer texts only the last ``_MAX_LONG_TEXTS`` of all questions are kept, for the sake of memory."""
+"""Characters. Longer texts of all questions share one cache of ``_MAX_LONG_TEXTS``, to save memory."""
 _MAX_LONG_TEXTS = 512
 
 
@@ -24,33 +23,38 @@ class Gate:
         reference: source of the reference solution.
         entry_points: names that tests must call; empty means all at top level.
         assert_chars: longest text that is read.
-        kind: what tests do with a program.
+        kind: how tests use a program.
     """
 
     def __init__(
         self, reference: str, entry_points: tuple[str, ...], *, assert_chars: int, kind: Kind = Kind.FUNCTIONS
     ) -> None:
         self.interface = Interface.of(reference, entry_points, kind=kind)
-        self._parse_assert = partial(
-            parse_assert,
-            interface=self.interface,
-            assert_chars=assert_chars,
-        )
-        self._parse_call = partial(parse_call, interface=self.interface, assert_chars=assert_chars)
-        # A cache a question: one question's many texts cannot push out another one's.
-        self._kept_asserts = lru_cache(MAX_TEXTS_PER_QUESTION)(self._parse_assert)
-        self._kept_calls = lru_cache(MAX_TEXTS_PER_QUESTION)(self._parse_call)
+        self._assert = _remembering(parse_assert, self.interface, assert_chars)
+        self._call = _remembering(parse_call, self.interface, assert_chars)
 
     def suite(self, texts: Iterable[str]) -> Suite:
-        """Gate every assert of one suite; the second assert making a call is a duplicate."""
-        return gather_suite(
-            self._kept_asserts(text) if len(text) <= _MAX_KEPT else _read_long(self._parse_assert, text)
-            for text in texts
-        )
+        """Gate every assert of one suite. A second assert that makes the same call is a duplicate."""
+        return gather_suite(map(self._assert, texts))
 
     def call(self, text: str) -> Case | Rejection:
-        """Gate one replayed call, the left side of an assert alone."""
-        return self._kept_calls(text) if len(text) <= _MAX_KEPT else _read_long(self._parse_call, text)
+        """Gate one replayed call, which is the left side of an assert."""
+        return self._call(text)
+
+
+def _remembering(
+    parse: Callable[..., Case | Rejection], interface: Interface, assert_chars: int
+) -> Callable[[str], Case | Rejection]:
+    parse = partial(parse, interface=interface, assert_chars=assert_chars)
+    # Each question has its own cache, so that one with many texts cannot push out the texts of another.
+    parse_short = lru_cache(MAX_TEXTS_PER_QUESTION)(parse)
+
+    def read(text: str) -> Case | Rejection:
+        if len(text) <= _MAX_KEPT:
+            return parse_short(text)
+        return _read_long(parse, text)
+
+    return read
 
 
 @lru_cache(_MAX_LONG_TEXTS)

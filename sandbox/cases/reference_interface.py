@@ -1,68 +1,73 @@
-"""The interface of a reference solution: its callables, their parameters, which of them are async."""
+"""The callables of a reference solution and their parameters, read from its text."""
 
 import ast
 import contextlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import ValueFormatError
 from ..values.literals import INPUT_ENTRY, LiteralReader
 from .case import Kind
+from .condition import last_name
 
 _NO_SHAPE_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "cache", "lru_cache", "cached_property"})
 _UNTRUSTED = "<untrusted>"
 PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""Errors of ``parse_untrusted``; nesting too deep is one."""
-# Invalid escapes and the like, common in generated code, and errors under -W error. By file name because
-# warnings.catch_warnings is not thread-safe.
+"""Errors of ``parse_untrusted``. Nesting that is too deep is among them."""
+# Generated code often has invalid escapes and the like, whose warnings would be errors under ``-W error``. The filter
+# goes by file name, because warnings.catch_warnings is not thread-safe.
 warnings.filterwarnings("ignore", module=_UNTRUSTED)
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """The parameters of one callable, as far as they are known without running it."""
+    """Parameters of one callable, as far as its text shows them."""
 
     positional: tuple[str, ...]
     num_positional_only: int
     keyword_only: tuple[str, ...]
     defaults: dict[str, Any]
-    """Literal defaults only."""
+    """Only defaults that are literals."""
     has_varargs: bool
 
-    def bind(self, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
-        """One form for all spellings of the same arguments, literal defaults filled in."""
-        if len(arguments) > len(self.positional) and not self.has_varargs:
-            return list(arguments), keywords  # the call will raise; keep it apart from the well-formed ones
-        bound: dict[str, Any] = dict(zip(self.positional, arguments, strict=False))
-        extra = list(arguments[len(self.positional) :])
-        named = set(self.positional[self.num_positional_only :]) | set(self.keyword_only)
-        # Given twice: the call will raise, and must not pass for one that does not.
-        if clash := sorted(named & set(bound) & set(keywords)):
-            return list(arguments), keywords, clash
-        bound |= {name: value for name, value in keywords.items() if name in named}
-        bound = self.defaults | bound
-        return bound, extra, {name: value for name, value in keywords.items() if name not in named}
+    @property
+    def _nameable(self) -> tuple[str, ...]:
+        """Parameters that a call can give by name, in the signature's order."""
+        return *self.positional[self.num_positional_only :], *self.keyword_only
 
-    def by_position(self, arguments: Sequence[Any], keywords: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The same arguments with as many as possible given by position; the rest by name, in the signature's order.
+    def bind(self, arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
+        """Return one form for all spellings of the same arguments, with literal defaults filled in."""
+        num_positional = len(self.positional)
+        # This call and the one with a clash will raise. Their forms differ from the forms of calls that do not.
+        if len(arguments) > num_positional and not self.has_varargs:
+            return arguments, keywords
+        bound = dict(zip(self.positional, arguments, strict=False))
+        nameable = self._nameable
+        if clash := sorted(bound.keys() & keywords & set(nameable)):
+            return arguments, keywords, clash
+        others: dict[str, Any] = {}
+        for name, value in keywords.items():
+            (bound if name in nameable else others)[name] = value
+        return self.defaults | bound, arguments[num_positional:], others
 
-        Nothing is filled in or left out: a program may have defaults of its own.
+    def by_position(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Move as many arguments as possible to their positions; the rest follows by name, in the signature's order.
+
+        Nothing is filled in or left out, because a program may have defaults of its own.
         """
         placed, named = list(arguments), dict(keywords)
         for place, name in enumerate(self.positional):
-            if place < len(arguments):
-                if name in named and place >= self.num_positional_only:
-                    break  # given twice: the call will raise
-            elif name in named and place >= self.num_positional_only:
+            is_given = place < len(arguments)
+            is_named = name in named and place >= self.num_positional_only
+            if is_given == is_named:
+                break  # the argument is left out, or given twice, so that the call will raise
+            if is_named:
                 placed.append(named.pop(name))
-            else:
-                break
-        known = (*self.positional[self.num_positional_only :], *self.keyword_only)
-        order = {name: place for place, name in enumerate(known)}
-        return placed, dict(sorted(named.items(), key=lambda item: order.get(item[0], len(order))))
+        ordered = {name: named.pop(name) for name in self._nameable if name in named}
+        return placed, ordered | named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +75,13 @@ class EntryPoint:
     """A top-level name that a test may call."""
 
     parameters: Parameters | None = None
-    """Unknown for imported names, decorated functions and inherited constructors."""
+    """Unknown (None) for imported names, decorated functions and inherited constructors."""
     is_async: bool = False
     returns_nothing: bool = False
-    """A function whose text never returns a value, so that its result is None whatever it does."""
+    """The function's text never returns a value, so that its result is always None."""
     methods: "dict[str, EntryPoint]" = field(default_factory=dict)
     members: frozenset[str] = frozenset()
-    """Methods and attributes that a test may read: what only the reference's text names is not among them."""
+    """Methods and attributes that a test may read. Another program need not have the other attributes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,40 +93,42 @@ class Interface:
 
     @classmethod
     def of(cls, reference: str, names: Sequence[str] = (), *, kind: Kind = Kind.FUNCTIONS) -> "Interface":
-        """Read the reference's text; of a program that reads standard input nothing is to be read.
+        """Read the reference's text. A program that reads standard input has the one entry point ``run``.
 
-        ``names`` restricts the entry points; empty means all at top level.
-
-        ``Stack.items`` among them lets tests read that attribute of ``Stack``'s objects. Other attributes than fields
-        and the constructor's parameters are the reference's own affair: another program need not have them.
+        ``names`` restricts the entry points; empty means all public names at top level. ``Stack.items`` among them
+        lets tests read that attribute of ``Stack``'s objects. Without it, they may read methods, fields and attributes
+        named like the constructor's parameters, because another program need not have the others.
 
         A reference that does not parse yields the given names without parameters.
         """
         if kind is Kind.STDIN:
             return cls(entry_points={INPUT_ENTRY: EntryPoint()}, kind=kind)
-        read = [name.partition(".")[::2] for name in names if "." in name]
-        names = list(dict.fromkeys(name.partition(".")[0] for name in names))
         try:
             found = _top_level(parse_untrusted(reference))
-            if not names:  # helpers of the reference, which a candidate need not have
+            if not names:  # a candidate need not have the reference's private helpers
                 found = {name: entry for name, entry in found.items() if not name.startswith("_")}
         except PARSE_ERRORS:
             found = {}
-        if names:
-            found = {name: found.get(name, EntryPoint()) for name in names}
-        for owner, attribute in read:
-            found[owner] = replace(found[owner], members=found[owner].members | {attribute})
-        return cls(entry_points=found, kind=kind)
+        if not names:
+            return cls(entry_points=found, kind=kind)
+        entry_points: dict[str, EntryPoint] = {}
+        for name in names:
+            owner, _, attribute = name.partition(".")
+            entry = entry_points.get(owner) or found.get(owner, EntryPoint())
+            if attribute:
+                entry = replace(entry, members=entry.members | {attribute})
+            entry_points[owner] = entry
+        return cls(entry_points=entry_points, kind=kind)
 
 
 def parse_untrusted(text: str) -> ast.Module:
-    """``ast.parse`` without the compiler's warnings about style, which are not for our log.
+    """Parse a text without the compiler's warnings about style, which do not belong in our log.
 
     Raises:
         PARSE_ERRORS: the text does not parse.
     """
-    # CPython counts the depth of all threads' trees in one place and may take another thread's parsing for a mistake of
-    # its own (seen once with 3.11.7; python/cpython#106905). Nothing is wrong with the text then.
+    # CPython counts the depth of all threads' trees in one place, so that another thread's parsing can raise a
+    # SystemError here (seen once with 3.11.7; python/cpython#106905). The text is not at fault, and is parsed again.
     for _ in range(5):
         with contextlib.suppress(SystemError):
             return ast.parse(text, filename=_UNTRUSTED)
@@ -132,65 +139,67 @@ def _top_level(module: ast.Module) -> dict[str, EntryPoint]:
     classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
     found: dict[str, EntryPoint] = {}
     for node in module.body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(node, _FunctionNode):
             found[node.name] = _function(node, skip_first=False)
         elif isinstance(node, ast.ClassDef):
             found[node.name] = _class(node, classes)
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
-            lambda_entry = EntryPoint(parameters=_parameters(node.value.args, skip_first=False))
-            found |= {target.id: lambda_entry for target in node.targets if isinstance(target, ast.Name)}
+            entry = EntryPoint(parameters=_parameters(node.value.args, skip_first=False))
+            found |= dict.fromkeys(_plain_names(node.targets), entry)
     return found
 
 
-def _decorators(node: _FunctionNode) -> set[str]:
-    names = set()
-    for decorator in node.decorator_list:
-        target = decorator.func if isinstance(decorator, ast.Call) else decorator
-        names.add(target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "?"))
-    return names
+def _plain_names(targets: list[ast.expr]) -> list[str]:
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 def _function(node: _FunctionNode, *, skip_first: bool) -> EntryPoint:
-    decorators = _decorators(node)
+    decorators = set()
+    for decorator in node.decorator_list:
+        decorators.add(last_name(decorator.func if isinstance(decorator, ast.Call) else decorator))
     # An unknown decorator may take other arguments than the function below it.
     if not decorators <= _NO_SHAPE_DECORATORS:
         return EntryPoint()
-    own = list(_own_parts(node))
-    is_generator = any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in own)
-    returned = [part.value for part in own if isinstance(part, ast.Return) and part.value is not None]
+    is_generator = returns_value = False
+    for part in _own_parts(node):
+        match part:
+            case ast.Yield() | ast.YieldFrom():
+                is_generator = True
+            case ast.Return(None | ast.Constant(None)):
+                pass
+            case ast.Return():
+                returns_value = True
     return EntryPoint(
         parameters=_parameters(node.args, skip_first=skip_first and "staticmethod" not in decorators),
         is_async=isinstance(node, ast.AsyncFunctionDef) and not is_generator,
-        returns_nothing=not is_generator
-        and all(isinstance(value, ast.Constant) and value.value is None for value in returned),
+        returns_nothing=not is_generator and not returns_value,
     )
 
 
 def _own_parts(node: _FunctionNode) -> Iterator[ast.AST]:
-    """Everything in a function's body but what belongs to functions and classes inside it."""
+    """Yield all nodes of a function's body except the inside of nested functions and classes."""
     pending: list[ast.AST] = list(node.body)
     while pending:
         part = pending.pop()
         yield part
-        if not isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+        if not isinstance(part, _FunctionNode | ast.Lambda | ast.ClassDef):
             pending.extend(ast.iter_child_nodes(part))
 
 
 def _parameters(arguments: ast.arguments, *, skip_first: bool) -> Parameters:
     positional = [parameter.arg for parameter in (*arguments.posonlyargs, *arguments.args)]
-    defaults: dict[str, Any] = {}
-    given = zip(positional[::-1], arguments.defaults[::-1], strict=False)
     keyword_only = [parameter.arg for parameter in arguments.kwonlyargs]
-    for name, default in (
-        *given,
-        *zip(keyword_only, arguments.kw_defaults, strict=True),
-    ):
-        if default is not None:
-            try:
-                defaults[name] = LiteralReader(arithmetic=False).read(default)
-            except ValueFormatError:
-                continue  # then leaving the argument out is a spelling of its own
-    dropped = 1 if skip_first else 0
+    # Python lists the defaults of the last positional parameters alone, hence both lists from their ends.
+    written = dict(zip(positional[::-1], arguments.defaults[::-1], strict=False))
+    for name, keyword_default in zip(keyword_only, arguments.kw_defaults, strict=True):
+        if keyword_default:
+            written[name] = keyword_default
+    defaults: dict[str, Any] = {}
+    for name, default in written.items():
+        # Without a literal default, leaving the argument out counts as a call of its own.
+        with contextlib.suppress(ValueFormatError):
+            defaults[name] = LiteralReader(arithmetic=False).read(default)
+    dropped = int(skip_first)
     return Parameters(
         positional=tuple(positional[dropped:]),
         num_positional_only=max(0, len(arguments.posonlyargs) - dropped),
@@ -205,25 +214,27 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset
     members: set[str] = set()
     stored: set[str] = set()
     constructor: Parameters | None = None
+    seen |= {node.name}  # a hostile text may let classes inherit in a circle
     for base in node.bases:
-        if isinstance(base, ast.Name) and base.id in classes and base.id not in seen | {node.name}:
-            inherited = _class(classes[base.id], classes, seen | {node.name})
+        if isinstance(base, ast.Name) and base.id in classes.keys() - seen:
+            # Bases from other modules are unknown, so that tests cannot name their members.
+            inherited = _class(classes[base.id], classes, seen)
             methods |= inherited.methods
             members |= inherited.members
             constructor = inherited.parameters
     for part in node.body:
-        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(part, _FunctionNode):
             methods[part.name] = _function(part, skip_first=True)
             members.add(part.name)
-            stored |= _stored_attributes(part)
-        elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
-            members.add(part.target.id)
+            stored.update(_stored_attributes(part))
+        elif isinstance(part, ast.AnnAssign):
+            members.update(_plain_names([part.target]))
         elif isinstance(part, ast.Assign):
-            members |= {target.id for target in part.targets if isinstance(target, ast.Name)}
+            members.update(_plain_names(part.targets))
     if "__init__" in methods:
         constructor = methods["__init__"].parameters
     if constructor:
-        # Attributes named like parameters follow from the constructor's call; others are the reference's own affair.
+        # An attribute named like a parameter follows from the constructor's call. Another program need not have others.
         members |= stored & {*constructor.positional, *constructor.keyword_only}
     return EntryPoint(
         parameters=constructor,
@@ -232,15 +243,9 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset
     )
 
 
-def _stored_attributes(method: _FunctionNode) -> set[str]:
-    if not method.args.args:
-        return set()
-    owner = method.args.args[0].arg
-    return {
-        part.attr
-        for part in ast.walk(method)
-        if isinstance(part, ast.Attribute)
-        and isinstance(part.ctx, ast.Store)
-        and isinstance(part.value, ast.Name)
-        and part.value.id == owner
-    }
+def _stored_attributes(method: _FunctionNode) -> Iterator[str]:
+    first_parameters = [parameter.arg for parameter in method.args.args[:1]]
+    for part in ast.walk(method):
+        match part:
+            case ast.Attribute(ast.Name(owner), attribute, ast.Store()) if owner in first_parameters:
+                yield attribute

@@ -1,1 +1,1 @@
-"""Verdicts: reference pass, candidate pass, comparison; alone and in processes of their own."""
+"""Verdicts from reference pass, candidate pass and comparison, also in processes of their own."""

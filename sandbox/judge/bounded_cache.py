@@ -1,4 +1,4 @@
-"""What is known of a question's programs: the entries that were asked for last, as many as a number of bytes holds."""
+"""A cache of entries for programs of questions, limited by bytes."""
 
 import hashlib
 import threading
@@ -9,15 +9,15 @@ from typing import Generic, TypeVar
 EntryT = TypeVar("EntryT")
 Key = tuple[str, str]
 _ENTRY_BYTES = 1024
-"""Counted for each entry beside what it holds."""
+"""Size of an entry without its content."""
 
 
 class BoundedCache(Generic[EntryT]):
-    """Entries by question and text; the one that was asked for longest ago goes first. Thread-safe.
+    """Entries by question and text. The least recently used entry is dropped first. Thread-safe.
 
     Args:
-        make: makes an entry that is missing.
-        max_bytes: of all entries; one stays, however large.
+        make: makes a missing entry.
+        max_bytes: limit of bytes for all entries together. The last entry stays, however large it is.
     """
 
     def __init__(self, make: Callable[[], EntryT], *, max_bytes: int) -> None:
@@ -29,7 +29,7 @@ class BoundedCache(Generic[EntryT]):
         self._bytes = 0
 
     def find(self, question_id: str, text: str) -> tuple[Key, EntryT]:
-        """The entry of a text, made where it is missing, and its key."""
+        """Return the key and the entry of a text. A missing entry is made."""
         key = (question_id, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
         with self._lock:
             if key not in self._entries:
@@ -39,7 +39,7 @@ class BoundedCache(Generic[EntryT]):
             return key, self._entries[key]
 
     def note_size(self, key: Key, entry: EntryT, size: int) -> bool:
-        """Note how many bytes an entry holds by now; False where it went meanwhile."""
+        """Note how many bytes an entry holds by now. False means that the entry was dropped meanwhile."""
         with self._lock:
             if self._entries.get(key) is not entry:
                 return False

@@ -1,7 +1,7 @@
-"""The judge: which asserts of a suite are valid, and what a candidate makes of them.
+"""The judge finds the valid asserts of a suite and the outcome of each for a candidate.
 
-Static gate, reference pass, candidate pass, comparison. Expected values exist only here, in the
-trusted process.
+Its steps are the static gate, the reference pass, the candidate pass and the comparison. Expected values exist only
+here, in the trusted process.
 """
 
 import random
@@ -27,11 +27,11 @@ from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
 
 _MIN_TIMEOUTS_WITHOUT_RESULT = 6
 _EXAMPLES_SHARE = 8
-"""Of its time for loading, one part is for a program whose definitions can do without its examples."""
+"""A program that can do without its examples gets one of this many parts of the time for loading."""
 _MAX_GATES = 256
-"""Questions whose asserts are remembered as read."""
+"""Questions whose parsed asserts are kept."""
 _SHOWN_VALUE_BYTES = 400
-"""Wrong values up to this size are shown in the remark of a case."""
+"""Longer wrong values are not shown in the detail of a case."""
 
 
 class Judge:
@@ -39,33 +39,34 @@ class Judge:
 
     Args:
         runner: runs the programs. The caller closes it.
-        limits: what one program may use; the runner's own limits if None.
-        seed: shuffles the order in which a candidate is asked its calls.
-        reuse_results: a program that was asked the same calls before, up to its formatting, is not run again. Leave
-            it off to have every verdict made of a run of its own.
+        limits: limits of one program; None means the runner's own.
+        seed: shuffles the order of each candidate's calls.
+        reuse_results: do not run a program again on the same calls, if only its formatting differs. If False, every
+            verdict has a run of its own.
     """
 
     def __init__(
         self, runner: Runner, *, limits: Limits | None = None, seed: int = 0, reuse_results: bool = False
     ) -> None:
         self._runner = runner
-        self._limits = limits if limits is not None else runner.limits
-        # A step waits for examples that hang, and then for the calls of the same program.
+        limits = limits or runner.limits
+        self._limits = limits
+        # A training step would otherwise wait for examples that hang, and then for the calls of the same program.
         self._example_limits = replace(
-            self._limits,
-            load_cpu_seconds=self._limits.load_cpu_seconds / _EXAMPLES_SHARE,
-            load_idle_seconds=self._limits.load_idle_seconds / _EXAMPLES_SHARE,
+            limits,
+            load_cpu_seconds=limits.load_cpu_seconds / _EXAMPLES_SHARE,
+            load_idle_seconds=limits.load_idle_seconds / _EXAMPLES_SHARE,
         )
         self._seed = seed
-        self._gate = lru_cache(_MAX_GATES)(partial(Gate, assert_chars=self._limits.assert_chars))
-        self._references = ReferencePass(runner, limits=self._limits)
+        self._gate = lru_cache(_MAX_GATES)(partial(Gate, assert_chars=limits.assert_chars))
+        self._references = ReferencePass(runner, limits=limits)
         self._runs = RunCache() if reuse_results else None
 
     def judge(self, request: JudgeRequest) -> CandidateVerdict:
-        """Judge one candidate; blocks until it is done.
+        """Judge one candidate, and block until its verdict is ready.
 
         Raises:
-            SandboxUnavailableError: something could not be run, so nothing is known.
+            SandboxUnavailableError: a program could not be run, so that nothing is known.
         """
         started = time.monotonic()
         suites = self._parse(request)
@@ -73,13 +74,15 @@ class Judge:
         batch = self._ask_references(request, groups)
         answers, result, is_cached, example_failure = self._run_candidate(request, batch, groups)
         same = comparison(request.kind, request.checker)
-        # With the checker ``accepted`` the reference prints every right output at once, which is none of them.
+        # With the checker ``accepted`` the reference prints all accepted outputs at once, and would fail its own cases.
         is_reference = request.candidate == request.reference
-        # Replays are judged as one more suite, by the same rules.
-        *verdicts, history = (_suite_verdict(suite, batch, answers, same, is_reference) for suite in suites)
+        # The last suite holds the replays, which are judged by the same rules.
+        verdicts = [_suite_verdict(suite, batch, answers, same, is_reference) for suite in suites]
+        history = verdicts.pop()
         if request.kind == Kind.STDIN and result.loaded:
             ask = partial(self._references.peek, request.prelude, request.reference)
-            verdicts = [with_read_parts(verdict, suite, ask) for verdict, suite in zip(verdicts, suites, strict=False)]
+            pairs = zip(verdicts, suites, strict=False)
+            verdicts = [with_read_parts(verdict, suite, ask) for verdict, suite in pairs]
         return CandidateVerdict(
             loaded=result.loaded,
             load_error=result.load_error,
@@ -93,26 +96,31 @@ class Judge:
         )
 
     def prepare(self, requests: Sequence[JudgeRequest]) -> None:
-        """Ask a question's reference, in one go, everything that ``judge`` will ask for these requests.
+        """Ask a question's reference at once everything that ``judge`` will ask for these requests.
 
-        Never needed, but two reference processes then serve all candidates of a question, and all are judged on the
-        same cases: a call for which the reference had no time left stays refused until the next ``prepare``.
+        This call is optional. It lets two reference processes serve all candidates of a question, and all candidates
+        meet the same cases: a call for which the reference had no time left stays refused until the next ``prepare``.
 
         Args:
-            requests: of one question, prelude and reference; at least one.
+            requests: one or more requests with the same question, prelude and reference.
 
         Raises:
             SandboxUnavailableError: the reference could not be run.
         """
-        # All suites of all candidates at once: they then share one list of valid cases.
-        groups = [calls for request in requests for calls in _calls_of(self._parse(request))]
+        # Asked together, the suites of all candidates share one list of valid cases.
+        groups: list[list[Call]] = []
+        for request in requests:
+            groups += _calls_of(self._parse(request))
         self._ask_references(requests[0], groups, final=True)
 
     def _parse(self, request: JudgeRequest) -> list[Suite]:
-        """The request's suites and, as the last one, its replays: a call that is repeated must not count twice."""
-        gate = self._gate(request.reference, request.entry_points, kind=Kind(request.kind))
+        """Gate the request's suites and, as one more suite, its replays, so that no repeated call counts twice."""
+        gate = self._gate_of(request)
         replays = sorted(map(gate.call, request.history), key=lambda read: isinstance(read, Case))  # refused ones first
         return [*map(gate.suite, request.suites), gather_suite(replays)]
+
+    def _gate_of(self, request: JudgeRequest) -> Gate:
+        return self._gate(request.reference, request.entry_points, kind=Kind(request.kind))
 
     def _ask_references(self, request: JudgeRequest, suites: list[list[Call]], *, final: bool = False) -> OracleBatch:
         return self._references.answer(
@@ -131,10 +139,10 @@ class Judge:
             self._runs.forget(question_id)
 
     def _order(self, question_id: str, groups: Iterable[Iterable[Call]]) -> list[Call]:
-        """Suites in turns, so that none waits for another one's calls; shuffled within, and among them."""
+        """Shuffle suites and the calls in them, and take the suites in turns, so that none waits for another."""
         rng = random.Random(f"{self._seed}:{question_id}".encode("utf-8", "surrogatepass"))
-        # Sorted before it is shuffled: the order must depend on the calls and not on how a suite was written.
-        shuffled = [sorted(dict.fromkeys(group), key=lambda call: call.text) for group in groups]
+        # Sorted before they are shuffled, so that the order depends on the calls and not on how a suite was written.
+        shuffled = [sorted(group, key=lambda call: call.text) for group in groups]
         for group in shuffled:
             rng.shuffle(group)
         rng.shuffle(shuffled)
@@ -146,51 +154,61 @@ class Judge:
         """Ask the candidate every call that has an oracle, in shuffled order.
 
         Returns:
-            Its answers, its result, whether it had been asked them before, and why its examples were left out.
+            Its answers, its result, whether the result was cached, and why its examples were left out.
         """
         if request.candidate is None:
-            return {}, ProgramResult(loaded=False, load_error="no program in the response"), False, ""
-        # A call without an oracle is not made: nothing could be learned from it, and it would cost time.
-        oracles = {call: oracle for call, oracle in batch.oracles.items() if isinstance(oracle, OracleValue)}
-        calls = self._order(request.question_id, [[call for call in group if call in oracles] for group in groups])
-        # Costly calls come last. Otherwise they would spend the time of the rest.
-        calls.sort(key=lambda call: oracles[call].cpu_seconds > self._limits.cpu_seconds_per_case / 10)
-        suite_of = {call: number for number, group in enumerate(groups) for call in group}
-        entry_points = self._gate(
-            request.reference, request.entry_points, kind=Kind(request.kind)
-        ).interface.entry_points
-        solution = entry_points.get("Solution")
-        program = Program(
-            prelude=request.prelude,
-            source=with_solution(request.candidate, solution.methods) if solution else request.candidate,
-            calls=tuple(calls),
-            suites=tuple(map(suite_of.__getitem__, calls)),
-            reference_cpu_seconds=tuple(oracles[call].cpu_seconds for call in calls),
-            limits=self._limits,
-            # Each suite has been asked for once before a program is given up.
-            max_timeouts_without_result=max(_MIN_TIMEOUTS_WITHOUT_RESULT, sum(map(bool, groups))),
-            until_timeout=request.until_timeout,
-            isolated=batch.is_stateful,
-            reads_input=request.kind == Kind.STDIN,
-        )
-        rest = None if program.reads_input else without_examples(program.source, entry_points)
+            no_program = ProgramResult(loaded=False, load_error="no program in the response")
+            return {}, no_program, False, ""
+        entry_points = self._gate_of(request).interface.entry_points
+        source = request.candidate
+        if "Solution" in entry_points:
+            source = with_solution(source, entry_points["Solution"].methods)
+        program = self._program(request, source, batch, groups)
+        rest = None if program.reads_input else without_examples(source, entry_points)
         if rest and rest.needs_no_examples and request.candidate != request.reference:
             program = replace(program, limits=self._example_limits)
         result, is_cached = self._run(request.question_id, program)
         failure = ""
-        # It may have defined all that it was asked for, and failed in an example behind it. One that ends its process,
-        # or breaks the channel to it, is no such program, nor is one that Python does not compile.
+        # The program may have defined everything before an example failed. This excuses neither a program that ends its
+        # process or breaks the channel to it, nor one that Python does not compile.
         if rest and not result.loaded and not result.load_error.startswith((CallStatus.DIED, "SyntaxError")):
-            again, is_cached = self._run(request.question_id, replace(program, source=rest.source, limits=self._limits))
+            definitions = replace(program, source=rest.source, limits=self._limits)
+            again, is_cached = self._run(request.question_id, definitions)
             if again.loaded:
                 result, failure = again, result.load_error
-        return dict(zip(calls, result.results, strict=False)), result, is_cached, failure
+        answers = dict(zip(program.calls, result.results, strict=False))
+        return answers, result, is_cached, failure
+
+    def _program(self, request: JudgeRequest, source: str, batch: OracleBatch, groups: list[list[Call]]) -> Program:
+        # A call without an oracle would cost time, and its answer could not be compared.
+        oracles = {call: oracle for call, oracle in batch.oracles.items() if isinstance(oracle, OracleValue)}
+        answerable = [[call for call in group if call in oracles] for group in groups]
+        calls = self._order(request.question_id, answerable)
+        # Costly calls come last, because they could spend the time of all others.
+        calls.sort(key=lambda call: oracles[call].cpu_seconds > self._limits.cpu_seconds_per_case / 10)
+        suite_of: dict[Call, int] = {}
+        for number, group in enumerate(groups):
+            suite_of |= dict.fromkeys(group, number)
+        num_suites = sum(map(bool, groups))
+        return Program(
+            prelude=request.prelude,
+            source=source,
+            calls=tuple(calls),
+            suites=tuple(suite_of[call] for call in calls),
+            reference_cpu_seconds=tuple(oracles[call].cpu_seconds for call in calls),
+            limits=self._limits,
+            # A program is given up only after each suite had a turn.
+            max_timeouts_without_result=max(_MIN_TIMEOUTS_WITHOUT_RESULT, num_suites),
+            until_timeout=request.until_timeout,
+            isolated=batch.is_stateful,
+            reads_input=request.kind == Kind.STDIN,
+        )
 
     def _run(self, question_id: str, program: Program) -> tuple[ProgramResult, bool]:
         if self._runs is None:
             return self._runner.run(program, role=Role.CANDIDATE), False
         key, known = self._runs.find(question_id, program)
-        with known.lock:  # an identical program that comes meanwhile waits for this one's answers
+        with known.lock:  # an identical program waits here for the answers of the first
             if known.result is not None:
                 return replace(known.result, cpu_seconds=0.0, wall_seconds=0.0), True
             result = self._runner.run(program, role=Role.CANDIDATE)
@@ -205,8 +223,9 @@ def _calls_of(suites: Iterable[Suite]) -> list[list[Call]]:
 def _suite_verdict(
     suite: Suite, batch: OracleBatch, answers: dict[Call, CallResult], same: Same, is_reference: bool
 ) -> SuiteVerdict:
-    """Results of the cases that have an oracle, and reasons why the others have none."""
-    results, refused = [], []
+    """Compare the cases that have an oracle, and refuse the others with the reason why they have none."""
+    results = []
+    refused = []
     for case in suite.cases:
         oracle = batch.oracles[case.call]
         if isinstance(oracle, NoOracle):
@@ -233,7 +252,8 @@ def _outcome(oracle: OracleValue, answer: CallResult | None, same: Same, is_refe
         return CaseOutcome.NOT_LOADED, ""
     if answer.status is not CallStatus.VALUE:
         return CaseOutcome(answer.status.value), answer.detail
-    if same(oracle.value, answer.value) or (is_reference and oracle.value == answer.value):
+    is_same_program = is_reference and oracle.value == answer.value
+    if is_same_program or same(oracle.value, answer.value):
         return CaseOutcome.PASSED, ""
     return CaseOutcome.WRONG_VALUE, _show(answer.value)
 

@@ -1,14 +1,14 @@
-"""The reference pass: what is the right answer to a call, and does it have one?
+"""The reference pass finds the right answer to each call, or the reason why the call has none.
 
-Every distinct call of a question runs once in each of two reference processes with different hash
-seeds, in opposite orders. The oracle of a call is its answer **in the state right after loading**. If
-the two processes agree on all calls of a batch, order and hash seed do not matter and the shared
-answers are taken. If they differ, the reference is either nondeterministic or stateful (a mutable
-default, a global counter): the batch is run again with every call in a process of its own, and what
-still differs is nondeterministic. Candidates of a stateful reference get isolated calls too.
+Two reference processes with different hash seeds run every distinct call of a question once, in opposite orders. The
+oracle of a call is its answer **in the state right after loading**. If the two processes agree on all calls of a batch,
+order and hash seed do not matter, and the common answers are taken. If they differ, the reference is nondeterministic
+or stateful (a mutable default, a global counter). The batch then runs again with every call in a process of its own,
+and calls that still differ are nondeterministic. Candidates of a stateful reference get isolated calls as well.
 
-Two runs can agree by chance. A reference that names sets, hashes, clocks or chance runs once more, as a candidate
-does, so that a program equal to it passes; one that wavers, or names chance, more often; one that does both is refused.
+Two runs can agree by chance. A reference whose text names sets, hashes, clocks or chance therefore runs once more, in
+the role of a candidate, so that a program equal to it passes. A reference runs more often if it wavers, that is if some
+call had two answers, or if it names chance. If it does both, all its calls are refused.
 """
 
 import logging
@@ -19,7 +19,6 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from operator import itemgetter
 from typing import Protocol
 
 from ..cases.case import Call, RejectionReason
@@ -33,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 MAX_CALLS_PER_QUESTION = 8192
 MAX_BYTES = 256 << 20
-"""Most bytes of all answers that are kept."""
+"""Limit of bytes for all cached answers."""
 _ENTRY_BYTES = 450
 _CRASHES = (CallStatus.TIMED_OUT, CallStatus.DIED, CallStatus.OUTPUT_LIMIT)
 _REASONS = {
@@ -47,17 +46,17 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OracleValue:
-    """The right answer to one call, as a snapshot taken when the call was made."""
+    """The right answer to one call, encoded when the call returned."""
 
     value: bytes
     literal: str
     cpu_seconds: float
-    """The slower of the two processes."""
+    """CPU time of the slower process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoOracle:
-    """Why a call has no right answer."""
+    """The reason why a call has no right answer."""
 
     reason: RejectionReason
     detail: str
@@ -67,7 +66,7 @@ Oracle = OracleValue | NoOracle
 
 
 _FURTHER_PASSES = 2
-"""Passes after the first, each with ``limits.total_seconds``, while time was too short for some calls."""
+"""Limit of passes after the first, for calls that had no time left. Each pass has ``limits.total_seconds``."""
 _CHANCE = re.compile(r"\b(?:random|secrets|urandom|uuid\w*|id(?=\())\b")
 _CLOCK = re.compile(
     r"\b(?:time\.\w+|time|time_ns|now|utcnow|today|ctime|asctime|localtime|gmtime|strftime|perf_counter\w*)\s*\("
@@ -76,11 +75,11 @@ _ORDER = re.compile(
     r"\b(?:set|frozenset)\b|\b(?:hash|getpid|listdir|scandir|i?glob|iterdir|as_completed|\w*Thread\w*)\s*\(|"
     r"\{\*|\{[^:{}]*(?:,|\bfor\b)"
 )
-"""The last part finds sets in braces."""
+"""The last part of this pattern finds sets in braces."""
 _CLOCK_SECONDS = 1.1
-"""Pause before another run of a reference that asks for the time, which often shows whole seconds."""
+"""Pause before another run of a reference that reads a clock. Many clocks show whole seconds."""
 _REPEATS = (Role.CANDIDATE, *(Role.REFERENCE, Role.SECOND_REFERENCE) * 4)
-"""Of a reference that wavers; of one that names chance, and has not wavered, the first ``_CHANCE_REPEATS``."""
+"""Further runs of a reference that wavers. If it only names chance, ``_CHANCE_REPEATS`` of them."""
 _CHANCE_REPEATS = 5
 _PEEK_SECONDS = 2.0
 _WAVERS = NoOracle(reason=RejectionReason.REFERENCE_NONDETERMINISTIC, detail="runs with different hash seeds differ")
@@ -89,11 +88,11 @@ _UNASKED = NoOracle(reason=RejectionReason.REFERENCE_TIMED_OUT, detail=TOTAL_SPE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OracleBatch:
-    """The oracles of one set of calls."""
+    """The oracles of the calls of one request."""
 
     oracles: dict[Call, Oracle]
     is_stateful: bool
-    """Calls influence one another: a candidate must be asked each of them in a process of its own."""
+    """Calls influence one another, so that a candidate must run each in a process of its own."""
 
 
 @dataclass(slots=True, eq=False)
@@ -104,24 +103,24 @@ class _Question:
     wavers: bool = False
     """Some call had two answers."""
     num_timeouts: int = 0
-    """Of the reference so far. Each candidate's suites may have inputs that it hangs on, and all wait for it."""
+    """Time-outs of the reference so far. They add up over candidates, whose suites all wait for this reference."""
     num_bytes: int = 0
     """Size of the oracles."""
 
 
 def _size(call: Call, oracle: Oracle) -> int:
-    """Bytes, about."""
+    """Estimate the bytes of a call and its oracle."""
     texts = (oracle.value, oracle.literal) if isinstance(oracle, OracleValue) else (oracle.detail,)
     return _ENTRY_BYTES + len(call.text) + sum(map(len, texts))
 
 
 def in_turns(groups: Iterable[Iterable[Call]]) -> list[Call]:
-    """The first of each group, then the second of each, and so on; each call once."""
+    """List the first call of each group, then the second of each, and so on. Each call comes once."""
     return list(dict.fromkeys(call for turn in zip_longest(*groups) for call in turn if call is not None))
 
 
 class ReferencePass:
-    """Oracle answers per question, each computed once while it is cached. Thread-safe."""
+    """Computes and caches the oracles of each question. Thread-safe."""
 
     def __init__(self, runner: Runner, *, limits: Limits) -> None:
         self._runner = runner
@@ -139,13 +138,15 @@ class ReferencePass:
         reads_input: bool = False,
         final: bool = False,
     ) -> OracleBatch:
-        """The oracles of all calls; threads that ask about one question wait for one another.
+        """Return the oracles of all calls. Threads that ask about one question wait for one another.
 
         Args:
-            suites: the calls of each. They take turns, and where the time was not enough, those with the fewest hangs
-                are asked first.
+            prelude: source that runs before the reference.
+            suites: the calls of each suite. Suites take turns. If the time was too short for some calls, the next pass
+                begins with the suites that hang least often.
             reads_input: the reference reads standard input, see ``Program``.
-            final: a call for which no time was left stays refused until such a request asks it again; else until any.
+            final: keep refusing a call that had no time left, until another final request asks for it. Otherwise any
+                later request asks the reference again.
 
         Raises:
             SandboxUnavailableError: the reference could not be run.
@@ -155,10 +156,10 @@ class ReferencePass:
             prelude=prelude, source=reference, calls=(), limits=limits, timed=True, reads_input=reads_input
         )
         calls = in_turns(suites)
-        # The reference is part of the key: a question whose reference was corrected starts anew.
+        # The reference is part of the key, so that a question starts anew after its reference was corrected.
         text = f"{reads_input}{len(prelude)}:{prelude}{reference}"
         key, question = self._questions.find(question_id, text)
-        # One lock a question: its candidates wait for one reference run instead of each starting its own.
+        # A question's candidates wait here for one run of its reference, instead of each starting another.
         with question.lock:
             known = question.oracles
             missing = [call for call in calls if call not in known or (final and known[call] == _UNASKED)]
@@ -166,26 +167,29 @@ class ReferencePass:
                 was_stateful = question.is_stateful
                 found = self._compute_in_passes(question, program, missing, suites)
                 if question.is_stateful and not was_stateful:
-                    # Earlier answers were taken in a shared process: take them again.
-                    question.oracles.clear()
+                    # Earlier answers come from a shared process, and could depend on the calls before them.
+                    known.clear()
                     question.num_bytes = 0
                     earlier = [call for call in calls if call not in found]
                     found |= self._compute(question, program, earlier) if earlier else {}
-                # A call for which no time was left may have an answer in another batch.
-                settled = {call: oracle for call, oracle in found.items() if final or oracle != _UNASKED}
-                question.oracles.update(settled)
-                question.num_bytes += sum(_size(call, oracle) for call, oracle in settled.items())
-            oracles = {call: question.oracles.get(call, _UNASKED) for call in calls}
-            for call in filter(question.oracles.__contains__, oracles):  # asked last, dropped last
-                question.oracles.move_to_end(call)
-            while len(question.oracles) > MAX_CALLS_PER_QUESTION:
-                question.num_bytes -= _size(*question.oracles.popitem(last=False))
+                for call, oracle in found.items():
+                    # A call that had no time left may get an answer in another batch.
+                    if final or oracle != _UNASKED:
+                        known[call] = oracle
+                        question.num_bytes += _size(call, oracle)
+            oracles = {call: known.get(call, _UNASKED) for call in calls}
+            for call in oracles:
+                if call in known:
+                    known.move_to_end(call)
+            # The least recently asked calls go first.
+            while len(known) > MAX_CALLS_PER_QUESTION:
+                question.num_bytes -= _size(*known.popitem(last=False))
             if missing:
                 self._questions.note_size(key, question, question.num_bytes)
             return OracleBatch(oracles=oracles, is_stateful=question.is_stateful)
 
     def peek(self, prelude: str, reference: str, calls: Collection[Call]) -> dict[Call, str]:
-        """What one run of a reference prints for inputs, as literals; nothing is concluded from it, and nothing kept.
+        """Return the outputs of one run of a reference, as literals. They are no oracles and are not cached.
 
         Raises:
             SandboxUnavailableError: the reference could not be run.
@@ -201,32 +205,27 @@ class ReferencePass:
             reads_input=True,
         )
         results = self._runner.run(program, role=Role.REFERENCE).results
-        given = zip(calls, results, strict=False)
-        return {call: to_literal(one.value) for call, one in given if one.status is CallStatus.VALUE}
+        answers = zip(calls, results, strict=False)
+        return {call: to_literal(answer.value) for call, answer in answers if answer.status is CallStatus.VALUE}
 
     def _compute_in_passes(
         self, question: _Question, program: Program, calls: list[Call], suites: Sequence[Sequence[Call]]
     ) -> dict[Call, Oracle]:
-        """Calls that found the time spent by others are asked again, among themselves."""
-
-        def hangs(suite: Sequence[Call]) -> int:
-            oracles = (found.get(call) for call in suite)
-            return sum(
-                isinstance(one, NoOracle) and one.reason is RejectionReason.REFERENCE_TIMED_OUT and one != _UNASKED
-                for one in oracles
-            )
-
+        """Ask all calls, then again those that had no time left because others spent it."""
         found = self._compute(question, program, calls)
         for _ in range(_FURTHER_PASSES):
             unasked = [call for call, oracle in found.items() if oracle == _UNASKED]
-            # A pass in which no call found time would only be repeated.
+            # After a pass in which no call had time, another pass would have none either.
             if not unasked or len(unasked) == len(calls):
                 break
             was_stateful = question.is_stateful
-            fewest: dict[Call, int] = {}  # hangs, of the suites that a call is in
-            for number, suite in sorted(((hangs(suite), suite) for suite in suites), key=itemgetter(0)):
-                fewest |= dict.fromkeys((call for call in suite if call not in fewest), number)
-            unasked.sort(key=fewest.__getitem__)
+            # A call of several suites counts with the suite that hangs least often.
+            num_hangs: dict[Call, int] = {}
+            for suite in suites:
+                suite_hangs = sum(_is_hang(found.get(call)) for call in suite)
+                for call in suite:
+                    num_hangs[call] = min(suite_hangs, num_hangs.get(call, suite_hangs))
+            unasked.sort(key=num_hangs.__getitem__)
             found |= self._compute(question, program, unasked)
             if question.is_stateful and not was_stateful:
                 return self._compute(question, program, calls)
@@ -242,47 +241,49 @@ class ReferencePass:
                 )
                 result = self._runner.run(asked, role=role)
                 if result.loaded:
-                    question.num_timeouts += sum(
-                        one.status is CallStatus.TIMED_OUT and one.detail != TOTAL_SPENT for one in result.results
-                    )
+                    for answer in result.results:
+                        question.num_timeouts += answer.status is CallStatus.TIMED_OUT and answer.detail != TOTAL_SPENT
                     return list(result.results)
                 load_errors.append(result.load_error)
-            # Any common result will do: the load error decides below.
+            # Both runs need some common result. The load error decides below.
             return [CallResult(status=CallStatus.RAISED)] * len(ordered)
 
-        shared = None if question.is_stateful else _compare_orders(calls, run)
-        is_settled = shared and not shared.differing and not shared.repetition_differs
-        # A difference may be chance or state. Isolated calls tell: what still differs there is chance.
-        oracles = shared.oracles if shared and is_settled else _compare_isolated(calls, run)
+        oracles: dict[Call, Oracle] = {}
+        repetition_differs = False
+        if not question.is_stateful:
+            oracles, repetition_differs = _compare_orders(calls, run)
+        differing = [call for call, oracle in oracles.items() if oracle == _WAVERS]
+        # A difference may come from chance or state. Isolated calls have no state, so that they show only chance.
+        if question.is_stateful or differing or repetition_differs:
+            oracles = _compare_isolated(calls, run)
         if load_errors:
             logger.warning("a reference does not load, all its cases are refused: %s", load_errors[0])
             detail = f"the reference does not load: {load_errors[0]}"
             return dict.fromkeys(calls, NoOracle(reason=RejectionReason.REFERENCE_RAISED, detail=detail))
-        question.wavers |= any(oracle == _WAVERS for oracle in oracles.values())
-        if shared:
-            # Isolation made some call definite, or its repetition alone gave it away.
-            question.is_stateful = shared.repetition_differs or any(
-                isinstance(oracles[call], OracleValue) for call in shared.differing
-            )
+        question.wavers |= _WAVERS in oracles.values()
+        # The reference has state if the repeated call differed, or if isolation made some differing call definite.
+        isolation_helped = any(isinstance(oracles[call], OracleValue) for call in differing)
+        question.is_stateful |= repetition_differs or isolation_helped
         text = program.source
         if question.wavers or any(pattern.search(text) for pattern in (_CHANCE, _CLOCK, _ORDER)):
             self._repeat(question, text, oracles, run)
         return oracles
 
     def _repeat(self, question: _Question, text: str, oracles: dict[Call, Oracle], run: "_Run") -> None:
-        """Refuse the calls that have another answer in further runs."""
+        """Refuse calls that get another answer in further runs."""
         if _CLOCK.search(text):
             time.sleep(_CLOCK_SECONDS)
         names_chance = _CHANCE.search(text)
         num_repeats = _CHANCE_REPEATS if names_chance else 1
         for number, role in enumerate(_REPEATS, 1):
             valued = {call: oracle.value for call, oracle in oracles.items() if isinstance(oracle, OracleValue)}
-            if question.wavers and names_chance:  # some of many draws are the same in any number of runs
+            if question.wavers and names_chance:  # among many random draws, some agree in any number of runs
                 oracles |= dict.fromkeys(valued, _WAVERS)
                 return
             again = run(list(valued), role, isolated=question.is_stateful) if valued else []
             for (call, value), answer in zip(valued.items(), again, strict=True):
-                if answer.status not in _CRASHES and (answer.status, answer.value) != (CallStatus.VALUE, value):
+                is_same = answer.status is CallStatus.VALUE and answer.value == value
+                if not is_same and answer.status not in _CRASHES:
                     oracles[call] = _WAVERS
                     question.wavers = True
             if not question.wavers and number == num_repeats:
@@ -293,40 +294,40 @@ class _Run(Protocol):
     def __call__(self, ordered: list[Call], role: Role, *, isolated: bool) -> list[CallResult]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SharedAnswers:
-    oracles: dict[Call, Oracle]
-    differing: frozenset[Call]
-    repetition_differs: bool
+def _compare_orders(calls: list[Call], run: _Run) -> tuple[dict[Call, Oracle], bool]:
+    """Ask two processes in opposite orders. The second repeats its first call at the end.
 
-
-def _compare_orders(calls: list[Call], run: _Run) -> _SharedAnswers:
-    """Two processes, opposite orders; the second one's first call is made once more at the end."""
+    Returns:
+        The oracles, and whether the repeated call had another answer.
+    """
     first = dict(zip(calls, run(calls, Role.REFERENCE, isolated=False), strict=True))
-    # A call that crashed one process is settled: it need not crash another.
+    # A crash in one process settles a call, so that it need not crash another.
     backwards = [call for call in calls[::-1] if first[call].status not in _CRASHES]
-    # Two orders can agree by chance where each call changes state alike. The call that is made twice shows it.
-    repeated = backwards + backwards[: 1 if len(backwards) > 1 else 0]
-    again = run(repeated, Role.SECOND_REFERENCE, isolated=False)
+    # Two orders can agree by chance if each call changes the state alike. A repeated call shows that.
+    repeated = backwards[:1] if len(backwards) > 1 else []
+    again = run(backwards + repeated, Role.SECOND_REFERENCE, isolated=False)
     second = dict(zip(backwards, again, strict=False))
-    return _SharedAnswers(
-        oracles={call: _judge(first[call], second.get(call, first[call])) for call in calls},
-        differing=frozenset(call for call in backwards if not _agree(first[call], second[call])),
-        repetition_differs=bool(again) and not _agree(again[0], again[-1 if len(repeated) > len(backwards) else 0]),
-    )
+    oracles = {call: _judge(answer, second.get(call, answer)) for call, answer in first.items()}
+    repetition_differs = bool(repeated) and not _agree(again[0], again[-1])
+    return oracles, repetition_differs
 
 
 def _compare_isolated(calls: list[Call], run: _Run) -> dict[Call, Oracle]:
-    """Two processes for each call, both freshly loaded."""
+    """Ask each call in two processes of its own."""
     first = run(calls, Role.REFERENCE, isolated=True)
     live = [call for call, answer in zip(calls, first, strict=True) if answer.status not in _CRASHES]
     second = dict(zip(live, run(live, Role.SECOND_REFERENCE, isolated=True), strict=True))
-    return {call: _judge(one, second.get(call, one)) for call, one in zip(calls, first, strict=True)}
+    return {call: _judge(answer, second.get(call, answer)) for call, answer in zip(calls, first, strict=True)}
+
+
+def _is_hang(oracle: Oracle | None) -> bool:
+    is_timeout = isinstance(oracle, NoOracle) and oracle.reason is RejectionReason.REFERENCE_TIMED_OUT
+    return is_timeout and oracle != _UNASKED
 
 
 def _agree(one: CallResult, other: CallResult) -> bool:
-    """Same kind and same bytes. Time-outs and deaths depend on chance; they are no sign of state."""
-    # One crash is enough to refuse the call, so nothing is learned from a difference.
+    """Tell whether two answers have the same status and bytes, or one of them is a crash."""
+    # Crashes depend on chance and are no sign of state. One crash is enough to refuse the call anyway.
     if one.status in _CRASHES or other.status in _CRASHES:
         return True
     return one.status is other.status and one.value == other.value
@@ -344,6 +345,6 @@ def _judge(one: CallResult, other: CallResult) -> Oracle:
         literal = to_literal(one.value)
     except ValueFormatError as error:
         return NoOracle(reason=RejectionReason.UNENCODABLE, detail=str(error))
-    # The slower one: a candidate's limit must not hang on which process ran on a busy core.
+    # The slower process counts, because a candidate's limit must not depend on which process had a busy core.
     seconds = max(one.cpu_seconds, other.cpu_seconds)
     return OracleValue(value=one.value, literal=literal, cpu_seconds=seconds)

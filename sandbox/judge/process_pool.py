@@ -1,10 +1,9 @@
-"""Judges in processes of their own: a whole step's candidates on every core of this machine.
+"""Judges in processes of their own, which use every core of this machine.
 
-Parsing asserts and comparing values is Python, so one process does it on one core. Each worker is a
-freshly started interpreter with a ``Judge`` and a ``LocalRunner``; it gets requests and sends verdicts
-over a pipe that nobody else holds. A question's requests go to one worker, together, so that its
-references answer once for all of its candidates. A worker that is lost, whoever killed it, is replaced
-and its question is judged again: verdicts do not depend on what a worker remembered.
+One process parses asserts and compares values on one core, because both are Python code. Each worker is a freshly
+started interpreter with a ``Judge`` and a ``LocalRunner``. It gets requests and sends verdicts over pipes that no other
+process holds. A question's requests go together to one worker, so that its references answer once for all candidates.
+A lost worker is replaced and its question is judged again. Verdicts do not depend on what a worker remembered.
 """
 
 import logging
@@ -32,9 +31,9 @@ from .verdict import CandidateVerdict
 logger = logging.getLogger(__name__)
 
 MAX_WORKER_LOSSES = 3
-"""Workers that may be lost under one question before its candidates count as an outage."""
+"""After so many lost workers, the results of a question are an outage."""
 DEFAULT_QUESTIONS_PER_WORKER = 4
-"""Questions that a worker has at once, a program of each running: while one hangs, others go on."""
+"""Questions that a worker judges at once, each with one running program. While one hangs, the others go on."""
 _STOP_SECONDS = 5.0
 _BOOTSTRAP = """\
 import sys
@@ -49,7 +48,7 @@ Result = CandidateVerdict | SandboxUnavailableError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """Settings that every worker is started with."""
+    """Settings of every worker."""
 
     questions_at_once: int = DEFAULT_QUESTIONS_PER_WORKER
     seed: int = 0
@@ -62,8 +61,8 @@ class JudgeProcesses(Closing):
     """Judges candidates in ``num_workers`` processes. Thread-safe.
 
     Args:
-        num_workers: worker processes; None means one a core.
-        settings: what each of them runs.
+        num_workers: number of worker processes; None means one for each core.
+        settings: settings of each worker.
 
     Raises:
         SandboxConfigError: a setting is wrong, or programs cannot be confined on this machine.
@@ -75,15 +74,15 @@ class JudgeProcesses(Closing):
             num_workers = len(os.sched_getaffinity(0))
         check_num_workers(num_workers)
         self.num_workers = num_workers
-        self._settings = settings if settings is not None else WorkerSettings()
+        self._settings = settings or WorkerSettings()
         self._is_closed = threading.Event()
         self._slots = [_Slot(self._settings, is_closed=self._is_closed) for _ in range(num_workers)]
-        # The thread that starts a worker must outlive it: the kernel takes its end for the parent's.
+        # The thread that starts a worker must outlive it, because the kernel takes the thread's end for the parent's.
         num_threads = num_workers * self._settings.questions_at_once
         self._threads = ThreadPoolExecutor(num_threads, thread_name_prefix="judge-process")
         self._free: queue.SimpleQueue[tuple[_Slot, int]] = queue.SimpleQueue()
         for channel in range(self._settings.questions_at_once):
-            # Every worker gets its first question before any gets a second one.
+            # Every worker gets its first question before any worker gets a second.
             for slot in self._slots:
                 self._free.put((slot, channel))
         try:
@@ -93,11 +92,11 @@ class JudgeProcesses(Closing):
             raise
 
     def judge_all(self, requests: Iterable[JudgeRequest]) -> Iterator[Result]:
-        """Judge many candidates; results in the order of the requests, each as soon as it and those before are there.
+        """Judge many candidates, and yield each result as soon as it is ready, in the order of the requests.
 
-        Requests of one question may stand anywhere; they are judged together. What could not be judged
-        comes back as the error: one question's outage costs no other question its verdicts. Once the iterator is
-        closed, questions that were not begun are left out.
+        Requests of one question may stand anywhere and are judged together. A candidate that could not be judged gets
+        the error as its result, so that one question's outage costs no other question its verdicts. After the iterator
+        is closed, no further question begins.
 
         Raises:
             SandboxUnavailableError: the pool is closed.
@@ -109,32 +108,33 @@ class JudgeProcesses(Closing):
         groups: dict[tuple[str, str, str], list[int]] = {}
         for place, request in enumerate(requests):
             groups.setdefault((request.question_id, request.prelude, request.reference), []).append(place)
-        found: dict[int, tuple[Future[list[Result]], int]] = {}
+        futures: dict[int, tuple[Future[list[Result]], int]] = {}
         for places in groups.values():
             future = self._threads.submit(self._judge_group, [requests[place] for place in places])
-            found |= {place: (future, rank) for rank, place in enumerate(places)}
+            futures |= {place: (future, rank) for rank, place in enumerate(places)}
         try:
             for place in range(len(requests)):
-                # Popped, so that verdicts which were taken are not kept.
-                future, rank = found.pop(place)
+                # Popped, so that no yielded verdict stays in memory.
+                future, rank = futures.pop(place)
                 yield future.result()[rank]
-        finally:  # whoever takes no more of them
-            for future, _ in found.values():
+        finally:  # the caller may close the iterator early
+            for future, _ in futures.values():
                 future.cancel()
 
     def worker_pids(self) -> tuple[int, ...]:
-        """Pids of the worker processes that run now, for monitoring."""
-        return tuple(pid for slot in self._slots if (pid := slot.pid()) is not None)
+        """Return the pids of the running worker processes, for monitoring."""
+        workers = [slot.running for slot in self._slots]
+        return tuple(worker.pid for worker in workers if worker)
 
     def close(self) -> None:
-        """Stop every worker and with it every program. Idempotent; what is being judged becomes an outage."""
+        """Stop every worker and its programs. Questions that are being judged become outages. Idempotent."""
         self._is_closed.set()
         for slot in self._slots:
             slot.close()
         self._threads.shutdown(cancel_futures=True)
 
     def _judge_group(self, requests: list[JudgeRequest]) -> list[Result]:
-        """One question's candidates, on any worker; a lost worker is replaced and asked again."""
+        """Judge one question's candidates on any worker. A lost worker is replaced and asked again."""
         reason = ""
         for attempt in range(MAX_WORKER_LOSSES):
             try:
@@ -143,7 +143,7 @@ class JudgeProcesses(Closing):
                 reason = str(error)
                 logger.warning("judge worker lost, %d of %d: %s", attempt + 1, MAX_WORKER_LOSSES, error)
             except SandboxUnavailableError as error:
-                # An outage of the sandbox itself: another worker would meet it too.
+                # The sandbox itself has an outage, which another worker would meet as well.
                 return [error] * len(requests)
         outage = SandboxUnavailableError(f"{MAX_WORKER_LOSSES} judge workers were lost under one question: {reason}")
         return [outage] * len(requests)
@@ -155,7 +155,7 @@ class JudgeProcesses(Closing):
             try:
                 return worker.ask(requests, channel=channel)
             except ProcessLostError:
-                # Before the place is free again, so that the next thread starts a new one.
+                # Discarded before its place is free again, so that the next thread starts a new worker.
                 slot.discard(worker)
                 raise
         finally:
@@ -163,42 +163,38 @@ class JudgeProcesses(Closing):
 
 
 class _Slot:
-    """Place of one worker; a lost one is replaced when it is next needed."""
+    """Place of one worker. A lost worker is replaced when the place is next used."""
 
     def __init__(self, settings: WorkerSettings, *, is_closed: threading.Event) -> None:
         self._settings = settings
         self._is_closed = is_closed
         self._lock = threading.Lock()
-        self._worker: _Worker | None = None
+        self.running: _Worker | None = None
 
     def worker(self) -> "_Worker":
         with self._lock:
             if self._is_closed.is_set():
                 raise SandboxUnavailableError("the judge processes are closed")
-            if self._worker is None:
-                self._worker = _Worker(self._settings)
-            return self._worker
+            if self.running is None:
+                self.running = _Worker(self._settings)
+            return self.running
 
     def discard(self, worker: "_Worker") -> None:
-        """Replace it, unless another thread has done so."""
+        """Close a lost worker, unless another thread has done so."""
         with self._lock:
-            if self._worker is worker:
-                self._worker = None
+            if self.running is worker:
+                self.running = None
                 worker.close()
-
-    def pid(self) -> int | None:
-        worker = self._worker
-        return None if worker is None else worker.pid
 
     def close(self) -> None:
         with self._lock:
-            if self._worker is not None:
-                self._worker.close()
-                self._worker = None
+            if self.running:
+                self.running.close()
+                self.running = None
 
 
 class _Worker:
-    """The trusted side of one worker process. One thread at a time on each of its channels."""
+    """The trusted side of one worker process. Each channel serves one thread at a time."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         pairs = [Pipe() for _ in range(settings.questions_at_once)]
@@ -214,6 +210,7 @@ class _Worker:
         finally:
             for _, theirs in pairs:
                 theirs.close()
+        self.pid = self._process.pid
         try:
             refusal = self._exchange(settings, self._channels[0])
         except ProcessLostError as error:
@@ -223,16 +220,12 @@ class _Worker:
             self.close()
             raise refusal
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
     def ask(self, requests: list[JudgeRequest], *, channel: int) -> list[Result]:
-        """Results of one question's requests, in their order.
+        """Return the results of one question's requests, in their order.
 
         Raises:
             ProcessLostError: the process is gone.
-            RuntimeError: a bug of the judge; its worker goes on.
+            RuntimeError: the judge has a bug. Its worker goes on.
         """
         results: list[Result] | Exception = self._exchange(requests, self._channels[channel])
         if isinstance(results, Exception):
@@ -240,7 +233,7 @@ class _Worker:
         return results
 
     def _exchange(self, message: object, channel: Connection) -> Any:
-        """The answer of a process that holds our own code and no program's; what it sends is trusted."""
+        """Send a message and return the answer. It is trusted, because no program runs in the worker itself."""
         try:
             channel.send(message)
             return channel.recv()
@@ -248,17 +241,17 @@ class _Worker:
             raise ProcessLostError(f"worker pid={self.pid}: {error or 'hung up'}") from error
 
     def close(self) -> None:
-        """End the process; its fork servers and programs end with it. Idempotent.
+        """End the process with its fork servers and programs. Idempotent.
 
-        Its end hangs up: that wakes the threads which wait on its channels, and those close with the last of them.
+        The end wakes the threads that wait on its channels. A channel closes when no thread holds it any more.
         """
         self._process.kill()
         self._process.wait()
 
 
 def serve(descriptors: Sequence[int], parent: int) -> None:
-    """Body of a worker process: settings first, then questions on every channel, until the parent ends."""
-    # An interrupt is the parent's to handle, and its end is ours.
+    """Run a worker process: get the settings, then serve questions on every channel until the parent ends."""
+    # The parent handles interrupts, and this process ends with it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
     # The parent may have ended before its signal was set.
@@ -285,7 +278,7 @@ def _serve_channel(judge: Judge, channel: Connection) -> None:
             return
         try:
             answer: list[Result] | Exception = _judge_question(judge, requests)
-        except Exception as error:  # a bug: whoever waits must hear of it
+        except Exception as error:  # the caller waits for an answer and must hear of the bug
             logger.exception("question %s", requests[0].question_id)
             answer = RuntimeError(f"the judge failed on question {requests[0].question_id!r}: {error!r}")
         channel.send(answer)
@@ -300,6 +293,6 @@ def _judge_question(judge: Judge, requests: list[JudgeRequest]) -> list[Result]:
     except SandboxUnavailableError as error:
         logger.warning("question %s: %s", requests[0].question_id, error)
         results += [error] * (len(requests) - len(results))
-    # A question comes once: its answers would only take memory.
+    # No question comes twice, so that its answers would only take memory.
     judge.forget(requests[0].question_id)
     return results

@@ -1,4 +1,4 @@
-"""One request to a judge: a candidate, its suites, its question's reference."""
+"""A request to a judge: one candidate, its suites, and its question's reference."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -13,14 +13,14 @@ from ..values.outputs import ANY_ORDER, DEFAULT_CHECKER, Same, output_checker
 
 
 def comparison(kind: str, checker: str) -> Same:
-    """Choose the comparison of a question: its checker for what programs print, ``matches`` for values.
+    """Choose the comparison of a question: a checker for printed outputs, ``matches`` for values.
 
     Raises:
-        SandboxConfigError: there is no such checker for questions of this kind.
+        SandboxConfigError: questions of this kind have no such checker.
     """
     if kind == Kind.STDIN:
         return output_checker(checker)
-    if checker not in (DEFAULT_CHECKER, "tokens", ANY_ORDER):  # older files name tokens, the default then
+    if checker not in (DEFAULT_CHECKER, "tokens", ANY_ORDER):  # older files name the former default, tokens
         raise SandboxConfigError(
             f"unknown checker {checker!r} for kind {kind}: values are compared as they are, or by {ANY_ORDER!r}"
         )
@@ -35,7 +35,7 @@ class JudgeRequest:
     reference: str
     """Source of the reference solution."""
     candidate: str | None
-    """Source of the candidate; None when no program could be extracted from the response."""
+    """Source of the candidate; None after an extraction failure."""
     suites: tuple[tuple[str, ...], ...]
     """``suites[s]`` holds the texts of suite s's asserts, as written."""
     history: tuple[str, ...] = ()
@@ -43,14 +43,14 @@ class JudgeRequest:
     prelude: str = ""
     """Executed before the reference and before the candidate."""
     entry_points: tuple[str, ...] = ()
-    """Names a test must call; empty means every top-level function and class of the reference."""
+    """Names that tests must call; empty means every public function and class at the reference's top level."""
     kind: str = Kind.FUNCTIONS
-    """A value of ``Kind``: the use that tests make of a program."""
+    """A value of ``Kind``, which says how tests use a program."""
     checker: str = DEFAULT_CHECKER
-    """How printed outputs are compared, one of ``CHECKERS``; values by ``ANY_ORDER`` or, by default, as they are."""
+    """Comparison of printed outputs, one of ``CHECKERS``. For returned values, the default or ``ANY_ORDER``."""
     until_timeout: bool = False
-    """Only whether all cases pass is wanted: a program that times out in one is asked no more. Its other cases count as
-    timed out, with the detail ``NOT_ASKED``."""
+    """Stop a program at its first time-out, because only a pass of all cases counts. Its other cases count as timed
+    out, with the detail ``NOT_ASKED``."""
 
     def __post_init__(self) -> None:
         for name in ("question_id", "reference", "prelude", "candidate", "checker"):
@@ -71,12 +71,12 @@ class JudgeRequest:
 
     @classmethod
     def from_mapping(cls, raw: object) -> "JudgeRequest":
-        """The request of a mapping with these fields, as JSON has them; ``tests`` are one suite of them.
+        """Make a request from a mapping with these fields, as JSON has them. ``tests`` gives a single suite.
 
-        ``question_id`` may be left out: requests with one reference, prelude, kind and entry points then share it.
+        Without a ``question_id``, requests with the same reference, prelude, kind and entry points share one.
 
         Raises:
-            ValueError: a field is missing, unknown or of another kind; rule and value.
+            ValueError: a field is missing, unknown or of another kind. The message has the rule and the value.
         """
         if not isinstance(raw, Mapping):
             raise ValueError(f"a request must be a mapping, got {type(raw).__name__}")
@@ -90,17 +90,17 @@ class JudgeRequest:
             raise ValueError(f"unknown fields {unknown}; known: {sorted(known)}, and 'tests' for one suite")
         if missing := sorted({"reference", "candidate", "suites"} - given.keys()):
             raise ValueError(f"the fields {missing} are missing")
-        # What decides the right answers names the question: such requests may share them.
+        # These fields decide the right answers, so that requests which share them may share the answers.
         oracle = repr([given.get(name) for name in ("reference", "prelude", "entry_points", "kind")])
         given.setdefault("question_id", sha256(oracle.encode("utf-8", "surrogatepass")).hexdigest())
         try:
-            request = cls(**given)  # checks the suites
+            request = cls(**given)  # checks that each suite is a sequence
             return replace(request, suites=tuple(map(tuple, request.suites)))
         except (TypeError, SandboxConfigError) as error:
             raise ValueError(str(error)) from error
 
 
 def _require_texts(name: str, texts: object) -> None:
-    """A text where a sequence of texts belongs (a forgotten comma) would be taken letter by letter."""
-    if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(one, str) for one in texts):
+    # A text in the place of a list (a forgotten comma) would be taken letter by letter.
+    if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         raise TypeError(f"{name!r} must be a list of texts, got {str(texts)[:80]!r} ({type(texts).__name__})")

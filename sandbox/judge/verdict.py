@@ -1,4 +1,4 @@
-"""The judge's findings about one candidate. They are plain data, which pickles."""
+"""Verdicts about one candidate, as plain data that pickles."""
 
 import enum
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from ..runners.base import HANGS_THROUGHOUT, TOTAL_SPENT
 
 
 class CaseOutcome(enum.StrEnum):
-    """Outcome of one valid case. Where the call gave no value it has the name of the call's status."""
+    """Outcome of one valid case. If the call gave no value, the outcome has the name of the call's status."""
 
     PASSED = "passed"
     WRONG_VALUE = "wrong_value"
@@ -28,10 +28,10 @@ class CaseOutcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """One valid case and the candidate's fate in it."""
+    """One valid case and the candidate's outcome in it."""
 
     call: str
-    """Canonical source of the left side, as it was asked; a replay asks it again."""
+    """Canonical source of the left side, as the programs were asked. A replay asks it again."""
     reference_value: str
     """The reference's return value as Python literal text."""
     expected: str
@@ -40,13 +40,13 @@ class CaseResult:
     """The expected output equals the reference's return value. An incorrect assertion is still a valid case."""
     outcome: CaseOutcome
     detail: str = ""
-    """A short remark for logs, taken from an untrusted process; nothing may be decided on it. Of a
-    TIMED_OUT case it says which limit; ``TOTAL_SPENT`` where no time was left to ask, or to finish."""
+    """A short remark for logs from an untrusted process. No decision may depend on it. A TIMED_OUT case names its
+    limit here, or has ``TOTAL_SPENT`` if no time was left to ask or to finish."""
     key: str = ""
-    """Hexadecimal digest, equal for cases of one question that make the same call, however it is spelled and
-    its result is read: a case is remembered under it. Empty in verdicts made by hand; then ``call`` serves."""
+    """Hexadecimal digest, under which a book remembers the case. Cases of a question that make the same call share it,
+    whatever the spelling of the call and the read of its result. Empty in verdicts made by hand, which use ``call``."""
     family: str = ""
-    """Equal for failed cases of a suite that show one mistake, see ``repetition``; empty in verdicts made by hand."""
+    """A text that failed cases share if they show one mistake, see ``repetition``. Empty in verdicts made by hand."""
 
     @property
     def id(self) -> str:
@@ -61,7 +61,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteVerdict:
-    """One suite: its valid, distinct cases in written order, and what was refused."""
+    """The valid, distinct cases of one suite in written order, and its refused asserts."""
 
     cases: tuple[CaseResult, ...]
     rejections: tuple[Rejection, ...]
@@ -89,22 +89,22 @@ class SuiteVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateVerdict:
-    """One candidate: whether it loads, its suites in the order given, and its replayed history."""
+    """The load result of one candidate, its suites in the given order, and its replayed history."""
 
     loaded: bool
     load_error: str
-    """Why it did not load; empty when it did."""
+    """The reason why the candidate did not load; empty if it loaded."""
     suites: tuple[SuiteVerdict, ...]
     history: tuple[CaseResult, ...]
-    """The replayed cases that are still valid, in the order given."""
+    """Replayed cases that are still valid, in the given order."""
     dropped_history: tuple[Rejection, ...]
     """Replayed calls that the reference no longer answers, or that are no longer well formed."""
     cpu_seconds: float
-    """CPU time of the candidate's processes; 0 when there was no program."""
+    """CPU time of the candidate's processes; 0 if there was no program."""
     wall_seconds: float
     """Wall time of the whole judgement, reference included."""
     was_cached: bool = False
-    """An identical program had been asked the same calls before, see ``Judge(reuse_results=...)``; it was not run."""
+    """The program was not run, because an identical program has the answers, see ``Judge(reuse_results=...)``."""
     example_failure: str = ""
-    """Why the program does not load as a whole, where it was judged on its definitions alone: an example at its top
-    level raises (``sys.exit()`` too), asks for input or hangs. Empty where it loads as it is."""
+    """The reason why only the definitions were judged: an example at the top level raises (``sys.exit()`` as well),
+    asks for input or hangs. Empty if the whole program loads."""

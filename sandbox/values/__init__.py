@@ -1,1 +1,1 @@
-"""Builtin values: their canonical bytes, their literals, and when two of them count as equal."""
+"""Canonical bytes, literals and equality of builtin values."""

@@ -1,4 +1,4 @@
-"""Inputs that are spelled differently and show the same of a program, as far as anybody expects."""
+"""Inputs that most programs cannot tell apart, though their spelling or containers differ."""
 
 from collections import deque
 from functools import lru_cache
@@ -12,7 +12,7 @@ _ORDERED = (list, tuple, deque, bytes, bytearray)
 
 
 def alike_words(text: str) -> tuple[str, ...]:
-    """The words of an input, numbers by value: those of ``3  1.50`` and ``3.0 15e-1`` are the same."""
+    """Split an input into words, with numbers by value: ``3  1.50`` and ``3.0 15e-1`` give the same words."""
     return tuple(map(_spelled, text.split()))
 
 
@@ -25,13 +25,14 @@ def _spelled(word: str) -> str:
             number = kind(word)
         except ValueError:
             continue
+        # Beyond this size a float is no longer exact, so that unequal integers would get one word.
         is_whole = abs(number) < _MAX_EXACT and number == int(number)
         return str(int(number) if is_whole else number)
     return word
 
 
 def alike_containers(value: Any) -> Any:
-    """The value with lists in place of tuples, deques and bytes, and of sets in the order of their canonical bytes."""
+    """Replace tuples, deques and bytes by lists, and sets by lists in the order of their canonical bytes."""
     if type(value) in _ORDERED:
         return [alike_containers(item) for item in value]
     if type(value) in (set, frozenset):

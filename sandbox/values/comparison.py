@@ -1,4 +1,4 @@
-"""Is the candidate's value the reference's? Decided in the trusted process, on decoded builtin values."""
+"""Compare the candidate's value with the reference's, in the trusted process, on decoded builtin values."""
 
 import math
 from collections import deque
@@ -19,54 +19,55 @@ RELATIVE_TOLERANCE = 1e-7
 _DECODED_SIZE_FACTOR = 8
 _DECODED_SIZE_SLACK = 64
 _NUMBER_SLACK = 600
-"""Bytes by which an equal number may be longer than the reference's float or boolean: an integer of 1,024 bits takes
-258, and a ratio near a float two such."""
+"""Bytes by which an equal number may be longer than the reference's float or boolean. An integer of 1,024 bits takes
+258, and a ratio near a float holds two such integers."""
 _MIN_COMPARED_BITS = 1 << 15
-"""A number is compared up to this size, or eight times the reference's: a ratio near a float is long."""
-_NUMBERS = (bool, int, float, complex, RawRatio, Decimal)
+"""Numbers are compared up to this size, or up to eight times the reference's. A ratio near a float is long."""
+_KEPT_LITERAL_BYTES = 256
+_NUMBERS = (int, float, complex, RawRatio, Decimal)
 
 
 def matches(reference: bytes, value: bytes, *, in_any_order: bool = False) -> bool:
-    """True when ``value`` encodes the value that ``reference`` encodes.
+    """Tell whether ``value`` encodes the value that ``reference`` encodes.
 
-    Numbers compare across types (``True == 1 == 1.0``), NaN equals NaN, a tuple is no list. Where the
-    reference holds a float, ``|value - reference| <= 1e-6 + 1e-7 * |reference|`` suffices; that is
-    ``numpy.allclose`` with the tolerances of EvalPlus (arXiv:2305.01210, its evaluator's defaults),
-    applied at every depth rather than to flat lists only.
+    Numbers compare across types (``True == 1 == 1.0``), NaN equals NaN, and a tuple is no list. If the reference holds
+    a float, ``|value - reference| <= 1e-6 + 1e-7 * |reference|`` suffices. That is ``numpy.allclose`` with the
+    tolerances of EvalPlus (arXiv:2305.01210, its evaluator's defaults), at every depth instead of in flat lists only.
 
-    ``value`` may be any bytes; False for whatever cannot be compared. Work is bounded by the size of
-    ``reference``: an equal value needs at most eight times its bytes (``1`` and ``1.0`` differ by a factor
-    of three), and those by which an integer or a ratio is longer than a float; nothing
-    of the value is hashed, reduced or converted before its size is known.
+    The size of ``reference`` bounds the work. An equal value needs at most eight times its bytes (``1`` and ``1.0``
+    differ by a factor of three), and the bytes by which an integer or a ratio is longer than a float. Nothing of the
+    value is hashed, reduced or converted before its size is known.
 
     Args:
         reference: encoded by the codec of this package.
-        value: the other one.
-        in_any_order: the items of a list, or of a tuple, may stand in any order; those of its items may not.
+        value: any bytes. Bytes that cannot be compared are not equal.
+        in_any_order: the items of a list or tuple may stand in any order. The items of nested lists may not.
     """
-    # Equal bytes are equal values: the common case costs no decoding.
+    # Equal bytes are equal values, so that the common case needs no decoding.
     if reference == value:
         return True
-    num_short = sum(map(reference.count, (b"f", b"T", b"F")))  # of texts too, which does no harm
-    if len(value) > _DECODED_SIZE_FACTOR * len(reference) + _DECODED_SIZE_SLACK + _NUMBER_SLACK * num_short:
+    # This also counts letters of texts, which only loosens the bound.
+    num_short = sum(map(reference.count, (b"f", b"T", b"F")))
+    max_size = _DECODED_SIZE_FACTOR * len(reference) + _DECODED_SIZE_SLACK + _NUMBER_SLACK * num_short
+    if len(value) > max_size:
         return False
     try:
-        one, other = decode_raw(reference), decode_raw(value)
-        if in_any_order and isinstance(one, (list, tuple)) and type(one) is type(other):
-            return _close_sets(RawSet(list(one)), RawSet([*other]))  # as sets, but equal items count
-        return _close(one, other)
+        wanted, found = decode_raw(reference), decode_raw(value)
+        if in_any_order and isinstance(wanted, (list, tuple)) and type(wanted) is type(found):
+            return _close_sets(RawSet([*wanted]), RawSet([*found]))  # equal items count each in a ``RawSet``
+        return _close(wanted, found)
     except (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError):
-        return False  # ValueFormatError and UnencodableError among them
+        return False  # ValueFormatError and UnencodableError are ValueErrors
 
 
 def comparer(numbers: Callable[[Any, Any], bool], sets: Callable[[RawSet, RawSet], bool]) -> Callable[[Any, Any], bool]:
-    """A comparison of raw values at every depth, by a rule for two numbers and one for two sets.
+    """Make a comparison of raw values at every depth, from a rule for two numbers and a rule for two sets.
 
-    What is neither is equal where it is of one type and its parts are: the keys of dicts by ``canonical_key``.
+    Other values are equal if their types and their parts are equal. Keys of dicts are compared by ``canonical_key``.
     """
 
     def same(reference: Any, value: Any) -> bool:
-        # First, because numbers compare across types and everything else within one.
+        # Numbers come first, because only they compare across types.
         if isinstance(reference, _NUMBERS):
             return isinstance(value, _NUMBERS) and numbers(reference, value)
         if type(reference) is not type(value):
@@ -82,33 +83,39 @@ def comparer(numbers: Callable[[Any, Any], bool], sets: Callable[[RawSet, RawSet
     def same_dicts(reference: RawDict, value: RawDict) -> bool:
         if len(reference.keys) != len(value.keys):
             return False
-        # By the bytes of their keys: a dict of the value's keys would hash what an adversary chose.
-        pairs, other_pairs = (
-            sorted(zip(map(canonical_key, side.keys), side.values, strict=True), key=itemgetter(0))
-            for side in (reference, value)
-        )
-        return all(
-            one_key == other_key and same(one, other)
-            for (one_key, one), (other_key, other) in zip(pairs, other_pairs, strict=True)
-        )
+        for (wanted_key, wanted), (key, item) in zip(_by_key(reference), _by_key(value), strict=True):
+            if key != wanted_key or not same(wanted, item):
+                return False
+        return True
 
     return same
 
 
+def _by_key(items: RawDict) -> list[tuple[bytes, Any]]:
+    """Sort items by the bytes of their keys. A dict would hash keys that an adversary chose."""
+    return sorted(zip(map(canonical_key, items.keys), items.values, strict=True), key=itemgetter(0))
+
+
 def _close_numbers(reference: Any, value: Any) -> bool:
-    if _is_nan(reference) or _is_nan(value):  # first: a signalling NaN raises when it is compared
+    if _is_nan(reference) or _is_nan(value):  # a signalling NaN would raise in the comparisons below
         return _is_nan(reference) and _is_nan(value)
-    if _num_bits(value) > max(_MIN_COMPARED_BITS, _DECODED_SIZE_FACTOR * _num_bits(reference)):
+    wanted_bits, num_bits = _num_bits(reference), _num_bits(value)
+    if num_bits > max(_MIN_COMPARED_BITS, _DECODED_SIZE_FACTOR * wanted_bits):
         return False
-    if _takes_quadratic_time(reference, value) and max(_num_bits(reference), _num_bits(value)) > _MIN_COMPARED_BITS:
-        # Equal ones of one type have equal parts: an honest Fraction comes reduced.
-        return type(reference) is type(value) and bool(reference == value)
+    if max(wanted_bits, num_bits) > _MIN_COMPARED_BITS:
+        kinds = {type(reference), type(value)}
+        # Reducing a ratio, or comparing a Decimal with an int, takes quadratic time: minutes for numbers of megabytes.
+        if RawRatio in kinds or (Decimal in kinds and len(kinds) > 1):
+            # An honest Fraction is sent reduced, so that equal values of one type have equal parts.
+            return len(kinds) == 1 and bool(reference == value)
     reference, value = _reduced(reference), _reduced(value)
     if reference == value:
         return True
-    if isinstance(reference, complex) and isinstance(value, (bool, int, float, complex)):
-        # An integer beyond a float's range has no complex form, and equals no complex number here.
-        value = complex(value) if not isinstance(value, int) or abs(value) < 1 << 1000 else complex("nan")
+    if isinstance(reference, complex) and isinstance(value, (int, float, complex)):
+        # An integer so large counts as equal to no complex number. A larger one could not even become a float.
+        if isinstance(value, int) and abs(value) >= 1 << 1000:
+            return False
+        value = complex(value)
         return _close_numbers(reference.real, value.real) and _close_numbers(reference.imag, value.imag)
     if not isinstance(reference, float) or isinstance(value, complex) or not math.isfinite(reference):
         return False
@@ -116,17 +123,12 @@ def _close_numbers(reference: Any, value: Any) -> bool:
         near = float(value)
     except (OverflowError, ValueError):
         return False
-    return abs(near - reference) <= ABSOLUTE_TOLERANCE + RELATIVE_TOLERANCE * abs(reference)
+    tolerance = ABSOLUTE_TOLERANCE + RELATIVE_TOLERANCE * abs(reference)
+    return abs(near - reference) <= tolerance
 
 
 def _is_nan(value: Any) -> bool:
-    return bool(value != value) if not isinstance(value, Decimal) else value.is_nan()
-
-
-def _takes_quadratic_time(reference: Any, value: Any) -> bool:
-    """Reducing a ratio and comparing a Decimal with an int do: minutes at the size of a whole value."""
-    kinds = {type(reference), type(value)}
-    return RawRatio in kinds or (Decimal in kinds and len(kinds) > 1)
+    return value.is_nan() if isinstance(value, Decimal) else bool(value != value)
 
 
 def _reduced(value: Any) -> Any:
@@ -134,48 +136,42 @@ def _reduced(value: Any) -> Any:
 
 
 def _num_bits(value: Any) -> int:
-    """About how much work a number is; an exponent counts by its own length."""
+    """Estimate the size of a number in bits. The exponent of a Decimal does not count."""
     if isinstance(value, RawRatio):
         return value.numerator.bit_length() + value.denominator.bit_length()
     if isinstance(value, int):
         return value.bit_length()
-    return 4 * len(value.as_tuple().digits) if isinstance(value, Decimal) else 64
+    if isinstance(value, Decimal):
+        return 4 * len(value.as_tuple().digits)
+    return 64
 
 
 def _close_sets(reference: RawSet, value: RawSet) -> bool:
-    if len(reference.items) != len(value.items):
+    wanted, found = reference.items, value.items
+    if len(wanted) != len(found):
         return False
-    if sorted(map(canonical_key, reference.items)) == sorted(map(canonical_key, value.items)):
+    if sorted(map(canonical_key, wanted)) == sorted(map(canonical_key, found)):
         return True
-    # Only numbers have an order in which near items stand at the same place.
-    if not all(type(item) in (int, float) for item in (*reference.items, *value.items)):
+    # Only in sorted numbers do near items stand at the same place.
+    if not all(type(item) in (int, float) for item in wanted + found):
         return False
-    # Both sides in order: if any pairing is within the tolerance, so is this one.
-    return all(map(_close, sorted(reference.items), sorted(value.items)))
+    # If any pairing is within the tolerance, the pairing of the sorted items is as well.
+    return all(map(_close, sorted(wanted), sorted(found)))
 
 
 _close = comparer(_close_numbers, _close_sets)
 
 
-_KEPT_LITERAL_BYTES = 256
-
-
 def to_literal(data: bytes) -> str:
-    """Python source that evaluates to the encoded value, as ``literals.spell`` writes it.
+    """Return Python source that evaluates to the encoded value, as ``literals.spell`` writes it.
 
-    Dicts are in the order of their bytes. It needs at most ``Fraction``, ``Decimal`` and ``deque`` in scope beside the
-    builtins.
+    Dicts are in the order of their bytes. The source needs at most ``Fraction``, ``Decimal`` and ``deque`` in scope
+    beside the builtins.
 
     Raises:
-        ValueFormatError: ``data`` is not an encoded value.
+        ValueFormatError: ``data`` is not an encoded value, or its text is too large.
     """
     return _kept_literal(data) if len(data) <= _KEPT_LITERAL_BYTES else _literal(data)
-
-
-@lru_cache(16_384)
-def _kept_literal(data: bytes) -> str:
-    """Short values repeat: right ones in every suite that asks for them, wrong ones in program after program."""
-    return _literal(data)
 
 
 def _literal(data: bytes) -> str:
@@ -185,8 +181,12 @@ def _literal(data: bytes) -> str:
         raise ValueFormatError(f"too large to print: {type(error).__name__}") from error
 
 
+# Short values repeat: right ones in each suite that asks for them, wrong ones in one program after the other.
+_kept_literal = lru_cache(16_384)(_literal)
+
+
 def _with_sets(value: Any) -> Any:
-    """Sets in place of frozensets, but where they must be hashable: as keys, and in sets."""
+    """Replace frozensets by sets, except in keys and sets, whose items must be hashable."""
     if isinstance(value, frozenset):
         return set(value)
     if isinstance(value, (list, tuple, deque)):

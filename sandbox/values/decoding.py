@@ -1,4 +1,4 @@
-"""Builtin values from their canonical bytes, see ``encoding``. Runs in the trusted process."""
+"""Decode canonical bytes (see ``encoding``) to builtin values, in the trusted process."""
 
 import struct
 from collections import deque
@@ -14,22 +14,22 @@ _CONSTANTS: dict[bytes, bool | None] = {b"N": None, b"T": True, b"F": False}
 
 
 def decode(data: bytes) -> object:
-    """The value of bytes that an untrusted process sent. Sets come back as frozensets.
+    """Decode bytes that an untrusted process sent. Sets come back as frozensets.
 
     Raises:
-        ValueFormatError: for anything that is not one complete encoded value; nothing else is raised.
+        ValueFormatError: the bytes are not one complete encoded value. Nothing else is raised.
     """
     return _decode_all(data, raw=False)
 
 
 def decode_raw(data: bytes) -> object:
-    """Like ``decode`` but in time linear in the bytes, whatever they hold.
+    """Decode bytes in time linear in their length, whatever they hold.
 
-    Sets, dicts and Fractions come back as ``RawSet``, ``RawDict`` and ``RawRatio``; that their items are
-    hashable, distinct and reduced is not checked.
+    Sets, dicts and Fractions come back as ``RawSet``, ``RawDict`` and ``RawRatio``. Their items may be unhashable or
+    repeated, and their ratios may be not reduced.
 
     Raises:
-        ValueFormatError: as ``decode``.
+        ValueFormatError: the bytes are not one complete encoded value. Nothing else is raised.
     """
     return _decode_all(data, raw=True)
 
@@ -41,7 +41,7 @@ def _decode_all(data: bytes, *, raw: bool) -> object:
         raise
     except (ValueError, IndexError, TypeError, ArithmeticError, struct.error, RecursionError, MemoryError) as error:
         raise ValueFormatError(f"not an encoded value: {type(error).__name__}") from error
-    # Bytes behind a value would make unequal texts of equal values.
+    # With bytes behind it, a value would have more than one encoding.
     if end != len(data):
         raise ValueFormatError(f"{len(data) - end} bytes after the value")
     return value
@@ -51,26 +51,26 @@ def _read_int(data: bytes, at: int, mark: bytes = b";") -> tuple[int, int]:
     end = data.index(mark, at)
     digits = data[at:end]
     magnitude = digits[1:] if digits.startswith(b"-") else digits
-    # ``int`` would take spaces, underscores and signs that no encoder writes.
+    # ``int`` would also take spaces, underscores and signs, which no encoder writes.
     if not magnitude or magnitude.strip(b"0123456789abcdef"):
         raise ValueFormatError("malformed integer")
     return int(digits, 16), end + 1
 
 
 def _read_count(data: bytes, at: int) -> tuple[int, int]:
-    # A count has few digits: the search for its end must not run through a megabyte.
+    # A count has few digits. Without the bound, the search for its end could run through megabytes.
     end = data.index(b":", at, at + 12)
     digits = data[at:end]
     if not digits.isdigit():
         raise ValueFormatError("malformed count")
     count = int(digits)
-    if count > len(data) - end - 1:  # every item and every byte takes at least one
+    if count > len(data) - end - 1:  # each item needs at least one byte
         raise ValueFormatError("count beyond the end of the data")
     return count, end + 1
 
 
 def _decode(data: bytes, at: int, depth: int, raw: bool) -> tuple[Any, int]:
-    # The sender's own limit is no promise: it shares its process with a program.
+    # The sender has the same limit, but shares its process with a hostile program.
     if depth > MAX_DEPTH:
         raise ValueFormatError(f"nested more than {MAX_DEPTH} deep")
     tag = data[at : at + 1]
@@ -78,12 +78,12 @@ def _decode(data: bytes, at: int, depth: int, raw: bool) -> tuple[Any, int]:
     if tag in _CONSTANTS:
         return _CONSTANTS[tag], at
     if tag == b"n":
-        return float("nan"), at  # a new object each time: a set may hold several
+        return float("nan"), at  # a new object each time, because a set may hold several
     if tag == b"i":
         return _read_int(data, at)
     if tag == b"f":
         return _unpack_float(data, at)[0], at + 8
-    # The empty tag at the end of the data is in every text, hence the second condition.
+    # The tag is empty at the end of the data, and the empty text is in every text: hence ``and tag``.
     if tag in b"sbD" and tag:
         count, at = _read_count(data, at)
         body, at = data[at : at + count], at + count
@@ -102,7 +102,7 @@ def _decode(data: bytes, at: int, depth: int, raw: bool) -> tuple[Any, int]:
     if tag == b"q":
         numerator, at = _read_int(data, at, b"/")
         denominator, at = _read_int(data, at)
-        # Otherwise one number would have two forms, and zero would raise far from here.
+        # A negative denominator would give a number two forms, and zero would raise later, far from here.
         if denominator <= 0:
             raise ValueFormatError("malformed ratio")
         return (RawRatio if raw else Fraction)(numerator, denominator), at
@@ -130,7 +130,7 @@ def _decode_items(data: bytes, at: int, depth: int, tag: bytes, raw: bool) -> tu
         return (RawSet(items) if tag == b"S" else RawDict(items[::2], items[1::2])), at
     if tag == b"S":
         unique = frozenset(items)
-        # No encoder repeats an item; a value that does is not what it seems to be.
+        # No encoder repeats an item, so a hostile program wrote these bytes.
         if len(unique) != count:
             raise ValueFormatError("repeated set item")
         return unique, at

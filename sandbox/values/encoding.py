@@ -1,7 +1,7 @@
 """Canonical bytes of builtin values.
 
-``encode`` runs in the untrusted process, ``decoding.decode`` in the trusted one. The bytes are a prefix code:
-one tag byte, then a fixed or counted body, so no content can imitate structure.
+``encode`` runs in the untrusted process, ``decoding.decode`` in the trusted one. The bytes are a prefix code: a tag
+byte and a fixed or counted body, so that no content can imitate structure.
 
 =====  ==========================================================================
 tag    value
@@ -18,29 +18,30 @@ S d    set or frozenset, dict: items sorted by their bytes
 r      range, three ints
 =====  ==========================================================================
 
-Subclasses (namedtuple, IntEnum, Counter, OrderedDict, defaultdict...) count as their builtin base and
-are read with the base's own methods, so an overridden ``__eq__`` or ``__iter__`` has no say. NumPy
-scalars count as the Python value; arrays are refused because ``==`` on them is no truth value.
+Subclasses (namedtuple, IntEnum, Counter, OrderedDict, defaultdict...) count as their builtin base. The base's own
+methods read them, so that an overridden ``__eq__`` or ``__iter__`` has no effect. NumPy scalars count as the Python
+value. NumPy arrays are refused, because ``==`` on them gives no truth value.
 
-With ``unify=True`` equal values have equal bytes even across numeric types (``1 == 1.0 == True``);
-that form is a key, it is never decoded.
+With ``unify=True`` equal values have equal bytes even across numeric types (``1 == 1.0 == True``). That form serves
+as a key and is never decoded.
 """
 
 import struct
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from ..errors import UnencodableError
 
 MAX_DEPTH = 200
-"""Containers inside containers; deeper values (and cyclic ones) are refused on both sides."""
+"""Limit of containers inside one another. Both sides refuse deeper and cyclic values."""
 _MAX_DECIMAL_EXPONENT = 400
-"""Decimals beyond 10**+-400, or with more digits, keep their own form under ``unify``: as ratios they
-take ten times their bytes and more, and a set may hold a hundred thousand of them."""
+"""Decimals beyond 10**+-400, or with more digits, keep their own form under ``unify``. As ratios they would take ten
+times their bytes or more, and a set may hold a hundred thousand of them."""
 
 _MAX_NODES = 10_000
 _pack_float = struct.Struct(">d").pack
@@ -49,7 +50,7 @@ _KEYS_VIEW: type = type({}.keys())
 
 @dataclass(frozen=True, slots=True)
 class RawRatio:
-    """A Fraction as its bytes give it, not reduced: reducing takes quadratic time."""
+    """A Fraction that is not reduced, because reducing takes quadratic time."""
 
     numerator: int
     denominator: int
@@ -57,7 +58,7 @@ class RawRatio:
 
 @dataclass(frozen=True, slots=True)
 class RawSet:
-    """The items of a set, not hashed: integers can be chosen so that all of them collide."""
+    """The items of a set, not hashed, because hostile integers can all have one hash."""
 
     items: list[Any]
 
@@ -71,23 +72,23 @@ class RawDict:
 
 
 def encode(value: object, *, unify: bool = False) -> bytes:
-    """Bytes of a builtin value.
+    """Encode a builtin value.
 
     Raises:
-        UnencodableError: a value (or an item of it) outside the table above, or nested too deep.
+        UnencodableError: the value, or an item of it, has another type than the module's table, or is nested too deep.
     """
     return _encode(value, 0, unify)
 
 
 def canonical_key(value: object) -> bytes:
-    """Equal for values that compare equal, numeric types unified; NaN equals NaN."""
+    """Encode a value so that equal values have equal bytes, also across numeric types. NaN equals NaN."""
     return _encode(value, 0, True)
 
 
 def _encode(value: Any, depth: int, unify: bool) -> bytes:
     if value is None:
         return b"N"
-    # Exact types by falling frequency, before any table: this runs for every item of every value.
+    # This runs for every item of every value: the most frequent types come first, without a table.
     kind = type(value)
     if kind is int:
         return b"i%s;" % _hex(value)
@@ -97,7 +98,7 @@ def _encode(value: Any, depth: int, unify: bool) -> bytes:
         return b"i%d;" % value if unify else (b"T" if value else b"F")
     if kind is float:
         return _float(value, unify)
-    # Before a container is entered, so that cyclic values end here too.
+    # Checked before a container is entered, so that cyclic values end here as well.
     if depth >= MAX_DEPTH:
         raise UnencodableError(f"nested more than {MAX_DEPTH} deep")
     encoder = _ENCODERS.get(kind)
@@ -107,7 +108,7 @@ def _encode(value: Any, depth: int, unify: bool) -> bytes:
 
 
 def _hex(value: int) -> bytes:
-    # Decimal text of a large integer takes quadratic time, and Python refuses it beyond 4,300 digits.
+    # Decimal text of a large integer would take quadratic time, and Python refuses it beyond 4,300 digits.
     return (b"%x" % value) if value >= 0 else b"-%x" % -value
 
 
@@ -117,7 +118,7 @@ def _text(tag: bytes, value: str) -> bytes:
 
 
 def _float(value: float, unify: bool) -> bytes:
-    # All NaNs have one form: their payload is no part of the value.
+    # All NaNs share one form, because their payload is no part of the value.
     if value != value:
         return b"n"
     if unify and value.is_integer():
@@ -137,9 +138,10 @@ def _ratio(value: Fraction | RawRatio, depth: int, unify: bool) -> bytes:
         if denominator == 1:
             return b"i%s;" % _hex(numerator)
         try:
-            if (near := numerator / denominator).as_integer_ratio() == (numerator, denominator):
+            near = numerator / denominator
+            if near.as_integer_ratio() == (numerator, denominator):
                 return b"f" + _pack_float(near)
-        except OverflowError:
+        except OverflowError:  # the ratio is beyond the range of floats
             pass
     return b"q%s/%s;" % (_hex(numerator), _hex(denominator))
 
@@ -155,19 +157,19 @@ def _decimal(value: Decimal, depth: int, unify: bool) -> bytes:
         sign, digits, exponent = value.as_tuple()
         if max(abs(value.adjusted()), len(digits)) <= _MAX_DECIMAL_EXPONENT:
             return _ratio(Fraction(value), depth, True)
-        # By hand: Decimal.normalize rounds to the context's precision and raises beyond its exponents.
+        # Normalized by hand, because Decimal.normalize rounds to the context's precision and has a limit of exponents.
         all_digits = "".join(map(str, digits)).lstrip("0")
         kept = all_digits.rstrip("0")
         return _text(b"D", f"{'-' * sign}{kept}E{int(exponent) + len(all_digits) - len(kept)}")
     return _text(b"D", str(value))
 
 
-def _items(tag: bytes, values: Iterable[Any], count: int, depth: int, unify: bool) -> bytes:
-    return b"%s%d:" % (tag, count) + b"".join([_encode(item, depth, unify) for item in values])
+def _items(tag: bytes, values: Collection[Any], depth: int, unify: bool) -> bytes:
+    return b"%s%d:" % (tag, len(values)) + b"".join([_encode(item, depth, unify) for item in values])
 
 
 def _set(value: Iterable[Any], depth: int, unify: bool) -> bytes:
-    # The order of a set depends on hash seed and history, the order of bytes on neither.
+    # A set's order depends on its hash seed and history. The order of bytes depends on neither.
     items = sorted(_encode(item, depth, unify) for item in value)
     return b"S%d:" % len(items) + b"".join(items)
 
@@ -183,20 +185,20 @@ def _bytes(value: bytes | bytearray, depth: int, unify: bool) -> bytes:
 
 def _range(value: range, depth: int, unify: bool) -> bytes:
     start, stop, step = value.start, value.stop, value.step
-    if unify:  # ranges are equal when they run through the same numbers
+    if unify:  # Python compares the numbers that ranges run through
         try:
             count = len(value)
         except OverflowError as error:
             raise UnencodableError("a range with more items than an index can count") from error
-        # Of an empty range nothing counts, and of one with a single number no step does.
+        # An empty range has no start that counts, and a range with a single number has no step.
         start, stop, step = (start if count else 0), count, (step if count > 1 else 0)
     return b"r%s;%s;%s;" % (_hex(start), _hex(stop), _hex(step))
 
 
 _ENCODERS: dict[type, Callable[[Any, int, bool], bytes]] = {
-    list: lambda value, depth, unify: _items(b"l", value, len(value), depth, unify),
-    tuple: lambda value, depth, unify: _items(b"t", value, len(value), depth, unify),
-    deque: lambda value, depth, unify: _items(b"Q", value, len(value), depth, unify),
+    list: partial(_items, b"l"),
+    tuple: partial(_items, b"t"),
+    deque: partial(_items, b"Q"),
     dict: _dict,
     set: _set,
     frozenset: _set,
@@ -211,50 +213,56 @@ _ENCODERS: dict[type, Callable[[Any, int, bool], bytes]] = {
     RawSet: lambda value, depth, unify: _set(value.items, depth, unify),
 }
 
-# A subclass is rebuilt as its base through the base's own methods. Order matters only for bool, which
-# cannot be subclassed, and str/int enums, whose mixin decides.
-_BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
-    (int, int.__int__),
-    (float, float.__float__),
-    (str, str.__str__),
-    (dict, lambda value: dict(dict.items(value))),
-    (list, lambda value: list(list.__iter__(value))),
-    (tuple, lambda value: tuple(tuple.__iter__(value))),
-    (set, lambda value: set(set.__iter__(value))),
-    (frozenset, lambda value: frozenset(frozenset.__iter__(value))),
-    (deque, lambda value: deque(deque.__iter__(value))),
-    (bytes, lambda value: bytes.__add__(value, b"")),
-    (bytearray, lambda value: bytes(bytearray.__add__(value, b""))),
-    (complex, lambda value: complex(complex.__complex__(value))),
-    (Fraction, lambda value: Fraction(Fraction.numerator.fget(value), Fraction.denominator.fget(value))),  # type: ignore[attr-defined]
-    (Decimal, lambda value: Decimal(str(Decimal.__str__(value)))),
-)
+_BASES: dict[type, Callable[[Any], Any]] = {
+    int: int.__int__,
+    float: float.__float__,
+    str: str.__str__,
+    complex: complex.__complex__,
+    dict: lambda value: dict(dict.items(value)),
+    list: lambda value: list(list.__iter__(value)),
+    tuple: lambda value: tuple(tuple.__iter__(value)),
+    set: lambda value: set(set.__iter__(value)),
+    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
+    deque: lambda value: deque(deque.__iter__(value)),
+    bytes: lambda value: bytes.__add__(value, b""),
+    bytearray: lambda value: bytearray.__add__(value, b""),
+    Fraction: lambda value: Fraction(Fraction.numerator.fget(value), Fraction.denominator.fget(value)),  # type: ignore[attr-defined]
+    Decimal: lambda value: Decimal(Decimal.__str__(value)),
+}
+"""Functions that turn a value of a subclass into a plain value of the base. They call the base's own methods, because
+a program may have overridden the methods of the subclass."""
 
 
 def _encode_other(value: Any, kind: type, depth: int, unify: bool) -> bytes:
-    for base, rebuild in _BASES:
-        # By the type's own ancestors: what an instance says of its class is up to the program.
-        if base in kind.__mro__:
-            return _encode(rebuild(value), depth, unify)
-    # By name: NumPy may be absent, and importing it would cost every program.
+    # The type's own ancestors decide, because the program decides what an instance says of its class.
+    for base in kind.__mro__:
+        if base in _BASES:
+            return _encode(_BASES[base](value), depth, unify)
+    # NumPy is known by name: it may be absent, and importing it would cost every program time.
     if ("numpy", "generic") in {(base.__module__, base.__qualname__) for base in kind.__mro__}:
         plain = value.item()
         if type(plain) is not kind:
             return _encode(plain, depth, unify)
-    # By name again: the question's prelude defines these classes, each anew.
+    # These classes are known by name, because each question's prelude defines its own.
     if kind.__name__ in ("ListNode", "TreeNode"):
         return _encode(_node_values(value, is_tree=kind.__name__ == "TreeNode"), depth, unify)
     raise UnencodableError(f"{kind.__module__}.{kind.__qualname__} is not a builtin value")
 
 
 def _node_values(first: Any, *, is_tree: bool) -> list[Any]:
-    """LeetCode's linked list, or its tree level by level: what ``list_node`` and ``tree_node`` make it of."""
-    nodes, values = deque([first]), list[Any]()
+    """List the values of LeetCode's linked list, or of its tree level by level, as tests write them."""
+    nodes = deque([first])
+    values: list[Any] = []
     while nodes and len(values) <= _MAX_NODES:
         node = nodes.popleft()
-        values.append(None if node is None else node.val)
-        if node is not None:
-            nodes.extend((node.left, node.right) if is_tree else (node.next,) if node.next is not None else ())
+        if node is None:
+            values.append(None)
+            continue
+        values.append(node.val)
+        if is_tree:
+            nodes += node.left, node.right
+        elif node.next is not None:
+            nodes.append(node.next)
     if nodes:
         raise UnencodableError(f"more than {_MAX_NODES} nodes, or a circle of them")
     while values and values[-1] is None:

@@ -1,9 +1,9 @@
 """Static evaluation of literal expressions. Nothing is executed, and nothing large is built.
 
-Literals are constants, signed numbers, ``1+2j``, displays of literals, and calls of a few constructors
-on literals (``set()``, ``float('inf')``, ``deque([1])``...). So is an integer written with a power
-(``2 ** 31 - 1``, ``10 ** 9 + 7``): Python reads no decimal integer of more than 4,300 digits. With
-``arithmetic=True`` (arguments only) constant arithmetic such as ``[0] * 1000`` is folded under size caps.
+Literals are constants, signed numbers, ``1+2j``, displays of literals, and calls of a few constructors on literals
+(``set()``, ``float('inf')``, ``deque([1])``...). An integer written with a power (``2 ** 31 - 1``, ``10 ** 9 + 7``)
+is a literal as well, because Python reads no decimal integer of more than 4,300 digits. With ``arithmetic=True``
+(only for arguments), constant arithmetic such as ``[0] * 1000`` is folded up to a limit of items.
 """
 
 import ast
@@ -19,10 +19,10 @@ from typing import Any
 from ..errors import ValueFormatError
 
 MAX_ITEMS = 100_000
-"""Items a folded or constructed value may hold in all, nested ones included."""
+"""Limit of items of all folded and constructed values together, nested items included."""
 MAX_INT_BITS = 65_536
 _MAX_RANGE_END = 1 << 60
-"""Integers hash modulo 2**61 - 1: the items of ``range(0, 10**24, 2**61 - 1)`` would all collide in a set."""
+"""Integers are hashed modulo 2**61 - 1, so that the items of ``range(0, 10**24, 2**61 - 1)`` would collide in a set."""
 LIBRARY_NAMES: dict[str, Any] = {
     "Counter": Counter,
     "Decimal": Decimal,
@@ -33,26 +33,26 @@ LIBRARY_NAMES: dict[str, Any] = {
 }
 """Names outside the builtins that literals may use. Programs need not import them for their tests."""
 INPUT_ENTRY = "run"
-"""Name by which tests call a program that reads standard input, the only one that they may call."""
+"""The only name that tests of a program that reads standard input may call. It stands for the program."""
 NODE_NAMES = ("list_node", "tree_node")
-"""Functions that make LeetCode's linked lists and trees of a list; a question's prelude defines them."""
+"""Functions that turn a list into LeetCode's linked list or tree. A question's prelude defines them."""
 LIBRARY_MODULES = ("collections", "decimal", "fractions", "math")
 SPELLED_BUILTINS = frozenset({"bytearray", "complex", "float", "frozenset", "range", "set"})
 """Builtins that ``spell`` calls."""
 _MATH_CONSTANTS = {"math.inf": math.inf, "math.nan": math.nan, "math.pi": math.pi, "math.e": math.e}
 MAX_DECIMAL_INT_BITS = 14_000
-"""Beyond about 4,300 digits Python neither prints nor parses a decimal integer; hexadecimal has no such limit."""
+"""Python neither prints nor parses a longer decimal integer (about 4,300 digits). Hexadecimal has no such limit."""
 _RATIO_TEXT = re.compile(r"\s*[+-]?\d{1,400}(/\d{1,400}|\.\d{1,400})?\s*")
 
 
 class Nodes(list[Any]):
-    """A linked list, or a tree level by level with None for a missing node. As a value it is the plain list."""
+    """A linked list, or a tree level by level with None for a missing node. It encodes as a plain list."""
 
     made_by: str = ""
 
 
 def names_library(node: ast.AST) -> bool:
-    """True when the expression needs names that a program may not have imported."""
+    """Tell whether the expression needs names that a program may not have imported."""
     return any(
         isinstance(part, ast.Name) and (part.id in LIBRARY_NAMES or part.id in LIBRARY_MODULES)
         for part in ast.walk(node)
@@ -60,10 +60,10 @@ def names_library(node: ast.AST) -> bool:
 
 
 def spell(value: Any) -> str:
-    """The one source text of a value that ``LiteralReader`` read; reading it again gives the same value.
+    """Return the canonical source of a value from ``LiteralReader``, which reads the same value from it again.
 
-    Types are kept (``1``, ``1.0`` and ``True`` are three texts) and so is the order of dicts, which programs see.
-    Needs at most ``SPELLED_BUILTINS`` and ``LIBRARY_NAMES`` in scope.
+    The text keeps types (``1``, ``1.0`` and ``True`` give three texts) and the order of dicts, because programs see
+    both. It needs at most ``SPELLED_BUILTINS`` and ``LIBRARY_NAMES`` in scope.
     """
     kind = type(value)
     if kind is Nodes:
@@ -80,7 +80,7 @@ def spell(value: Any) -> str:
     if kind is deque:
         return f"deque({spell(list(value))})"
     if kind is int:
-        # See ``MAX_DECIMAL_INT_BITS``: the text must be readable again.
+        # Python must be able to read the text again, see ``MAX_DECIMAL_INT_BITS``.
         return repr(value) if value.bit_length() < MAX_DECIMAL_INT_BITS else hex(value)
     if kind is float:
         return repr(value) if math.isfinite(value) else f"float({str(value)!r})"
@@ -99,13 +99,13 @@ def _spell_items(values: Any, kind: type) -> str:
         return f"[{', '.join(texts)}]"
     if kind is tuple:
         return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
-    # Sorted, because a set has no order of its own and the text must be one.
+    # A set has no order of its own, and all its spellings must share one text.
     inside = f"{{{', '.join(sorted(texts))}}}" if texts else ""
     return f"frozenset({inside})" if kind is frozenset else inside or "set()"
 
 
 def num_items(value: Any) -> int:
-    """Items of a value, nested ones included."""
+    """Count the items of a value, nested items included."""
     if isinstance(value, dict):
         return 1 + sum(num_items(key) + num_items(item) for key, item in value.items())
     if isinstance(value, (list, tuple, set, frozenset, deque)):
@@ -116,9 +116,9 @@ def num_items(value: Any) -> int:
 
 
 class LiteralReader:
-    """Reads the literals of one assert; their folded parts share one allowance of ``MAX_ITEMS`` items.
+    """Reads the literals of one assert. All folded parts together may have ``MAX_ITEMS`` items.
 
-    A computed integer counts an item for each 64 bits: dividing large ones takes quadratic time.
+    A computed integer counts as an item for each 64 bits, because the division of large integers takes quadratic time.
     """
 
     def __init__(self, *, arithmetic: bool) -> None:
@@ -126,10 +126,10 @@ class LiteralReader:
         self._items_left = MAX_ITEMS
 
     def read(self, node: ast.expr) -> Any:
-        """The value of ``node``.
+        """Return the value of ``node``.
 
         Raises:
-            ValueFormatError: some part is not literal, does not evaluate, or is too large; the message names it.
+            ValueFormatError: some part is no literal, does not evaluate, or is too large. The message names the part.
         """
         try:
             return self._read(node)
@@ -148,22 +148,27 @@ class LiteralReader:
             if node.value is Ellipsis:
                 raise ValueFormatError("'...' is not a value")
             return node.value
-        if isinstance(node, ast.UnaryOp):
-            return self._unary(node)
-        if isinstance(node, ast.BinOp):
-            return self._binary(node)
-        if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
-            items = [self._read(item) for item in node.elts]
-            return items if isinstance(node, ast.List) else tuple(items) if isinstance(node, ast.Tuple) else set(items)
-        if isinstance(node, ast.Dict):
-            if any(key is None for key in node.keys):
-                raise ValueFormatError("'**' in a dict display")
-            return {self._read(key): self._read(item) for key, item in zip(node.keys, node.values, strict=True) if key}
-        if isinstance(node, ast.Call):
-            return self._construct(node)
-        if isinstance(node, ast.Attribute) and _source(node) in _MATH_CONSTANTS:
-            return _MATH_CONSTANTS[_source(node)]
-        raise ValueFormatError(f"{_source(node)} is not a literal")
+        match node:
+            case ast.UnaryOp():
+                return self._unary(node)
+            case ast.BinOp():
+                return self._binary(node)
+            case ast.List(items):
+                return [self._read(item) for item in items]
+            case ast.Tuple(items):
+                return tuple([self._read(item) for item in items])
+            case ast.Set(items):
+                return {self._read(item) for item in items}
+            case ast.Dict(keys, values):
+                if None in keys:
+                    raise ValueFormatError("'**' in a dict display")
+                return {self._read(key): self._read(item) for key, item in zip(keys, values, strict=True) if key}
+            case ast.Call():
+                return self._construct(node)
+        source = _source(node)
+        if source in _MATH_CONSTANTS:
+            return _MATH_CONSTANTS[source]
+        raise ValueFormatError(f"{source} is not a literal")
 
     def _unary(self, node: ast.UnaryOp) -> Any:
         value = self._read(node.operand)
@@ -175,15 +180,16 @@ class LiteralReader:
     def _binary(self, node: ast.BinOp) -> Any:
         left, right = self._read(node.left), self._read(node.right)
         number = (int, float)
-        # ``1+2j`` is written with an operator, yet it is one literal.
+        # ``1+2j`` is one literal, though it is written with an operator.
         if isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(right, complex) and isinstance(left, number):
             return left + right if isinstance(node.op, ast.Add) else left - right
-        # Expected outputs must be predicted by their author and not computed by this reader.
+        # The author of an expected output must predict it. This reader must not compute it.
         if not self._arithmetic and not _has_power(node):
             raise ValueFormatError(f"{_source(node)} is computed, not literal")
         if isinstance(left, number) and isinstance(right, number):
             value = _fold_numbers(node.op, left, right)
-            self._take(value.bit_length() // 64 if isinstance(value, int) else 0, "arithmetic on large integers")
+            if isinstance(value, int):
+                self._take(value.bit_length() // 64, "arithmetic on large integers")
             return value
         return self._fold_sequences(node.op, left, right)
 
@@ -192,7 +198,7 @@ class LiteralReader:
             left, right = right, left
         is_sequence = isinstance(left, (str, bytes, list, tuple))
         if isinstance(op, ast.Mult) and is_sequence and isinstance(right, int):
-            # Counted before it is built: a dozen characters can ask for a terabyte.
+            # Counted before it is built, because a dozen characters can ask for a terabyte.
             self._take(num_items(left) * max(right, 1), "a repetition")
             return left * right
         if isinstance(op, ast.Add) and is_sequence and type(left) is type(right):
@@ -202,37 +208,40 @@ class LiteralReader:
 
     def _construct(self, node: ast.Call) -> Any:
         name = _source(node.func)
+        match node:
+            case ast.Call(_, [ast.List() as values], []) if name in NODE_NAMES:
+                nodes = Nodes(self._read(values))
+                nodes.made_by = name
+                return nodes or None  # LeetCode's empty list or tree is None
         constructor = _CONSTRUCTORS.get(name)
-        if name in NODE_NAMES and len(node.args) == 1 and isinstance(node.args[0], ast.List) and not node.keywords:
-            nodes = Nodes(self._read(node.args[0]))
-            nodes.made_by = name
-            return nodes or None  # as LeetCode has it
         if constructor is None:
             raise ValueFormatError(f"a call of {name} is not a literal")
-        if name.rsplit(".", 1)[-1] == "defaultdict":
+        if constructor is defaultdict:
             return self._defaultdict(node)
         if any(isinstance(argument, ast.Starred) for argument in node.args):
             raise ValueFormatError("'*' in the arguments of a constructor")
         keywords = {keyword.arg or "**": self._read(keyword.value) for keyword in node.keywords}
         if "**" in keywords or (keywords and constructor not in (dict, OrderedDict, Counter)):
             raise ValueFormatError(f"keyword arguments of {name} are not literal")
-        arguments = [_bounded(self._read(argument), name) for argument in node.args]
+        arguments = [self._read(argument) for argument in node.args]
+        for argument in arguments:
+            _check_argument(argument, constructor, name)
         # A range holds three numbers, however long it is.
         if name != "range":
-            self._take(sum(len(part) for part in arguments if hasattr(part, "__len__")), name)
+            self._take(sum(len(argument) for argument in arguments if hasattr(argument, "__len__")), name)
         return constructor(*arguments, **keywords)
 
     def _defaultdict(self, node: ast.Call) -> defaultdict[Any, Any]:
-        first = node.args[0] if node.args else ast.Constant(value=None)
+        first, *others = node.args or [ast.Constant(None)]
         is_none = isinstance(first, ast.Constant) and first.value is None
         factory = _FACTORIES.get(first.id) if isinstance(first, ast.Name) else None
-        if not (is_none or factory) or node.keywords or len(node.args) > 2:
+        if not (is_none or factory) or node.keywords or len(others) > 1:
             raise ValueFormatError("defaultdict takes a builtin type and one literal here")
-        return defaultdict(factory, dict(self._read(node.args[1])) if len(node.args) == 2 else {})
+        return defaultdict(factory, dict(self._read(others[0])) if others else {})
 
 
 def _has_power(node: ast.expr) -> bool:
-    """``2 ** 64``, or one such power plus, minus or times one integer."""
+    """Tell whether a node is a power such as ``2 ** 64``, or one such power plus, minus or times one integer."""
     match node:
         case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult(), right):
             return _is_power(right) if _is_integer(left) else _is_integer(right) and _is_power(left)
@@ -255,24 +264,26 @@ def _is_integer(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) is int
 
 
-def _bounded(value: Any, name: str) -> Any:
-    if name in _SIZED_BY_INT and not hasattr(value, "__len__"):
+def _check_argument(value: Any, constructor: Callable[..., Any], name: str) -> None:
+    # ``bytes(10**12)`` would build a terabyte.
+    if constructor in _SIZED_BY_INT and not hasattr(value, "__len__"):
         raise ValueFormatError(f"{name} of {type(value).__name__} is not a literal")
-    # See ``_MAX_RANGE_END``: a set of such numbers takes quadratic time.
+    # A set of such numbers takes quadratic time, see ``_MAX_RANGE_END``.
     if isinstance(value, range) and max(abs(value.start), abs(value.stop)) > _MAX_RANGE_END:
         raise ValueFormatError(f"{name} of a range beyond {_MAX_RANGE_END}")
-    if name.endswith("Fraction") and isinstance(value, str) and not _RATIO_TEXT.fullmatch(value):
-        raise ValueFormatError("Fraction takes 'n', 'n/d' or 'n.d' of at most 400 digits")
-    if name.endswith(("Fraction", "Decimal")) and isinstance(value, int) and value.bit_length() > MAX_DECIMAL_INT_BITS:
+    # Ten characters such as ``1e10000000`` would give a ratio of megabytes.
+    if constructor is Fraction:
+        if isinstance(value, str) and not _RATIO_TEXT.fullmatch(value):
+            raise ValueFormatError("Fraction takes 'n', 'n/d' or 'n.d' of at most 400 digits")
+        if isinstance(value, Decimal):
+            raise ValueFormatError("Fraction of a Decimal may be too large")
+    if constructor in (Fraction, Decimal) and isinstance(value, int) and value.bit_length() > MAX_DECIMAL_INT_BITS:
         raise ValueFormatError(f"{name} of an integer of more than {MAX_DECIMAL_INT_BITS} bits")
-    if name.endswith("Fraction") and isinstance(value, Decimal):
-        raise ValueFormatError("Fraction of a Decimal may be too large")
-    return value
 
 
 def _fold_numbers(op: ast.operator, left: Any, right: Any) -> Any:
     if isinstance(op, ast.Pow) and isinstance(left, int) and isinstance(right, int):
-        # Before it is computed, by a bound: the power itself may not fit into memory.
+        # Checked before it is computed, because the power itself may not fit into memory.
         if right > 0 and left.bit_length() * right > MAX_INT_BITS:
             raise ValueFormatError(f"a power of more than {MAX_INT_BITS} bits")
         return left**right
@@ -305,11 +316,9 @@ _NUMBER_FOLDS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Pow: operator.pow,
 }
 _FACTORIES: dict[str, type] = {kind.__name__: kind for kind in (int, float, str, list, set, dict, tuple, bool)}
-_SIZED_BY_INT = frozenset({"list", "tuple", "set", "frozenset", "bytes", "bytearray", "deque", "collections.deque"})
+_SIZED_BY_INT = (list, tuple, set, frozenset, bytes, bytearray, deque)
 _CONSTRUCTORS: dict[str, Callable[..., Any]] = {
     **{kind.__name__: kind for kind in (list, tuple, set, frozenset, dict, float, complex, range, bytes, bytearray)},
     **LIBRARY_NAMES,
-    **{f"collections.{name}": LIBRARY_NAMES[name] for name in ("Counter", "OrderedDict", "defaultdict", "deque")},
-    "decimal.Decimal": Decimal,
-    "fractions.Fraction": Fraction,
+    **{f"{kind.__module__}.{name}": kind for name, kind in LIBRARY_NAMES.items()},
 }

@@ -1,4 +1,4 @@
-"""Is a printed output the reference's? The checkers of questions whose programs read standard input and print."""
+"""Checkers compare a printed output with the reference's, for programs that read standard input."""
 
 import math
 import re
@@ -9,36 +9,36 @@ from ..errors import SandboxConfigError, ValueFormatError
 from .decoding import decode_raw
 
 Same = Callable[[bytes, bytes], bool]
-"""Compares two encoded values: the reference's, then another one."""
+"""Compares two encoded values, the reference's first."""
 
 ANY_ORDER = "any_order"
-"""Checker of questions whose programs return values: the items of a returned list or tuple may stand in any order."""
+"""Checker for returned values. The items of a returned list or tuple may stand in any order."""
 CHECKERS = ("decimals", "exact", "tokens", "caseless", "floats", "accepted")
-"""How printed texts are compared; ``floats:1e-9`` gives a tolerance of its own.
+"""Names of the comparisons of printed texts. ``floats:1e-9`` sets another tolerance.
 
-- decimals: as tokens, and where the reference has a decimal of at most 17 digits behind the point, a word is the same
-  that differs by at most 1e-6, or 1e-9 of the reference's: contests take 0.333333 for a reference that prints sixteen
-  digits, and 3000001.0 is not 3000002.0;
-- exact: line by line, without the spaces at their ends and the empty lines at the end of all;
-- tokens: word by word, whatever whitespace is between them;
-- caseless: as tokens, and `YES` is `yes`;
-- floats: as tokens, and two words that are numbers are the same where they differ by at most the tolerance, absolute or
-  relative to the reference's (1e-6);
-- accepted: the reference prints every accepted output, separated by lines that hold ``SEPARATOR`` alone; one of them is
-  right, by the rule of tokens.
+- decimals: as tokens. A decimal of the reference with at most 17 digits behind the point also equals a number that
+  differs by at most 1e-6, or by 1e-9 of the reference's: contests accept 0.333333 for a reference that prints sixteen
+  digits, but 3000001.0 is not 3000002.0.
+- exact: line by line, without the spaces at the end of lines and the empty lines at the end of the text.
+- tokens: word by word. The whitespace between words does not count.
+- caseless: as tokens, and `YES` equals `yes`.
+- floats: as tokens. Two numbers are equal if they differ by at most the tolerance (1e-6), either absolute or relative
+  to the reference's.
+- accepted: the reference prints all accepted outputs, separated by lines that hold only ``SEPARATOR``. A printed output
+  must equal one of these, as tokens.
 """
 DEFAULT_CHECKER = "decimals"
 SEPARATOR = "---"
 _TOLERANCE = 1e-6
 _ANY_WORD = re.compile(r"\S+")
 _RELATIVE = 1e-9
-"""Of the default, which nobody chose for the question: a sum of millions that is off by one is wrong."""
+"""Relative tolerance of ``decimals``. It is small, so that a sum of millions that is off by one is wrong."""
 _DECIMAL = re.compile(r"[+-]?\d*\.\d{1,17}(?:[eE][+-]?\d{1,3})?")
 
 
 @lru_cache
 def output_checker(name: str) -> Same:
-    """Make the comparison called ``name``. It takes any bytes, and is False where they encode no text.
+    """Make the comparison called ``name``. It takes any bytes. Bytes that encode no text are equal to nothing.
 
     Raises:
         SandboxConfigError: no checker has this name.
@@ -64,14 +64,12 @@ def output_checker(name: str) -> Same:
 
 
 def _same(reference: bytes, value: bytes, *, rule: Callable[[str, str], bool]) -> bool:
+    # A hostile program may send any bytes, also a list in the place of a text.
     try:
-        # Any bytes may come from a program, a list as well as a text.
-        one, other = decode_raw(reference), decode_raw(value)
-    except (ValueFormatError, RecursionError, MemoryError):
+        wanted, printed = decode_raw(reference), decode_raw(value)
+    except ValueFormatError:
         return False
-    if not (isinstance(one, str) and isinstance(other, str)):
-        return False
-    return rule(one, other)
+    return isinstance(wanted, str) and isinstance(printed, str) and rule(wanted, printed)
 
 
 def _lines(text: str) -> list[str]:
@@ -81,28 +79,27 @@ def _lines(text: str) -> list[str]:
 def _near(
     reference: str, printed: str, *, tolerance: float, relative: float, numbers: re.Pattern[str] = _ANY_WORD
 ) -> bool:
-    words = reference.split()
-    others = printed.split()
-    # Before any number is read: a program may print a million of them.
-    if len(words) != len(others):
+    wanted_words, words = reference.split(), printed.split()
+    # Compared before any number is read, because a program may print a million of them.
+    if len(wanted_words) != len(words):
         return False
-    pairs = zip(words, others, strict=True)
-    return all(
-        word == other or (numbers.fullmatch(word) and _are_near(word, other, tolerance, relative))
-        for word, other in pairs
-    )
+    for wanted, word in zip(wanted_words, words, strict=True):
+        if wanted != word and not (numbers.fullmatch(wanted) and _are_near(wanted, word, tolerance, relative)):
+            return False
+    return True
 
 
-def _are_near(word: str, other: str, tolerance: float, relative: float) -> bool:
-    if "_" in other or not other.isascii():  # float() takes 1_000 and digits of other scripts; no judge does
+def _are_near(wanted: str, word: str, tolerance: float, relative: float) -> bool:
+    # ``float`` takes 1_000 and digits of other scripts, which no contest's judge takes.
+    if "_" in word or not word.isascii():
         return False
     try:
-        one, two = float(word), float(other)
+        wanted_number, number = float(wanted), float(word)
     except ValueError:
         return False
-    # Relative to the reference alone: else a wrong large number would widen its own tolerance.
-    # Infinity is no number: `inf` and all that is too large for a float would be the same.
-    return math.isfinite(one) and abs(one - two) <= max(tolerance, relative * abs(one))
+    # The tolerance depends on the reference alone, so that a wrong large number cannot widen it. Infinity is no number,
+    # because `inf` would equal every number that is too large for a float.
+    return math.isfinite(wanted_number) and abs(wanted_number - number) <= max(tolerance, relative * abs(wanted_number))
 
 
 def _is_accepted(reference: str, printed: str) -> bool:
