@@ -106,10 +106,12 @@ def test_groups_of_a_step_have_ids_of_their_own_without_the_underscore_at_which_
     assert "_" not in "".join(ids)
 
 
-@pytest.mark.parametrize("name", ["", "a_b", "a-b", "a!"])
-def test_an_extra_group_has_a_name_of_letters_and_digits(name):
-    with pytest.raises(ValueError, match="the name of an ExtraGroup must be letters and digits, got"):
-        ExtraGroup(policy="code", name=name, members=())
+@pytest.mark.parametrize(
+    ("policy", "name"), [("code", ""), ("code", "a_b"), ("code", "a-b"), ("code", "a!"), ("coder", "a")]
+)
+def test_an_extra_group_has_a_policy_and_a_name_of_letters_and_digits(policy, name):
+    with pytest.raises(ValueError, match="ExtraGroup: policy must be code or test, and name letters and digits, got"):
+        ExtraGroup(policy=policy, name=name, members=())
 
 
 def test_the_reward_sits_on_the_last_response_token_in_float32():
