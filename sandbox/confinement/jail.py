@@ -20,6 +20,7 @@ from dataclasses import dataclass, fields
 from ..errors import SandboxConfigError
 from .libc import check, end_with_parent, libc
 from .namespaces import NOBODY, SCRATCH_PARENT, Scratch
+from .rlimits import set_rlimits
 from .seccomp import SeccompProgram, has_seccomp
 
 OWN_UIDS = 0x70000000
@@ -224,7 +225,15 @@ class Jail:
                 uid=os.geteuid() if uid is None else uid,
                 gid=os.getegid() if uid is None else uid,
             )
-        self._set_rlimits(limits, uid)
+        set_rlimits(
+            # The setting is relative to the interpreter's own size, but the kernel's limit is absolute.
+            address_bytes=self._facts.address_bytes + limits.memory_bytes,
+            cpu_seconds=limits.cpu_seconds,
+            open_files=limits.open_files,
+            file_bytes=0 if self.scratch is None else limits.scratch_bytes,
+            stack_bytes=limits.stack_bytes,
+            threads=self._thread_limit(limits, uid),
+        )
         _change_credentials(self.uid_policy, uid)
         # After the credentials: a change of uid clears the signal of the parent's end.
         end_with_parent()
@@ -254,32 +263,15 @@ class Jail:
             return NOBODY
         return OWN_UIDS + (os.getpid() if self.scratch is None else self._fork_server_pid)
 
-    def _set_rlimits(self, limits: ProcessLimits, uid: int | None) -> None:
-        # Address space limits are absolute, the setting is relative to the interpreter's own size.
-        memory = self._facts.address_bytes + limits.memory_bytes
-        file_size = 0 if self.scratch is None else limits.scratch_bytes
-        _lower(resource.RLIMIT_AS, memory, memory)
-        _lower(resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1)
-        _lower(resource.RLIMIT_NOFILE, limits.open_files, limits.open_files)
-        _lower(resource.RLIMIT_FSIZE, file_size, file_size)
-        _lower(resource.RLIMIT_CORE, 0, 0)
-        # This limit counts a whole uid: of a shared one programs would fail one another, so there only
-        # memory bounds threads. Fork is refused in any case.
+    def _thread_limit(self, limits: ProcessLimits, uid: int | None) -> int | None:
+        """Return the limit on threads of this process's uid, or None if only memory bounds its threads.
+
+        The kernel counts the threads of a whole uid. Programs that share a uid would use up each other's limit. They
+        cannot fork in any case.
+        """
         if uid not in (None, NOBODY):
-            _lower(resource.RLIMIT_NPROC, limits.threads, limits.threads)
-        elif self._facts.counts_own_tasks:
-            _lower(resource.RLIMIT_NPROC, limits.threads + _ZYGOTE_TASKS, limits.threads + _ZYGOTE_TASKS)
-        # The hard limit stays: programs raise their own stack for deep recursion.
-        _, hard = resource.getrlimit(resource.RLIMIT_STACK)
-        _lower(resource.RLIMIT_STACK, limits.stack_bytes, hard)
-
-
-def _lower(which: int, soft: int, hard: int) -> None:
-    _, ceiling = resource.getrlimit(which)
-    if ceiling != resource.RLIM_INFINITY:
-        hard = ceiling if hard == resource.RLIM_INFINITY else min(hard, ceiling)
-    soft = soft if hard == resource.RLIM_INFINITY else min(soft, hard)
-    resource.setrlimit(which, (soft, hard))
+            return limits.threads
+        return limits.threads + _ZYGOTE_TASKS if self._facts.counts_own_tasks else None
 
 
 _capset = libc.capset

@@ -115,7 +115,7 @@ class _Channel:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._buffer = bytearray()
+        self._reader = io.BufferedReader(io.FileIO(fd, closefd=False))
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
         data = memoryview(HEADER.pack(kind, len(payload)) + payload)
@@ -123,18 +123,11 @@ class _Channel:
             data = data[os.write(self._fd, data) :]
 
     def receive(self) -> tuple[bytes, bytes]:
-        kind, length = HEADER.unpack(self._take(HEADER.size))
-        return kind, self._take(length)
-
-    def _take(self, count: int) -> bytes:
-        while len(self._buffer) < count:
-            data = os.read(self._fd, 65536)
-            if not data:
-                raise EOFError
-            self._buffer += data
-        taken = bytes(self._buffer[:count])
-        del self._buffer[:count]
-        return taken
+        kind, length = HEADER.unpack(self._reader.read(HEADER.size))
+        payload = self._reader.read(length)
+        if len(payload) < length:
+            raise EOFError  # a part of a program must not be executed
+        return kind, payload
 
 
 class Server:

@@ -1,6 +1,5 @@
 """Runs one program to its end, with a new process after each early end, here and in a service."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..errors import ProcessLostError
@@ -61,7 +60,10 @@ class Progress:
                 pending = [min(left, key=self._last_try_order)]
             seconds_left = total_seconds(self.program) - self.used_seconds
             if seconds_left <= 0:
-                self._give_up(left)
+                if self.has_loaded:
+                    self._give_up(TOTAL_SPENT)
+                else:
+                    self.load_error = f"{CallStatus.TIMED_OUT.value} while loading: {TOTAL_SPENT}"
                 return
             # Each isolated call has its own process, so that it finds nothing that another call left behind.
             attempt = Attempt(
@@ -144,26 +146,23 @@ class Progress:
         self._doubtful.remove(index)
         # More tries would keep a training step waiting for a program that hangs in some calls.
         if self.results[index].status is CallStatus.TIMED_OUT:
-            self._give_up(self._doubtful, detail=SHORTENED)
+            self._give_up(SHORTENED)
             self._doubtful.clear()
 
     def result(self, wall_seconds: float) -> ProgramResult:
         """Return the result of the finished program."""
-        num_calls = len(self.program.calls) if self.has_loaded else 0
         return ProgramResult(
             loaded=self.has_loaded,
             load_error=self.load_error,
-            results=tuple(self.results[index] for index in range(num_calls)),
+            results=tuple(self.results[index] for index in sorted(self.results)),
             cpu_seconds=self.cpu_seconds,
             wall_seconds=wall_seconds,
         )
 
-    def _give_up(self, pending: Iterable[int], detail: str = TOTAL_SPENT) -> None:
-        if not self.has_loaded:
-            self.load_error = f"{CallStatus.TIMED_OUT.value} while loading: {TOTAL_SPENT}"
-            return
-        for index in pending:
-            self.results[index] = CallResult(status=CallStatus.TIMED_OUT, detail=detail)
+    def _give_up(self, detail: str) -> None:
+        """Time out all calls that have no result, without making them."""
+        for index in range(len(self.program.calls)):
+            self.results.setdefault(index, CallResult(status=CallStatus.TIMED_OUT, detail=detail))
 
     def _give_up_barren(self) -> None:
         """Give up all calls of a program that gave nothing in its first calls, or need not go on after a time-out.
@@ -176,13 +175,9 @@ class Progress:
         statuses = [result.status for result in self.results.values()]
         num_barren = statuses.count(CallStatus.TIMED_OUT) + statuses.count(CallStatus.OUTPUT_LIMIT)
         if len(statuses) == num_barren == program.max_timeouts_without_result:
-            detail = HANGS_THROUGHOUT
+            self._give_up(HANGS_THROUGHOUT)
         elif program.until_timeout and self._num_timeouts():
-            detail = NOT_ASKED
-        else:
-            return
-        for index in range(len(program.calls)):
-            self.results.setdefault(index, CallResult(status=CallStatus.TIMED_OUT, detail=detail))
+            self._give_up(NOT_ASKED)
 
     def _num_timeouts(self) -> int:
         num_timed_out = sum(result.status is CallStatus.TIMED_OUT for result in self.results.values())
