@@ -96,6 +96,6 @@ def test_a_fork_server_loads_neither_the_judge_nor_the_runner():
     assert {name.removeprefix("sandbox.") for name in ast.literal_eval(done.stdout)} == {
         "sandbox", "confinement", "confinement.jail", "confinement.libc", "confinement.namespaces",
         "confinement.rlimits", "confinement.seccomp", "confinement.syscalls", "errors", "runners", "runners.local",
-        "runners.child", "runners.local.fork_server_main", "runners.local.jail_choice", "runners.stdin_program", "values",
-        "values.encoding", "values.literals",
+        "runners.child", "runners.local.fork_server_main", "runners.local.jail_choice", "runners.stdin_program",
+        "values", "values.encoding", "values.literals",
     }  # fmt: skip
