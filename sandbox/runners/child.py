@@ -157,60 +157,55 @@ class Server:
         Args:
             value_bytes: longest encoded value that is sent back.
         """
-        channel, scope = _Channel(CHANNEL_FD), self._scope
+        channel = _Channel(CHANNEL_FD)
         channel.send(b"R")
-        if not _load(channel, scope, value_bytes):
+        if not self._load(channel, value_bytes):
             return
         while True:
             request, payload = channel.receive()
             # Each result is sent at once, so that a program that ends early loses only its current call.
             for flags, expression in _unpack_calls(payload):
-                library = self._library if flags & _USES_LIBRARY else None
                 started = process_time_ns()
-                kind, data = _call(flags, expression, scope, library, value_bytes)
+                kind, data = self._call(flags, expression, value_bytes)
                 if request == b"T":
                     data = CPU_TIME.pack(process_time_ns() - started) + data
                 channel.send(kind, data)
 
+    def _load(self, channel: _Channel, value_bytes: int) -> bool:
+        while True:
+            kind, payload = channel.receive()
+            # The calls are sent only after this response, so that code at top level cannot read them.
+            if kind == b"B":
+                channel.send(b"L")
+                return True
+            try:
+                source = payload.decode("utf-8", "surrogatepass")
+                if kind == b"I":
+                    self._scope[INPUT_ENTRY] = InputProgram(source, self._scope, most_bytes=value_bytes)
+                else:
+                    exec(compile(source, "<program>", "exec", dont_inherit=True), self._scope)
+            except BaseException as error:  # noqa: BLE001 - anything that a program raises is its result
+                channel.send(b"X", _describe(error))
+                return False
 
-def _load(channel: _Channel, scope: dict[str, Any], value_bytes: int) -> bool:
-    while True:
-        kind, payload = channel.receive()
-        # The calls are sent only after this response, so that code at top level cannot read them.
-        if kind == b"B":
-            channel.send(b"L")
-            return True
+    def _call(self, flags: int, expression: bytes, value_bytes: int) -> tuple[bytes, bytes]:
         try:
-            source = payload.decode("utf-8", "surrogatepass")
-            if kind == b"I":
-                scope[INPUT_ENTRY] = InputProgram(source, scope, most_bytes=value_bytes)
-            else:
-                exec(compile(source, "<program>", "exec", dont_inherit=True), scope)
+            is_source = flags & _IS_SOURCE
+            # The judge compiled these bytes. Nothing that a program wrote is unmarshalled.
+            code = _compile(expression.decode("utf-8", "surrogatepass")) if is_source else marshal.loads(expression)
+            # As locals, the library's names serve this call only and do not change the program's namespace.
+            value = eval(code, self._scope, self._library if flags & _USES_LIBRARY else None)
+            if flags & _AWAITED:
+                import asyncio  # imported here, because it is rarely needed and would slow down every fork
+
+                value = asyncio.run(_wait(value))
+            data = encode(value)
+        except UnencodableError as error:
+            return b"U", str(error).encode("utf-8", "replace")[:_DETAIL_CHARS]
         except BaseException as error:  # noqa: BLE001 - anything that a program raises is its result
-            channel.send(b"X", _describe(error))
-            return False
-
-
-def _call(
-    flags: int, expression: bytes, scope: dict[str, Any], library: dict[str, Any] | None, value_bytes: int
-) -> tuple[bytes, bytes]:
-    try:
-        is_source = flags & _IS_SOURCE
-        # The judge compiled these bytes. Nothing that a program wrote is unmarshalled.
-        code = _compile(expression.decode("utf-8", "surrogatepass")) if is_source else marshal.loads(expression)
-        # As locals, the library's names serve this call only and do not change the program's namespace.
-        value = eval(code, scope, library)
-        if flags & _AWAITED:
-            import asyncio  # imported here, because it is rarely needed and would slow down every fork
-
-            value = asyncio.run(_wait(value))
-        data = encode(value)
-    except UnencodableError as error:
-        return b"U", str(error).encode("utf-8", "replace")[:_DETAIL_CHARS]
-    except BaseException as error:  # noqa: BLE001 - anything that a program raises is its result
-        return b"E", _describe(error)
-    # Checked here, so that a value over the limit is never sent.
-    return (b"V", data) if len(data) <= value_bytes else (b"O", b"")
+            return b"E", _describe(error)
+        # Checked here, so that a value over the limit is never sent.
+        return (b"V", data) if len(data) <= value_bytes else (b"O", b"")
 
 
 async def _wait(awaitable: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _CPUCLOCK_SCHED = 2
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -59,8 +59,7 @@ def is_stopped(pid: int) -> bool:
     return _stat(pid)[:1] in ([b"T"], [b"t"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Reading:
+class _Reading(NamedTuple):
     """Clocks of a process at one moment, in seconds."""
 
     cpu: float

@@ -99,11 +99,12 @@ class FusionProgress(Progress):
             status = CallStatus(event["status"])
         except ValueError as error:
             raise _malformed(event) from error
-        seconds = event["seconds"] if self.program.timed else 0.0
-        if status is not CallStatus.VALUE:
-            return CallResult(status=status, detail=event["detail"][:_MAX_DETAIL], cpu_seconds=seconds)
-        value = _unpack(event["value"], self.program.limits.value_bytes)
-        return CallResult(status=status, value=value, cpu_seconds=seconds)
+        return CallResult(
+            status=status,
+            value=_unpack(event["value"], self.program.limits.value_bytes) if status is CallStatus.VALUE else b"",
+            detail=event["detail"][:_MAX_DETAIL],
+            cpu_seconds=event["seconds"] if self.program.timed else 0.0,
+        )
 
     def _take_kill(self, return_code: int | None) -> None:
         """Count a script that ended before its last line. Its program killed it, or a service short of memory did."""
