@@ -152,21 +152,22 @@ def _read_items(path: str, *, needs_candidate: bool) -> list[_Item]:
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"cannot read {path}: {error}; it must hold a JSON list, or an object a line") from error
     items = []
-    for place, entry in enumerate(entries):
+    for position, entry in enumerate(entries):
         try:
-            items.append(_read_item(entry, place, needs_candidate))
+            items.append(_read_item(entry, position, needs_candidate))
         except ValueError as error:
-            raise ValueError(f"{path}: item {place}: {error}") from error
+            raise ValueError(f"{path}: item {position}: {error}") from error
     return items
 
 
-def _read_item(entry: Any, place: int, needs_candidate: bool) -> _Item:
+def _read_item(entry: Any, position: int, needs_candidate: bool) -> _Item:
     if not isinstance(entry, dict):
         JudgeRequest.from_mapping(entry)  # raises, with the message that other clients get too
     named = {_SHORT.get(key, key): value for key, value in entry.items()}
+    # `control` writes the candidates itself, so its items may leave them out.
     fields = {} if needs_candidate else {"candidate": None}
     fields |= {key: named[key] for key in _READ_KEYS & named.keys()}
-    name = named.get("id", named.get("question_id", str(place)))
+    name = named.get("id", named.get("question_id", str(position)))
     return _Item(name, JudgeRequest.from_mapping(fields), str(named.get("prompt", "")))
 
 

@@ -63,18 +63,18 @@ class Check:
             return f"did not load: {result.load_error}"
         if len(result.results) != len(calls):
             return f"{len(result.results)} results of {len(calls)} calls"
-        for call, found, wanted in zip(calls, result.results, self.expected.values(), strict=True):
-            if not _is_as_expected(found, wanted):
-                return f"{call.expression[:80]}: expected {str(wanted)[:200]}, got {str(found)[:400]}"
+        for call, answer, wanted in zip(calls, result.results, self.expected.values(), strict=True):
+            if not _is_as_expected(answer, wanted):
+                return f"{call.expression[:80]}: expected {str(wanted)[:200]}, got {str(answer)[:400]}"
         return ""
 
 
-def _is_as_expected(found: CallResult, wanted: object) -> bool:
+def _is_as_expected(answer: CallResult, wanted: object) -> bool:
     if isinstance(wanted, Ends):
-        return found.status is wanted.status and wanted.word in found.detail
+        return answer.status is wanted.status and wanted.word in answer.detail
     if isinstance(wanted, CallStatus):
-        return found.status is wanted
-    return found.status is CallStatus.VALUE and found.value == encode(wanted)
+        return answer.status is wanted
+    return answer.status is CallStatus.VALUE and answer.value == encode(wanted)
 
 
 _SAMPLES: tuple[object, ...] = (

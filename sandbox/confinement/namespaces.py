@@ -59,7 +59,7 @@ HINTS = {
     "kernel is older than 5.12",
     "init": "no process could be started in a new pid namespace: see the limits on processes",
 }
-"""What helps if a step is refused."""
+"""Hint for the user for each step that may be refused."""
 
 
 class NamespaceError(OSError):

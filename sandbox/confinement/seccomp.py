@@ -162,7 +162,8 @@ def _argument(index: int, *, high: bool = False) -> _Instruction:
 
 def _one_of(index: int, *values: int, otherwise: int = errno.EPERM) -> list[_Instruction]:
     """Allow a call if the low 32 bits of an argument are one of ``values``. The kernel reads an int there."""
-    tests = [(_JUMP_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values)]
+    # An equal value jumps over the remaining tests and the refusal.
+    tests = [(_JUMP_EQUAL, len(values) - number, 0, value) for number, value in enumerate(values)]
     return [_argument(index), *tests, _deny(otherwise), _ACCEPT]
 
 

@@ -72,13 +72,13 @@ _OWN_PACKAGE = __name__.partition(".")[0]
 def keep_only(descriptors: Sequence[int]) -> None:
     """Put /dev/null on 0 to 2 and these descriptors on ``CHANNEL_FD`` and above, and close all others."""
     # First to high numbers, because the low ones are about to be overwritten.
-    high = [os.dup2(descriptor, _HIGH + place) for place, descriptor in enumerate(descriptors)]
+    high = [os.dup2(descriptor, number) for number, descriptor in enumerate(descriptors, _HIGH)]
     # Opened anew, because an inherited one would share its status flags (O_APPEND, say) among all programs.
     devnull = os.open(os.devnull, os.O_RDWR)
     for standard in range(CHANNEL_FD):
         os.dup2(devnull, standard)
-    for place, descriptor in enumerate(high, CHANNEL_FD):
-        os.dup2(descriptor, place)
+    for number, descriptor in enumerate(high, CHANNEL_FD):
+        os.dup2(descriptor, number)
     os.closerange(CHANNEL_FD + len(high), _MAX_DESCRIPTORS)
 
 

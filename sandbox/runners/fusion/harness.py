@@ -193,15 +193,15 @@ class _Processes:
         """See ``Forker.end``. Processes that the program left behind are killed too."""
         # The process's own status tells an exit from a crash. A kill would hide it.
         deadline = time.monotonic() + (_DYING_SECONDS if is_closed else 0.0)
-        found, status = os.waitpid(pid, os.WNOHANG)
-        while not found and time.monotonic() < deadline:
+        ended_pid, status = os.waitpid(pid, os.WNOHANG)
+        while not ended_pid and time.monotonic() < deadline:
             time.sleep(0.001)
-            found, status = os.waitpid(pid, os.WNOHANG)
-        if not found:
+            ended_pid, status = os.waitpid(pid, os.WNOHANG)
+        if not ended_pid:
             os.kill(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
         _end_orphans()
-        return ProcessExit(status=status, by_itself=bool(found))
+        return ProcessExit(status=status, by_itself=bool(ended_pid))
 
     def _run_child(self, limits: Limits, given: Sequence[int], cpu_seconds: int) -> None:
         """Run the program in this forked process and end the process. Never returns."""

@@ -179,8 +179,8 @@ def _end(pid: int, is_closed: bool) -> bytes:
     started = time.monotonic()
     while True:
         # The child's own status tells an exit from a crash. A kill would hide it.
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found:
+        ended_pid, status = os.waitpid(pid, os.WNOHANG)
+        if ended_pid:
             return STATUS.pack(b"S", status, True)
         waited = time.monotonic() - started
         may_still_end = waited < _DYING_SECONDS or (waited < _EXITING_SECONDS and _is_ending(pid))
