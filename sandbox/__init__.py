@@ -1,4 +1,4 @@
-"""A judge of untrusted Python programs: it executes them, confined, and compares what they return.
+"""Judges untrusted Python programs: runs them in confinement and compares what they return.
 
 >>> from sandbox import Judge, JudgeRequest, LocalRunner
 >>> with LocalRunner() as runner:
@@ -13,8 +13,8 @@
 >>> verdict.suites[0].cases[0].outcome.value
 'passed'
 
-This page and ``sandbox.text`` (asserts and values as text) are all that other packages import.
-Authors of runners find what a runner must do in ``tests/conformance``.
+Other packages import only from this page and from ``sandbox.text`` (asserts and values as text).
+The tests in ``tests/conformance`` state what a runner must do.
 
 ======================================  ===========================================================================
 Need                                    Name

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .checks.control import control_programs, passes_all
 from .checks.self_test import LIMITS, SELF_TEST
@@ -25,15 +25,45 @@ from .runners.local.runner import LocalRunner
 from .service.server import JudgeService, ServiceSettings
 
 _SHORT = {"gt": "reference", "code": "candidate"}
-_READ = {"tests", *(field.name for field in dataclasses.fields(JudgeRequest))}
-"""Fields of an item that are read. Corpora say more of their entries."""
+_READ_KEYS = {"tests", *(field.name for field in dataclasses.fields(JudgeRequest))}
+"""Keys of an item that become fields of its request. Data sets have further keys, which are ignored."""
 EXIT_OK, EXIT_FAILED, EXIT_BAD_INPUT = 0, 1, 2
 
 
+class _Item(NamedTuple):
+    """One entry of the input file."""
+
+    name: Any
+    """The entry's id, or its position in the file. It is printed as JSON."""
+    request: JudgeRequest
+    prompt: str
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status: 0 done, 1 the sandbox fails, 2 the input is wrong."""
+    """Run one command and return the exit status: 0 for done, 1 for a failure of the sandbox, 2 for wrong input."""
+    options = _parser().parse_args(arguments)
+    try:
+        if "file" in options:
+            options.items = _read_items(options.file, needs_candidate=options.run is _judge)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    try:
+        exit_status: int = options.run(options)
+        return exit_status
+    except SandboxConfigError as error:
+        print(f"error: {error}", file=sys.stderr)
+    except SandboxUnavailableError as error:
+        print(f"the sandbox is unavailable: {error}", file=sys.stderr)
+    except BrokenPipeError:
+        # The reader of a pipe (`... | head`) has seen enough. Without this the interpreter would fail to flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return EXIT_FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m sandbox", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
+    commands = parser.add_subparsers(required=True)
     check = commands.add_parser("check", help="what this machine's sandbox confines, and a self-test")
     check.add_argument("--url", help="test the SandboxFusion service at this address instead of this machine")
     judge = commands.add_parser(
@@ -42,18 +72,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     control = commands.add_parser(
         "control",
-        help="which programs that solve nothing pass the tests of such a list, where an item may have its prompt; "
-        "a JSON line each",
+        help="print which programs that solve nothing pass the tests of such a list, one JSON line for each item; "
+        "an item may have its prompt",
     )
     for command in (judge, control):
         command.add_argument("file", help="input file; '-' reads standard input")
     serve = commands.add_parser("serve", help="the judge over HTTP; clients send the token in SANDBOX_TOKEN")
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
-    serve.add_argument("--port", type=int, default=8080, help="0 takes a free one (default 8080)")
-    serve.add_argument("--places", type=int, default=64, help="requests at once, waiting ones too (default 64)")
-    serve.add_argument("--max-body-bytes", type=int, default=4 << 20, help="of a request (default 4 MiB)")
+    serve.add_argument("--port", type=int, default=8080, help="0 takes a free port (default 8080)")
+    serve.add_argument("--places", type=int, default=64, help="most requests at once, with waiting ones (default 64)")
+    serve.add_argument("--max-body-bytes", type=int, default=4 << 20, help="longest request (default 4 MiB)")
     serve.add_argument("--seconds", type=float, default=10.0, help="most CPU seconds of a /run_code (default 10)")
-    for command in (check, judge, control, serve):
+    for command, run in ((check, _check), (judge, _judge), (control, _control), (serve, _serve)):
+        command.set_defaults(run=run)
         command.add_argument(
             "--workers", type=int, default=1, help="programs run at once, or processes that judge (default 1)"
         )
@@ -65,31 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             choices=OPTIONAL_FEATURES,
             help="do without a protection that this kernel lacks",
         )
-    options = parser.parse_args(arguments)
-    try:
-        items = []
-        if options.command in ("judge", "control"):
-            items = _read_items(options.file, given={"candidate": None} if options.command == "control" else {})
-    except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return EXIT_BAD_INPUT
-    try:
-        if options.command == "judge":
-            return _judge(options, items)
-        if options.command == "control":
-            return _control(options, items)
-        if options.command == "serve":
-            return _serve(options)
-        return _check(options)
-    except SandboxConfigError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return EXIT_FAILED
-    except SandboxUnavailableError as error:
-        print(f"the sandbox is unavailable: {error}", file=sys.stderr)
-        return EXIT_FAILED
-    except BrokenPipeError:  # `... | head`: whoever reads has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_FAILED
+    return parser
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -131,68 +138,73 @@ def _self_test(runner: Runner) -> int:
     return EXIT_OK if num_passed == len(checks) else EXIT_FAILED
 
 
-def _read_items(path: str, *, given: dict[str, Any]) -> list[tuple[Any, JudgeRequest, str]]:
-    """Id, request and prompt of each item; ``given`` are values of fields that an item may leave out.
+def _read_items(path: str, *, needs_candidate: bool) -> list[_Item]:
+    """Read the input file of ``judge`` or ``control``.
 
     Raises:
-        ValueError: the file is not what ``judge`` reads.
+        ValueError: the file does not hold such items.
     """
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8-sig")
-        # Data sets come as either.
         is_list = text.lstrip().startswith("[")
-        items = json.loads(text) if is_list else [json.loads(line) for line in text.split("\n") if line.strip()]
+        # Not `splitlines`, which would also split at separators that may stand unescaped inside a JSON string.
+        entries = json.loads(text) if is_list else [json.loads(line) for line in text.split("\n") if line.strip()]
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"cannot read {path}: {error}; it must hold a JSON list, or an object a line") from error
-    requests = []
-    for place, item in enumerate(items):
+    items = []
+    for position, entry in enumerate(entries):
         try:
-            named = {_SHORT.get(key, key): value for key, value in item.items()} if isinstance(item, dict) else {}
-            read = given | {key: named[key] for key in _READ & named.keys()} if named else item
-            requests.append(
-                (
-                    named.get("id", named.get("question_id", str(place))),
-                    JudgeRequest.from_mapping(read),
-                    str(named.get("prompt", "")),
-                )
-            )
+            items.append(_read_item(entry, position, needs_candidate))
         except ValueError as error:
-            raise ValueError(f"{path}: item {place}: {error}") from error
-    return requests
+            raise ValueError(f"{path}: item {position}: {error}") from error
+    return items
 
 
-def _judge(options: argparse.Namespace, items: list[tuple[Any, JudgeRequest, str]]) -> int:
-    for (name, _, _), verdict in zip(items, _verdicts(options, [request for _, request, _ in items]), strict=True):
+def _read_item(entry: Any, position: int, needs_candidate: bool) -> _Item:
+    if not isinstance(entry, dict):
+        JudgeRequest.from_mapping(entry)  # raises, with the message that other clients get too
+    named = {_SHORT.get(key, key): value for key, value in entry.items()}
+    # `control` writes the candidates itself, so its items may leave them out.
+    fields = {} if needs_candidate else {"candidate": None}
+    fields |= {key: named[key] for key in _READ_KEYS & named.keys()}
+    name = named.get("id", named.get("question_id", str(position)))
+    return _Item(name, JudgeRequest.from_mapping(fields), str(named.get("prompt", "")))
+
+
+def _judge(options: argparse.Namespace) -> int:
+    verdicts = _verdicts(options, [item.request for item in options.items])
+    for item, verdict in zip(options.items, verdicts, strict=True):
         cases = [case for suite in verdict.suites for case in suite.cases]
         line = {
-            "id": name,
+            "id": item.name,
             "valid": len(cases),
             "expected_correct": sum(case.expected_correct for case in cases),
             "passed": sum(not case.outcome.failed for case in cases),
             "outcomes": [case.outcome.value for case in cases],
         }
-        rejections = [dataclasses.asdict(one) for suite in verdict.suites for one in suite.rejections]
+        rejections = [dataclasses.asdict(rejection) for suite in verdict.suites for rejection in suite.rejections]
         reasons = {"load_error": verdict.load_error, "rejections": rejections}
         print(json.dumps(line | {key: reason for key, reason in reasons.items() if reason}), flush=True)
     return EXIT_OK
 
 
-def _control(options: argparse.Namespace, items: list[tuple[Any, JudgeRequest, str]]) -> int:
-    programs = [control_programs(request, prompt) for _, request, prompt in items]
+def _control(options: argparse.Namespace) -> int:
+    items = options.items
+    programs = [control_programs(item.request, item.prompt) for item in items]
     requests = [
-        dataclasses.replace(request, candidate=program, until_timeout=True)
-        for (_, request, _), of_question in zip(items, programs, strict=True)
-        for program in of_question.values()
+        dataclasses.replace(item.request, candidate=source, until_timeout=True)
+        for item, sources in zip(items, programs, strict=True)
+        for source in sources.values()
     ]
     verdicts = _verdicts(options, requests)
     num_passed = num_without = 0
-    for (name, _, _), of_question in zip(items, programs, strict=True):
-        judged = {control: next(verdicts) for control in of_question}
+    for item, sources in zip(items, programs, strict=True):
+        judged = {control: next(verdicts) for control in sources}
         passed = [control for control, verdict in judged.items() if passes_all(verdict)]
         num_valid = max(len(suite.cases) for verdict in judged.values() for suite in verdict.suites)
         num_passed += bool(passed)
         num_without += not num_valid
-        print(json.dumps({"id": name, "valid": num_valid, "passed_by": passed}), flush=True)
+        print(json.dumps({"id": item.name, "valid": num_valid, "passed_by": passed}), flush=True)
     print(f"the tests of {num_passed} of {len(items)} questions pass what solves nothing", file=sys.stderr)
     if num_without:
         print(f"{num_without} questions have no valid test: `judge` says why", file=sys.stderr)
@@ -203,20 +215,20 @@ def _verdicts(options: argparse.Namespace, requests: list[JudgeRequest]) -> Iter
     with JudgeProcesses(options.workers, settings=WorkerSettings(runner=_confinement(options))) as judges:
         for result in judges.judge_all(requests):
             if isinstance(result, SandboxUnavailableError):
-                # Verdicts of part of a file would look like those of the whole.
+                # Verdicts on part of a file would look like verdicts on the whole file.
                 raise result
             yield result
 
 
 def _confinement(options: argparse.Namespace) -> dict[str, Any]:
-    """Arguments of ``LocalRunner``."""
+    """Return the arguments of ``LocalRunner`` that say how programs are confined."""
     return {"tier": options.tier, "allow_missing": options.allow_missing}
 
 
 def _serve(options: argparse.Namespace) -> int:
-    """Until interrupted. Beyond the loopback only with a token."""
+    """Serve until interrupted."""
     token, host = os.environ.get("SANDBOX_TOKEN", ""), options.host
-    # Whoever reaches the port could otherwise run programs here.
+    # Without a token everybody who reaches the port could run programs here.
     if not token and host not in ("127.0.0.1", "localhost"):
         raise SandboxConfigError(f"--host {host} is reached from elsewhere: set SANDBOX_TOKEN for its clients")
     if min(options.places, options.max_body_bytes) < 1 or not 0 < options.seconds < 1e6:

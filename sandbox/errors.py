@@ -1,34 +1,35 @@
-"""Errors of the sandbox itself. A program that goes wrong gets a verdict, not an error."""
+"""Errors of the sandbox itself. A program that fails gets a verdict, not an error."""
 
 
 class SandboxError(RuntimeError):
-    """Base of every error this package raises on purpose."""
+    """Base class of every error that this package raises on purpose."""
 
 
 class SandboxUnavailableError(SandboxError):
-    """The sandbox could not run the program; nothing is known about the program.
+    """The sandbox could not run the program, so nothing is known about the program.
 
-    Raised by runners and by ``Judge.judge``. Code that catches it may ask again, or leave the row out and count it. It
-    never becomes a verdict or a reward, a zero included.
+    Runners and ``Judge.judge`` raise it. Code that catches it may ask again, or may leave the row out and count it.
+    It must never become a verdict or a reward, not even a reward of zero.
     """
 
 
 class ProcessLostError(SandboxError):
-    """A fork server or a judge process is gone; start another one. Never leaves the package."""
+    """A fork server or a judge process is gone, and another one must be started. Never leaves the package."""
 
 
 class SandboxConfigError(SandboxError, ValueError):
-    """A setting is wrong, or this machine lacks a protection that nobody agreed to do without.
+    """A setting is wrong, or this machine lacks a protection and ``allow_missing`` does not accept the loss.
 
-    Raised while settings are read and while a runner starts. The message is for the
-    user, who changes a setting.
+    It is raised while settings are read and while a runner starts. Its message tells the user which setting to change.
     """
 
 
 class ValueFormatError(SandboxError, ValueError):
-    """Bytes that are not an encoded value, or source text that is no literal. Both were written by programs or by the
-    authors of tests; callers treat them as wrong."""
+    """Bytes that are no encoded value, or source text that is no literal.
+
+    Programs or authors of tests wrote them, so callers treat them as a wrong answer or a wrong test.
+    """
 
 
 class UnencodableError(SandboxError, TypeError):
-    """A value outside the builtin types that canonical bytes cover."""
+    """A value whose type has no canonical bytes."""

@@ -1,4 +1,4 @@
-"""Limits of one program: seconds, bytes and descriptors."""
+"""Limits on the time, memory and files of one program."""
 
 import math
 from collections.abc import Mapping
@@ -9,70 +9,79 @@ from .errors import SandboxConfigError
 
 MIB = 1 << 20
 MIN_IDLE_SECONDS = 0.25
-"""A program that waits for less than this has waited for something, after any number of time-outs."""
+"""Smallest idle limit of a call, after any number of time-outs. A shorter wait is no sign of a hang."""
 _MAX = 1 << 50
+"""Highest value of any limit. A higher value would not fit into the kernel's numbers."""
 _REFERENCE_BYTES = 64 * MIB
-"""Highest value of any limit. A higher one would not fit into the kernel's numbers."""
+"""Longest source of a reference. A dataset may write its listed outputs into it as a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of one program. CPU time judges; wall time only ends programs that wait without working.
+    """Limits of one program. CPU time decides the verdict; idle time only ends programs that wait without working.
 
-    The CPU limit of a case is ``max(cpu_seconds_per_case, reference_factor * t)`` with ``t`` the reference's own CPU
-    seconds for the same call. Every time-out of a program after its first (its second, while it has answered nothing)
-    takes it to a quarter, down to ``max(min_cpu_seconds_per_case, 5 * t, 5 * s)`` with ``s`` the slowest call that the
-    program has answered. At the end calls that timed out so are asked once more under their own limit, until one does
-    so again; a program that has answered nothing after some time-outs is asked no more. So one that hangs in every case
-    costs about two seconds in all, and one that hangs in some is caught in each. ``total_seconds`` bounds the sum.
+    A call starts with the CPU limit ``max(cpu_seconds_per_case, reference_factor * t)``, where ``t`` is the
+    reference's CPU time for the same call. Time-outs shorten the limits of the calls that follow:
+
+    - The first time-out is free (the first two, if the program has answered no call yet). Each further time-out divides
+      the limit by four.
+    - The limit never falls below ``max(min_cpu_seconds_per_case, 5 * t, 5 * s)``, where ``s`` is the CPU time of the
+      slowest call that the program has answered.
+    - At the end, a call that timed out under a shortened limit is made again with its full limit. These last tries stop
+      at the first one that times out.
+    - A program that has answered nothing after several time-outs gets no further calls.
+
+    A program that hangs in every call therefore costs about two seconds in all, and a program that hangs in some calls
+    is caught in each of them. ``total_seconds`` bounds the sum.
     """
 
     cpu_seconds_per_case: float = 0.5
-    """CPU seconds of all threads of the program in one case, before the reference's own time is looked at."""
+    """CPU seconds of one case, summed over the program's threads. A slow reference raises the limit."""
     min_cpu_seconds_per_case: float = 0.01
     """The CPU limit of a case never falls below this."""
     reference_cpu_seconds_per_case: float = 5.0
-    """CPU seconds the reference itself gets; a call that takes it longer is no valid case. Each time-out
-    halves this, down to a quarter."""
+    """CPU seconds of one case for the reference. A call that takes longer is no valid case. Each time-out
+    of the reference halves this limit, down to a quarter."""
     reference_factor: float = 10.0
     """How many times slower than the reference a program may be."""
     wall_seconds_per_case: float = 1.5
-    """Seconds a case may spend neither running nor waiting for a processor (asleep, deadlocked), while
-    the CPU limit is ``cpu_seconds_per_case``; scales with the CPU limit."""
+    """Idle seconds of one case: the program neither runs nor waits for a processor, because it sleeps or is
+    deadlocked. The value belongs to a CPU limit of ``cpu_seconds_per_case`` and scales with the CPU limit."""
     load_cpu_seconds: float = 5.0
-    """CPU seconds for executing the prelude and the program's top level, imports included."""
+    """CPU seconds for executing the prelude and the program's top level, including imports."""
     load_idle_seconds: float = 10.0
-    """Idle seconds for the same: imports wait for the disk, of a reference as of any other program."""
+    """Idle seconds for loading. Imports wait for the disk."""
     total_seconds: float = 30.0
-    """CPU and idle seconds of one program over all its processes and loads; waiting for a processor on a
-    loaded machine does not count. Once they are spent, the remaining calls are timed out unasked. A program
-    gets twice the reference's time for the same calls where that is more."""
+    """CPU and idle seconds of one program over all its processes and loads. Waiting for a processor on a
+    loaded machine does not count. Once they are spent, the remaining calls time out without being made. If twice
+    the reference's time for the same calls is longer, that is the limit instead."""
     memory_bytes: int = 1024 * MIB
-    """Address space a program may take beyond what the interpreter already has. Bounds threads too."""
+    """Address space of the program, beyond that of the interpreter. Bounds the number of threads too."""
     stack_bytes: int = 64 * MIB
-    """Stack of the main thread."""
+    """Stack size of the main thread."""
     value_bytes: int = 1 * MIB
-    """Encoded size of one returned value."""
+    """Size of one returned value, once it is encoded."""
     total_output_bytes: int = 16 * MIB
-    """Encoded size of everything one process may answer; a fresh process answers the remaining calls."""
+    """Size of all answers of one process, once they are encoded. A fresh process answers the remaining calls."""
     open_files: int = 64
     threads: int = 256
-    """Threads of one process, the first included. Held wherever programs have a uid or a user namespace
-    of their own (as root; from tier 1 on); elsewhere only memory bounds them."""
+    """Threads of one process, including the main thread. Enforced if programs have a uid of their own (the
+    judge runs as root) or a user namespace of their own (from tier 1 on). Otherwise only memory bounds them."""
     scratch_bytes: int = 64 * MIB
-    """Size of the private folder for files, held in memory beside ``memory_bytes``; from tier 1 on."""
+    """Size of the program's private folder, which exists from tier 1 on. The folder lies in memory, and does not
+    count towards ``memory_bytes``."""
     scratch_files: int = 1024
     """Files, folders and links in that folder."""
     source_bytes: int = 1 * MIB
-    """Longest program text, UTF-8."""
+    """Longest program text, in UTF-8."""
     assert_chars: int = 65_536
-    """Longest assert; above it the text is rejected unread."""
+    """Longest assert. A longer text is rejected without being parsed."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             wanted = int if isinstance(field.default, int) else (int, float)
-            # To Python a bool is an integer; as a limit it is a mistake.
+            # A bool is an integer in Python, but as a limit it is a mistake.
             if isinstance(value, bool) or not isinstance(value, wanted) or not 0 < value < math.inf:
                 kind = "integer" if wanted is int else "number"
                 raise SandboxConfigError(f"limits.{field.name} must be a positive finite {kind}, got {value!r}")
@@ -94,10 +103,10 @@ class Limits:
 
     @classmethod
     def from_mapping(cls, raw: Mapping[str, Any], *, where: str) -> "Limits":
-        """Read limits from a config section; unknown keys are refused.
+        """Read limits from a section of a configuration.
 
         Raises:
-            SandboxConfigError: an unknown key or a value outside its range.
+            SandboxConfigError: a key is unknown, or a value is outside its range.
         """
         known = {field.name for field in fields(cls)}
         if unknown := sorted(str(key) for key in set(raw) - known):
@@ -108,15 +117,17 @@ class Limits:
             raise SandboxConfigError(f"{where}: {error}") from error
 
     def for_reference(self) -> "Limits":
-        """The limits under which the reference runs."""
+        """Return the limits under which the reference runs."""
         seconds = self.reference_cpu_seconds_per_case
-        # Never below a quarter: the hanging calls of one suite must not refuse those of another.
+        # At least a quarter: the hanging calls of one suite must not make the valid calls of another suite time out.
         floor = min(seconds, max(seconds / 4, self.min_cpu_seconds_per_case))
-        # A dataset's own text, which may be a table of listed outputs.
         longest = max(self.source_bytes, _REFERENCE_BYTES)
         return replace(self, cpu_seconds_per_case=seconds, min_cpu_seconds_per_case=floor, source_bytes=longest)
 
     def wall_seconds(self, cpu_limit_seconds: float) -> float:
-        """Idle seconds that go with a CPU limit: the same proportion as between the two defaults, and a moment."""
+        """Return the idle limit that goes with a CPU limit.
+
+        Both limits shrink in proportion, but the idle limit stays long enough for a short wait that is no hang.
+        """
         least = min(MIN_IDLE_SECONDS, self.wall_seconds_per_case)
         return max(least, self.wall_seconds_per_case * cpu_limit_seconds / self.cpu_seconds_per_case)

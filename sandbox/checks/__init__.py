@@ -1,1 +1,1 @@
-"""Quick checks of a runner on this machine: what `python -m sandbox check` runs."""
+"""Quick checks of a runner on this machine, for ``python -m sandbox check``."""

@@ -1,4 +1,7 @@
-"""Negative controls of a question's tests: programs that solve nothing. Tests that one of them passes prove nothing."""
+"""Negative controls of a question's tests: programs that solve nothing.
+
+If such a program passes all tests of a question, these tests prove nothing.
+"""
 
 import ast
 import contextlib
@@ -16,22 +19,27 @@ from ..judge.verdict import CandidateVerdict
 
 _KEPT = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _ALIASES = ast.Lambda | ast.Name | ast.Attribute
-"""Values that may be the solution itself; other constants of a reference stay, since its signatures may name them."""
+"""Values of a constant that may be the solution itself. Other constants of a reference stay, because the defaults of
+its parameters may use them."""
 _FIRST, _ALL = "$first", "$all"
-"""In a body of a function, its first parameter and all of them."""
+"""Placeholders in the value that a function returns: its first parameter, and a tuple of all parameters."""
 _EXAMPLE = re.compile(r"\b(\w+\(.{0,400}\))\s*(?:==|[-=]+>|[→➞:]|\breturns?\b|\n)\s*(\S.*?)[.;]?\s*$", re.MULTILINE)
 """A call with its value in a prompt: ``f(1) == 2``, ``>>> f(1)`` and 2 on the next line, ``f(1) -> 2``, ..."""
 
 
 def control_programs(request: JudgeRequest, prompt: str) -> dict[str, str]:
-    """Programs by name that do not solve the question of a request; its candidate is not looked at.
+    """Make programs that do not solve the question of a request.
 
-    Functions and methods have the reference's names and parameters, and do nothing or return their first argument, the
-    commonest expected value of the tests, or what the prompt's own examples say. One that raises, or is not there,
-    passes no valid test.
+    Their functions and methods have the reference's names and parameters. They return None, their first argument, the
+    most frequent expected value of the tests, or the values of the prompt's own examples. There is no program that
+    raises or lacks the functions, because it would pass no valid test.
 
     Args:
+        request: the question. Its candidate is ignored.
         prompt: the question as the Code LLM sees it.
+
+    Returns:
+        Maps the name of each program to its source.
     """
     expected = Counter(value for _, value in _comparisons(chain(*request.suites)))
     constant = max(expected, key=expected.__getitem__, default="None")
@@ -42,31 +50,24 @@ def control_programs(request: JudgeRequest, prompt: str) -> dict[str, str]:
             "echo": echo,
             "constant": f"print({constant})",
         }
-    bodies = {
+    values = {
         "stub": "None",
         "echo": _FIRST,
         "constant": constant,
     }
-    table = {}
-    examples = (f"assert {call} == {value}" for call, value in _EXAMPLE.findall(prompt))
-    for call, value in _comparisons(examples):
-        # A signature looks like an example too, and its names would cost all others their answers.
-        with contextlib.suppress(TypeError, *PARSE_ERRORS):
-            if isinstance(call, ast.Call):
-                table[repr(ast.literal_eval(ast.Tuple(call.args)))] = ast.literal_eval(value)
-    if table:
-        bodies["examples"] = f"{table}.get(repr({_ALL}))"
-    return {name: _returning(request.reference, value) for name, value in bodies.items()}
+    if table := _example_values(prompt):
+        values["examples"] = f"{table}.get(repr({_ALL}))"
+    return {name: _returning(request.reference, value) for name, value in values.items()}
 
 
 def passes_all(verdict: CandidateVerdict) -> bool:
-    """Whether there are valid tests and the program fails none, as a solution does."""
+    """Return True if there are valid tests and the program passes all of them, as a solution does."""
     outcomes = [case.outcome for suite in verdict.suites for case in suite.cases]
     return bool(outcomes) and not any(outcome.failed for outcome in outcomes)
 
 
 def _comparisons(texts: Iterable[str]) -> Iterator[tuple[ast.expr, str]]:
-    """The result that each assert compares, and the source of the value; others are passed over."""
+    """Yield the result that each assert compares, and the source of the expected value. Skip other texts."""
     for text in texts:
         with contextlib.suppress(ValueFormatError, *PARSE_ERRORS):
             match parse_untrusted(text.strip()).body:
@@ -75,8 +76,25 @@ def _comparisons(texts: Iterable[str]) -> Iterator[tuple[ast.expr, str]]:
                     yield result, ast.unparse(value)
 
 
+def _example_values(prompt: str) -> dict[str, object]:
+    """Map the ``repr`` of each example's arguments in a prompt to the example's value."""
+    table = {}
+    examples = (f"assert {call} == {value}" for call, value in _EXAMPLE.findall(prompt))
+    for call, value in _comparisons(examples):
+        # A signature looks like an example too. Its names are no literals, and they would make the whole table invalid.
+        with contextlib.suppress(TypeError, *PARSE_ERRORS):
+            if isinstance(call, ast.Call):
+                table[repr(ast.literal_eval(ast.Tuple(call.args)))] = ast.literal_eval(value)
+    return table
+
+
 def _returning(reference: str, value: str) -> str:
-    """The reference, whose functions all return this; "" where it is too deep to write."""
+    """Return the reference with the body of each function replaced, or "" if it is too deeply nested to be written.
+
+    Args:
+        reference: source of the reference.
+        value: expression that every function returns, with placeholders.
+    """
     try:
         tree = parse_untrusted(reference)
         tree.body = [
@@ -86,12 +104,13 @@ def _returning(reference: str, value: str) -> str:
         ]
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                positional = [*node.args.posonlyargs, *node.args.args]
-                names = [parameter.arg for parameter in positional if parameter.arg not in ("self", "cls")]
-                every = "".join(f"{name}, " for name in names)
+                parameters = [parameter.arg for parameter in (*node.args.posonlyargs, *node.args.args)]
+                names = [name for name in parameters if name not in ("self", "cls")]
                 first = names[0] if names else "None"
-                written = value.replace(_FIRST, first).replace(_ALL, f"({every})")
-                body = "pass" if node.name == "__init__" else f"return {written}"
+                every = "".join(f"{name}, " for name in names)
+                returned = value.replace(_FIRST, first).replace(_ALL, f"({every})")
+                # An `__init__` that returned a value would raise, and then no method could be called.
+                body = "pass" if node.name == "__init__" else f"return {returned}"
                 node.body = parse_untrusted(body).body
         return ast.unparse(tree)
     except PARSE_ERRORS:

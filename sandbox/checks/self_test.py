@@ -1,6 +1,6 @@
-"""Checks of a runner that depend on the machine: a program each, and what its calls must come to. They take seconds.
+"""Quick checks of a runner that depend on the machine. Each runs a program and compares the results of its calls.
 
-All that a runner promises stands in ``tests/conformance``, which holds these checks and some eighty more.
+``tests/conformance`` checks everything that a runner promises. It holds these checks and some eighty more.
 """
 
 from collections import deque
@@ -17,12 +17,12 @@ from ..runners.base import CallResult, CallStatus, Program, Role, Runner
 from ..values.encoding import encode
 
 LIMITS = Limits(cpu_seconds_per_case=0.2, wall_seconds_per_case=1.5, load_cpu_seconds=0.8)
-"""Short, so that checks which hang cost little. Busy machines need no longer ones, because CPU time judges."""
+"""Short limits, so that checks that hang take little time. They suffice on a busy machine, because CPU time decides."""
 
 
 @dataclass(frozen=True)
 class Ends:
-    """A call that ends without a value, in this way and with this word in its detail."""
+    """Expectation that a call ends without a value, with this status and this word in its detail."""
 
     status: CallStatus
     word: str
@@ -30,31 +30,31 @@ class Ends:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One program that loads, and what its calls come to in their order."""
+    """One program that must load, and the expected results of its calls."""
 
     name: str
-    """States the behaviour."""
+    """Statement of the behaviour, in words that are joined by underscores."""
     source: str
     expected: Mapping[Any, object]
-    """Maps each call, an expression or a ``Call``, to a value, a ``CallStatus``, or ``Ends``."""
+    """Maps each call (an expression or a ``Call``), in their order, to a value, a ``CallStatus`` or an ``Ends``."""
     needs: tuple[str, ...] = ()
-    """Attributes of the runner which, where they are False or 0, declare that it cannot do this."""
+    """Attributes of the runner. The check does not apply if one of them is False or 0."""
     role: Role = Role.CANDIDATE
     changes: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the ``Program``, beside its source and calls."""
+    """Further fields of the ``Program``."""
 
     def not_applicable(self, runner: Runner) -> str:
-        """Name the attribute by which the runner declares that it cannot do this; empty where the check applies."""
+        """Return the reason why the check does not apply to a runner. Empty if it applies."""
         for name in self.needs:
             if not getattr(runner, name, True):
                 return f"{type(runner).__name__} declares {name} = {getattr(runner, name)}"
         return ""
 
     def failure(self, runner: Runner) -> str:
-        """Run the program and describe the first result that is not as expected; empty where all are.
+        """Run the program and describe the first result that is not as expected. Empty if all are.
 
         Raises:
-            SandboxUnavailableError: the runner could not run it.
+            SandboxUnavailableError: the runner could not run the program.
         """
         calls = tuple(call if isinstance(call, Call) else Call(expression=call) for call in self.expected)
         program = replace(Program(source=self.source, calls=calls, limits=LIMITS), **self.changes)
@@ -63,18 +63,18 @@ class Check:
             return f"did not load: {result.load_error}"
         if len(result.results) != len(calls):
             return f"{len(result.results)} results of {len(calls)} calls"
-        for call, found, wanted in zip(calls, result.results, self.expected.values(), strict=True):
-            if not _is_as_expected(found, wanted):
-                return f"{call.expression[:80]}: expected {str(wanted)[:200]}, got {str(found)[:400]}"
+        for call, answer, wanted in zip(calls, result.results, self.expected.values(), strict=True):
+            if not _is_as_expected(answer, wanted):
+                return f"{call.expression[:80]}: expected {str(wanted)[:200]}, got {str(answer)[:400]}"
         return ""
 
 
-def _is_as_expected(found: CallResult, wanted: object) -> bool:
+def _is_as_expected(answer: CallResult, wanted: object) -> bool:
     if isinstance(wanted, Ends):
-        return found.status is wanted.status and wanted.word in found.detail
+        return answer.status is wanted.status and wanted.word in answer.detail
     if isinstance(wanted, CallStatus):
-        return found.status is wanted
-    return found.status is CallStatus.VALUE and found.value == encode(wanted)
+        return answer.status is wanted
+    return answer.status is CallStatus.VALUE and answer.value == encode(wanted)
 
 
 _SAMPLES: tuple[object, ...] = (
@@ -175,6 +175,7 @@ _EARLY_ENDS = (
     Check(
         name="an_import_inside_a_function_is_no_time_out",
         source=_IMPORTING,
+        # The same call in two spellings, because each call is a key. Only the first one gets time for imports.
         expected={"f(0.7)": 1, "f(0.70)": CallStatus.TIMED_OUT},
     ),
     Check(
@@ -217,7 +218,7 @@ _CONFINEMENT = (
         source="import os",
         expected={"os.kill(os.getppid(), 0)": _RAISED, "os.kill(1, 0)": _RAISED},
     ),
-    # Tier 0 refuses what the private folder of other tiers bounds: neither reaches the machine's files.
+    # Tier 0 refuses every write, and in other tiers the size of the private folder bounds the file.
     _Confined(
         name="programs_cannot_fill_the_disk_or_change_the_library",
         source=_FILLING,
@@ -238,4 +239,4 @@ _CONFINEMENT = (
     ),
 )
 SELF_TEST = (*_VALUES, *_EARLY_ENDS, *_CONFINEMENT)
-"""``python -m sandbox check`` runs these, as far as they apply to the runner."""
+"""Checks of ``python -m sandbox check``. Those that do not apply to the runner are left out."""

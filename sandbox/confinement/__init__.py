@@ -1,1 +1,1 @@
-"""Confinement: rlimits, Landlock, seccomp and namespaces leave a process nothing but to compute."""
+"""Confines processes by rlimits, Landlock, seccomp and namespaces, so that they can only compute."""

@@ -1,8 +1,8 @@
-"""The command line that puts bubblewrap around a fork server: what tier 2 adds to tier 1.
+"""Command line that puts bubblewrap around a fork server (tier 2).
 
-bubblewrap builds the first wall: a root with the readable paths, the interpreter and this package,
-without a network. The fork server then builds tier 1 inside of it. So a mistake in our own handling of
-namespaces meets a program that thousands of machines rely on.
+bubblewrap makes a root with the readable paths, the interpreter and this package, without a network. The fork server
+then builds tier 1 inside it. If our own handling of namespaces has a mistake, programs still have to break
+bubblewrap, which thousands of machines rely on.
 """
 
 import os
@@ -19,7 +19,7 @@ PROGRAM = "bwrap"
 
 
 def wrap(command: Sequence[str], *, readable: Iterable[str] = ()) -> list[str]:
-    """The command, run by bubblewrap in a root that holds little else.
+    """Return the command line that runs a command in bubblewrap's small root.
 
     Args:
         command: this interpreter and its arguments.
@@ -41,17 +41,18 @@ def wrap(command: Sequence[str], *, readable: Iterable[str] = ()) -> list[str]:
     if not may_mount():
         arguments.append("--unshare-user")
     for path in layout.binds:
-        # Devices keep working only as device binds; nothing but the three harmless ones is among the paths.
+        # Devices work only in device binds. The paths include only three harmless devices.
         arguments += ["--dev-bind" if path.startswith("/dev/") else "--ro-bind", path, path]
     for link, target in layout.links:
         arguments += ["--symlink", target, link]
-    # No --die-with-parent: the kernel means the thread that started it. No --unshare-pid: pids must be the parent's.
+    # Not --die-with-parent, because the kernel would wait for the end of the thread that started bubblewrap. Not
+    # --unshare-pid, because the fork server must report the pids that its parent sees.
     arguments += ["--bind", "/proc", "/proc", "--remount-ro", "/", "--chdir", "/"]
     return [program, *arguments, "--", *command]
 
 
 def explain(said: str) -> str | None:
-    """Explain what bubblewrap said before it gave up, and what helps; None where somebody else said it."""
+    """Explain an error message of bubblewrap and what helps. Return None if the message is not bubblewrap's."""
     last = said.strip().rpartition("\n")[2]
     if not last.startswith(f"{PROGRAM}:"):
         return None

@@ -1,8 +1,8 @@
-"""Confinement of one process: rlimits, credentials, no_new_privs, Landlock, seccomp.
+"""Confines one process by rlimits, credentials, no_new_privs, Landlock and seccomp.
 
-A ``Jail`` is prepared once in the fork server and entered once in every child; entering takes a fraction
-of a millisecond and cannot be undone. Works without privileges, and inside a default container. This
-is the whole of tier 0; the other tiers put it into namespaces and give each program a scratch folder.
+A ``Jail`` is prepared once in the fork server and entered once in every child. Entering takes a fraction of a
+millisecond and cannot be undone. It works without privileges and inside a default container. This is all of tier 0.
+The other tiers add namespaces around it and give each program a scratch folder.
 """
 
 import ctypes
@@ -15,21 +15,22 @@ import struct
 import sys
 import sysconfig
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass
 
 from ..errors import SandboxConfigError
 from .libc import check, end_with_parent, libc
 from .namespaces import NOBODY, SCRATCH_PARENT, Scratch
+from .rlimits import set_rlimits
 from .seccomp import SeccompProgram, has_seccomp
 
 OWN_UIDS = 0x70000000
-"""First of the ids that programs get, one each: a range that no distribution hands out to users,
-services or containers. An id is this plus a pid."""
+"""First uid and gid of programs. Each program's id is this plus a pid. No distribution gives ids of this range to
+users, services or containers."""
 _MAX_PIDS = 1 << 22
 _OWN_TASK_COUNTS_SINCE = (5, 14)
-"""Kernel that first counted the processes of a user in each user namespace."""
+"""First kernel version that counts the processes of a user in each user namespace separately."""
 _ZYGOTE_TASKS = 2
-"""A fork server and the init of its programs, which are the same user there."""
+"""The fork server and the init of its programs, which have the same uid as a program there."""
 OPTIONAL_FEATURES = ("landlock", "seccomp")
 """Protections that ``allow_missing`` may name."""
 _LOST = {
@@ -47,14 +48,14 @@ _LANDLOCK_RULE_PATH_BENEATH = 1
 _ACCESS_WRITE_FILE, _ACCESS_READ_FILE, _ACCESS_READ_DIR = 2, 4, 8
 # Everything but EXECUTE (bit 0), MAKE_CHAR, MAKE_SOCK, MAKE_FIFO, MAKE_BLOCK (6, 9, 10, 11) and IOCTL_DEV (15).
 _ACCESS_SCRATCH = 0x71BE
-# Rights the ruleset governs, by ABI version (include/uapi/linux/landlock.h): what is governed and not
+# Rights that the ruleset governs, by ABI version (include/uapi/linux/landlock.h). A right that is governed and not
 # granted is refused. 2 adds REFER, 3 TRUNCATE, 5 IOCTL_DEV; 4 governs TCP, 6 abstract sockets and signals.
 _FILE_RIGHTS_BY_ABI = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF}
 _NEWEST_FILE_RIGHTS = 0xFFFF
 
 
 class UidPolicy(enum.StrEnum):
-    """How a program's credentials differ from its fork server's, strongest first."""
+    """Difference between the credentials of programs and fork server, strongest first."""
 
     OTHER_USER = "other_user"
     OTHER_USER_READING = "other_user_reading"
@@ -69,9 +70,9 @@ UID_POLICY_MEANINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ProcessLimits:
-    """The numbers a fork server needs to start one program; the order is the wire order."""
+    """Limits that a fork server needs to start one program, in the order in which they are sent."""
 
     memory_bytes: int
     stack_bytes: int
@@ -84,35 +85,34 @@ class ProcessLimits:
     LAYOUT = struct.Struct("=QQQQQQQ")
 
     def pack(self) -> bytes:
-        return self.LAYOUT.pack(*(getattr(self, field.name) for field in fields(self)))
+        return self.LAYOUT.pack(*astuple(self))
 
     @classmethod
     def unpack(cls, data: bytes) -> "ProcessLimits":
-        names = (field.name for field in fields(cls))
-        return cls(**dict(zip(names, cls.LAYOUT.unpack(data), strict=True)))
+        return cls(*cls.LAYOUT.unpack(data))
 
 
 def landlock_abi() -> int:
-    """Version of the kernel's Landlock interface; 0 without Landlock."""
+    """Return the version of the kernel's Landlock interface, or 0 without Landlock."""
     return max(0, int(libc.syscall(_LANDLOCK_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint(1))))
 
 
 def missing_features() -> tuple[str, ...]:
-    """The optional protections that this machine lacks."""
+    """Return the optional protections that this machine lacks."""
     present = {"landlock": landlock_abi() > 0, "seccomp": has_seccomp()}
     return tuple(name for name in OPTIONAL_FEATURES if not present[name])
 
 
 def reason_missing(name: str) -> str:
-    """Say what is lost without a protection that this kernel lacks."""
+    """Describe what is lost without a protection that this kernel lacks."""
     return f"this kernel ({os.uname().release}, {os.uname().machine}) offers no {name}: without it {_LOST[name]}"
 
 
 def check_features(allow_missing: Collection[str]) -> None:
-    """Refuse a machine that lacks a protection which nobody agreed to do without.
+    """Refuse a machine that lacks a protection which ``allow_missing`` does not name.
 
     Raises:
-        SandboxConfigError: the platform or a protection is missing, or ``allow_missing`` is misspelled.
+        SandboxConfigError: this is not Linux, a protection is missing, or ``allow_missing`` has an unknown name.
     """
     if isinstance(allow_missing, str):
         raise SandboxConfigError(f"allow_missing must be a list of names, got the text {allow_missing!r}")
@@ -129,34 +129,31 @@ def check_features(allow_missing: Collection[str]) -> None:
 
 
 def readable_paths(extra: Iterable[str] = ()) -> tuple[str, ...]:
-    """List what programs may read: the standard library, installed packages, shared libraries, time zones.
+    """List the paths that programs may read, sorted: the standard library, packages, shared libraries and time zones.
 
-    Paths are spelled as programs and the loader spell them, links included. Every path exists.
+    Links are not resolved, because programs and the loader use the paths with their links. Every path exists.
     """
     paths = sysconfig.get_paths()
     roots = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    roots |= {os.path.join(sys.base_exec_prefix, "lib"), *(path for path in sys.path if _is_package_folder(path))}
-    roots |= {"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache"}
-    roots |= {"/usr/share/zoneinfo", "/etc/localtime", "/dev/null", "/dev/urandom", "/dev/zero", *extra}
+    roots |= {path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")}
+    roots |= {os.path.join(sys.base_exec_prefix, "lib"), "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib"}
+    roots |= {"/etc/ld.so.cache", "/usr/share/zoneinfo", "/etc/localtime"}
+    roots |= {"/dev/null", "/dev/urandom", "/dev/zero", *extra}
     return tuple(sorted(os.path.abspath(root) for root in roots if os.path.exists(root)))
-
-
-def _is_package_folder(path: str) -> bool:
-    return os.path.basename(path) in ("site-packages", "dist-packages")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkServerFacts:
-    """Facts that a fork server reads about itself in /proc, while it still sees one."""
+    """Facts that a fork server reads about itself in /proc, before it enters a root without /proc."""
 
     address_bytes: int
-    """Address space of the interpreter and its modules."""
+    """Address space of the interpreter and its modules, in bytes."""
     has_own_uids: bool
-    """The ids from ``OWN_UIDS`` on exist in its user namespace."""
+    """The ids from ``OWN_UIDS`` on exist in the fork server's user namespace."""
     has_nobody: bool
-    """``NOBODY`` exists in it."""
+    """``NOBODY`` exists in that namespace."""
     counts_own_tasks: bool
-    """Its user namespace is new, and the kernel counts a user's processes in each one by itself."""
+    """That namespace is new, and the kernel counts the processes of its users separately."""
 
     @classmethod
     def read(cls, *, has_own_user: bool) -> "ForkServerFacts":
@@ -172,24 +169,24 @@ class ForkServerFacts:
 
 
 def _are_mapped(first: int, count: int) -> bool:
-    """Whether uids and gids of this range exist in this user namespace."""
-    found = True
+    """Return True if all uids and gids of this range exist in this user namespace."""
     for kind in ("uid", "gid"):
         with open(f"/proc/self/{kind}_map") as handle:
-            ranges = [[int(number) for number in line.split()] for line in handle]
-        found &= any(start <= first <= start + size - count for start, _, size in ranges)
-    return found
+            ranges = [map(int, line.split()) for line in handle]
+        if not any(start <= first <= start + size - count for start, _, size in ranges):
+            return False
+    return True
 
 
 class Jail:
-    """Confinement prepared once, entered in each child.
+    """Confinement that is prepared once and entered in each child.
 
     Args:
-        features: the optional protections to apply.
-        uid_policy: how to change credentials.
+        features: optional protections to apply.
+        uid_policy: change of credentials.
         roots: real paths that stay readable.
-        facts: of the fork server, which is the process that prepares.
-        scratch: where programs may write; None refuses every write.
+        facts: facts about the fork server, in which the jail is prepared.
+        scratch: folder in which programs may write. None refuses every write.
     """
 
     def __init__(
@@ -214,7 +211,7 @@ class Jail:
         """Confine this process for good.
 
         Raises:
-            OSError: a step failed; the process must then end without running anything.
+            OSError: a step failed. The process must then end without running anything.
         """
         uid = self._program_uid()
         if self.scratch is not None:
@@ -224,15 +221,23 @@ class Jail:
                 uid=os.geteuid() if uid is None else uid,
                 gid=os.getegid() if uid is None else uid,
             )
-        self._set_rlimits(limits, uid)
+        set_rlimits(
+            # The setting is relative to the interpreter's own size, but the kernel's limit is absolute.
+            address_bytes=self._facts.address_bytes + limits.memory_bytes,
+            cpu_seconds=limits.cpu_seconds,
+            open_files=limits.open_files,
+            file_bytes=0 if self.scratch is None else limits.scratch_bytes,
+            stack_bytes=limits.stack_bytes,
+            threads=self._thread_limit(limits, uid),
+        )
         _change_credentials(self.uid_policy, uid)
-        # After the credentials: a change of uid clears the signal of the parent's end.
+        # After the credentials, because a change of uid clears this setting.
         end_with_parent()
-        # A fork server that ended before that sends no signal any more. One outside our pid namespace is 0 to us.
+        # If the fork server ended before that, no signal comes. A parent outside our pid namespace has the pid 0 here.
         if os.getppid() not in (0, self._fork_server_pid):
             raise ProcessLookupError(errno.ESRCH, "the fork server ended while its child was being confined")
         check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS")
-        # After no_new_privs, which the kernel demands of a process without privileges.
+        # After no_new_privs, which the kernel requires of a process without privileges.
         if self.ruleset_fd is not None:
             restricted = libc.syscall(_LANDLOCK_RESTRICT, ctypes.c_int(self.ruleset_fd), ctypes.c_uint(0))
             check(restricted, "landlock_restrict_self")
@@ -242,11 +247,11 @@ class Jail:
             self._filter.install()
 
     def _program_uid(self) -> int | None:
-        """Uid and gid of this process's program; None keeps those of the fork server.
+        """Return the uid and gid of this process's program, or None to keep the ids of the fork server.
 
-        A program with an id of its own shares no kernel account (signals, pipe pages, watches) with
-        another one, and its threads can be counted. Pids name it, as they are unique while it runs; with
-        a pid namespace it is the fork server's, whose programs see no other ones.
+        A program with its own id shares no kernel quota (signals, pipe pages, watches) with other programs, and its
+        threads can be counted. The id is made of a pid, which is unique while the process runs. In a pid namespace the
+        pid is that of the fork server, whose programs see no process of other fork servers.
         """
         if self.uid_policy is UidPolicy.SAME_USER:
             return None
@@ -254,36 +259,19 @@ class Jail:
             return NOBODY
         return OWN_UIDS + (os.getpid() if self.scratch is None else self._fork_server_pid)
 
-    def _set_rlimits(self, limits: ProcessLimits, uid: int | None) -> None:
-        # Address space limits are absolute, the setting is relative to the interpreter's own size.
-        memory = self._facts.address_bytes + limits.memory_bytes
-        file_size = 0 if self.scratch is None else limits.scratch_bytes
-        _lower(resource.RLIMIT_AS, memory, memory)
-        _lower(resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1)
-        _lower(resource.RLIMIT_NOFILE, limits.open_files, limits.open_files)
-        _lower(resource.RLIMIT_FSIZE, file_size, file_size)
-        _lower(resource.RLIMIT_CORE, 0, 0)
-        # This limit counts a whole uid: of a shared one programs would fail one another, so there only
-        # memory bounds threads. Fork is refused in any case.
+    def _thread_limit(self, limits: ProcessLimits, uid: int | None) -> int | None:
+        """Return the limit on threads of this process's uid, or None if only memory bounds its threads.
+
+        The kernel counts the threads of a whole uid. Programs that share a uid would use up each other's limit. They
+        cannot fork in any case.
+        """
         if uid not in (None, NOBODY):
-            _lower(resource.RLIMIT_NPROC, limits.threads, limits.threads)
-        elif self._facts.counts_own_tasks:
-            _lower(resource.RLIMIT_NPROC, limits.threads + _ZYGOTE_TASKS, limits.threads + _ZYGOTE_TASKS)
-        # The hard limit stays: programs raise their own stack for deep recursion.
-        _, hard = resource.getrlimit(resource.RLIMIT_STACK)
-        _lower(resource.RLIMIT_STACK, limits.stack_bytes, hard)
-
-
-def _lower(which: int, soft: int, hard: int) -> None:
-    _, ceiling = resource.getrlimit(which)
-    if ceiling != resource.RLIM_INFINITY:
-        hard = ceiling if hard == resource.RLIM_INFINITY else min(hard, ceiling)
-    soft = soft if hard == resource.RLIM_INFINITY else min(soft, hard)
-    resource.setrlimit(which, (soft, hard))
+            return limits.threads
+        return limits.threads + _ZYGOTE_TASKS if self._facts.counts_own_tasks else None
 
 
 _capset = libc.capset
-"""Looked up here, once: the search through every loaded library costs a child more than all its limits."""
+"""Looked up once here, because the search through all loaded libraries takes a child longer than setting its limits."""
 
 
 def _change_credentials(policy: UidPolicy, uid: int | None) -> None:
@@ -309,8 +297,9 @@ def _landlock_ruleset(roots: Iterable[str], *, can_write: bool) -> int:
         0b11 if abi >= 4 else 0,  # bind and connect TCP
         0b11 if abi >= 6 else 0,  # abstract unix sockets, signals
     )
-    size = 8 if abi < 4 else 16 if abi < 6 else 24
-    ruleset = check(libc.syscall(_LANDLOCK_CREATE, attributes, ctypes.c_size_t(size), ctypes.c_uint(0)), "landlock")
+    # An older kernel knows a shorter structure. It accepts a longer one whose rest is zero.
+    size = ctypes.c_size_t(len(attributes))
+    ruleset = check(libc.syscall(_LANDLOCK_CREATE, attributes, size, ctypes.c_uint(0)), "landlock")
     for root in roots:
         _grant(ruleset, root, _ACCESS_READ_FILE | (_ACCESS_READ_DIR if os.path.isdir(root) else 0))
     if can_write:

@@ -10,10 +10,10 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 
 
 def check(result: int, what: str) -> int:
-    """``result`` of a call of ``libc``.
+    """Return ``result``, the result of a call of ``libc``.
 
     Raises:
-        OSError: the call failed; the message begins with ``what``.
+        OSError: the result is negative, so the call failed. The message begins with ``what``.
     """
     if result < 0:
         code = ctypes.get_errno()
@@ -22,10 +22,10 @@ def check(result: int, what: str) -> int:
 
 
 def end_with_parent() -> None:
-    """Have the kernel kill this process when its parent ends. Credential changes undo it; call it after them."""
+    """Have the kernel kill this process when its parent ends. Credential changes undo this, so call it after them."""
     check(libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "PR_SET_PDEATHSIG")
 
 
 def forbid_inspection() -> None:
-    """Make this process's memory and /proc entries unreadable for its own user, forks included."""
+    """Forbid this process's own user to read its memory and /proc entries, also for its forks."""
     check(libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "PR_SET_DUMPABLE")

@@ -1,12 +1,15 @@
-"""Tier 1 adds namespaces around a fork server's programs, and a private writable folder for each program.
+"""Namespaces around a fork server's programs, and a private writable folder for each program (tier 1).
 
-Set up once, in the fork server: user namespace (unless it may already mount), mount, pid, network, ipc and
-uts namespaces; a sleeping init for the pid namespace; a root that holds the readable paths, read-only,
-and nothing else. Set up for each program: a mount namespace of its own with a fresh tmpfs in it, which
-the kernel drops with the program.
+The fork server sets up these things once:
 
-The fork server itself stays in the outer pid namespace and only its children enter the new one, so the pids
-it reports are those its parent sees; signals, waits and CPU clocks work as in tier 0.
+- mount, pid, network, ipc and uts namespaces, and a user namespace unless it may already mount
+- a sleeping init for the pid namespace
+- a root that holds only the readable paths, read-only
+
+Each program then gets its own mount namespace with a new tmpfs, which the kernel removes with the program.
+
+Only the children of the fork server enter the new pid namespace. The fork server itself stays outside, so it reports
+the same pids that its parent sees, and signals, waits and CPU clocks work as in tier 0.
 """
 
 import contextlib
@@ -23,28 +26,28 @@ from dataclasses import dataclass
 from .libc import check, end_with_parent, libc
 
 SCRATCH_PARENT = "/scratch"
-"""Holds nothing but the mount point: a Landlock rule here covers whatever is mounted below."""
+"""Folder that holds only the mount point. A Landlock rule for it covers everything that is mounted below."""
 SCRATCH = f"{SCRATCH_PARENT}/tmp"
 TMP = "/tmp"
-"""A link to the scratch folder; also the programs' HOME."""
+"""Link to the scratch folder, and HOME of the programs."""
 NOBODY = 65534
-"""The kernel's overflow id: mapped in every user namespace, and owner of no file."""
+"""The kernel's overflow id. It is mapped in every user namespace and owns no file."""
 
 _CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWIPC, _CLONE_NEWUSER = 0x00020000, 0x04000000, 0x08000000, 0x10000000
 _CLONE_NEWPID, _CLONE_NEWNET = 0x20000000, 0x40000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 0x2, 0x4, 0x8, 0x4000, 0x40000
 _MNT_DETACH = 2
-# The mount interface that works on descriptors; the same numbers on every architecture.
+# System calls that mount by descriptors. The numbers are the same on every architecture.
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 _OPEN_TREE_CLONE, _MOVE_MOUNT_F_EMPTY_PATH, _MOUNT_ATTR_RDONLY = 1, 4, 1
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
 _CAP_SYS_ADMIN = 21
 _STAGE = "/proc"
-"""The new root is put together in this folder, which exists everywhere. It is hidden from this process only."""
+"""Folder where the new root is built, because it exists everywhere. Only this process loses sight of /proc."""
 _HIDDEN = "/readable"
 _MAX_LINKS = 40
 SLEEPER = "/bin/sleep"
-"""Becomes the init of the pid namespace; without it a fork of the fork server sleeps there."""
+"""Program that becomes the init of the pid namespace. Without it a fork of the fork server sleeps there."""
 HINTS = {
     "unshare": "namespaces are closed to this user: as root in a container start it with CAP_SYS_ADMIN; as another "
     "user allow user namespaces (sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1 on "
@@ -56,11 +59,11 @@ HINTS = {
     "kernel is older than 5.12",
     "init": "no process could be started in a new pid namespace: see the limits on processes",
 }
-"""The cure where a step is refused."""
+"""Hint for the user for each step that may be refused."""
 
 
 class NamespaceError(OSError):
-    """A step of tier 1 that this machine refuses; the message names the step and the cure."""
+    """The machine refused a step of tier 1. The message names the step and what helps."""
 
     def __init__(self, step: str, error: OSError) -> None:
         super().__init__(error.errno, f"{error.strerror}. Hint: {HINTS[step]}; or ask for tier 0")
@@ -74,28 +77,27 @@ class Layout:
     """Contents of a small root in which a set of paths can be read."""
 
     binds: tuple[str, ...]
-    """Real paths, none inside another."""
+    """Real paths, none inside another one."""
     links: tuple[tuple[str, str], ...]
-    """Symbolic links on the way to them: where, and what they say."""
+    """Symbolic links on the way to these paths, each with its place and its target."""
 
 
 def plan_layout(paths: Iterable[str]) -> Layout:
-    """The mounts and links under which every path reads as it does now."""
+    """Plan the mounts and links of a root in which every path reads as it does now."""
     links: dict[str, str] = {}
-    real = sorted({_resolve(path, links) for path in paths})
     binds: list[str] = []
-    for path in real:
-        if not binds or not _is_within(path, binds[-1]):
+    # Sorted, so that a folder comes before the paths inside it.
+    for path in sorted({_resolve(path, links) for path in paths}):
+        if not any(_is_within(path, folder) for folder in binds):
             binds.append(path)
-    outside = [
-        (link, target)
-        for link, target in sorted(links.items())
-        if not _is_within(link, TMP) and not any(_is_within(link, bind) for bind in binds)
-    ]
-    return Layout(binds=tuple(binds), links=tuple(outside))
+    # A link inside a bind exists already, and /tmp becomes a link itself.
+    covered = (TMP, *binds)
+    outside = [link for link in links.items() if not any(_is_within(link[0], folder) for folder in covered)]
+    return Layout(binds=tuple(binds), links=tuple(sorted(outside)))
 
 
 def _resolve(path: str, links: dict[str, str]) -> str:
+    """Return the real path, and add the links on the way to ``links``."""
     current, rest = "/", deque(path.split("/"))
     num_links = 0
     while rest:
@@ -123,10 +125,10 @@ def _is_within(path: str, folder: str) -> bool:
 
 
 class Namespaces:
-    """The namespaces of this process's future children."""
+    """Namespaces of this process's future children."""
 
     def __init__(self) -> None:
-        """Enter them. The process must have one thread and be inspectable by its own user.
+        """Enter new namespaces. The process must have only one thread, and its own user must be able to inspect it.
 
         Raises:
             NamespaceError: the machine refuses a step.
@@ -137,34 +139,34 @@ class Namespaces:
         _step("unshare", libc.unshare(flags | (_CLONE_NEWUSER if needs_user else 0)), "unshare")
         if needs_user:
             try:
-                # The kernel demands it before an unprivileged process may map gids.
+                # The kernel requires this before an unprivileged process may map gids.
                 _write("/proc/self/setgroups", "deny")
                 _write("/proc/self/uid_map", f"{NOBODY} {uid} 1")
                 _write("/proc/self/gid_map", f"{NOBODY} {gid} 1")
             except OSError as error:
                 raise NamespaceError("map", error) from error
-        # Otherwise the mounts of this process would appear outside, too.
+        # Otherwise the mounts of this process would also appear outside.
         _step("mount", libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None), "make mounts private")
         self._lifeline, self._init = _start_init()
 
     def is_over(self) -> bool:
-        """True once the pid namespace has lost its init: nothing can be forked into it any more."""
+        """Return True if the pid namespace has lost its init, so that no process can be forked into it any more."""
         return os.waitpid(self._init, os.WNOHANG)[0] != 0
 
     def enter_root(self, layout: Layout) -> "Scratch":
-        """Leave this process a root that holds the layout, read-only, and the place of the scratch folders.
+        """Give this process a read-only root that holds the layout and the mount point of the scratch folders.
 
         Raises:
             NamespaceError: the machine refuses a step.
         """
-        # Detached before the new root hides the paths.
+        # First, because the new root hides the paths.
         trees = [(path, _clone_tree(path)) for path in layout.binds]
         _mount_tmpfs(_STAGE, _MS_NOSUID | _MS_NODEV, "mode=755,size=1m,nr_inodes=4096")
         hidden: list[tuple[str, str]] = []
         for path, tree in trees:
             _set_readonly(tree, "", _AT_EMPTY_PATH | _AT_RECURSIVE)
             place = path
-            # A scratch folder will cover it; from a place outside it is mounted into each of them.
+            # A scratch folder will cover this path, so it waits elsewhere and is mounted into each scratch folder.
             if _is_within(path, TMP) or _is_within(path, SCRATCH_PARENT):
                 place = f"{_HIDDEN}/{len(hidden)}"
                 hidden.append((place, path))
@@ -175,38 +177,43 @@ class Namespaces:
             os.symlink(target, _STAGE + link)
         os.makedirs(_STAGE + SCRATCH)
         os.chdir(_STAGE)
-        # Onto itself: the old root then lies on top and goes without a place of its own.
+        # Onto the same folder. The old root then lies on top of the new one and needs no mount point of its own.
         _step("mount", libc.pivot_root(b".", b"."), "pivot_root")
         _step("mount", libc.umount2(b".", _MNT_DETACH), "leave the old root")
         os.chdir("/")
-        # Only now: until here the root itself had to be written.
+        # Last, because the steps before write into the root.
         _set_readonly(_AT_FDCWD, "/", 0)
         return Scratch(hidden)
 
 
 class Scratch:
-    """The private writable folder of one program; entered once in each child, before it gives up its rights."""
+    """Private writable folder of one program. Each child enters it once, before it drops its privileges."""
 
     def __init__(self, hidden: Iterable[tuple[str, str]]) -> None:
         self._hidden = tuple(hidden)
         ways = (path.removeprefix(TMP).strip("/").split("/") for _, path in self._hidden)
         self._num_mount_inodes = len({tuple(way[: depth + 1]) for way in ways for depth in range(len(way))})
-        """Folders and files that lead to the readable paths inside the folder; they take none of ``num_files``."""
+        """Folders and files on the way to readable paths inside the folder. They do not count for ``num_files``."""
 
     def place_of(self, path: str) -> str:
-        """Place of a readable path in the fork server's root: elsewhere when scratch folders would cover it."""
+        """Return the place of a readable path in the fork server's root: another one if scratch folders cover it."""
         return next((place for place, covered in self._hidden if covered == path), path)
 
     def enter(self, *, size_bytes: int, num_files: int, uid: int, gid: int) -> None:
-        """Mount an empty folder that only this process sees and that ends with it, and work in it.
+        """Mount an empty folder that only this process sees and that ends with it, and make it the working directory.
+
+        Args:
+            size_bytes: most bytes in the folder.
+            num_files: most files, folders and links in it.
+            uid: owner of the folder.
+            gid: group of the folder.
 
         Raises:
             NamespaceError: the system refused it.
         """
         _step("mount", libc.unshare(_CLONE_NEWNS), "unshare the mounts")
-        options = f"mode=700,size={size_bytes},uid={uid},gid={gid}"
-        # The folder itself takes one, too.
-        options += f",nr_inodes={num_files + 1 + self._num_mount_inodes}"
+        num_inodes = num_files + 1 + self._num_mount_inodes  # the folder itself takes one
+        options = f"mode=700,size={size_bytes},uid={uid},gid={gid},nr_inodes={num_inodes}"
         _mount_tmpfs(SCRATCH, _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, options)
         for place, path in self._hidden:
             target = SCRATCH + path.removeprefix(TMP)
@@ -216,14 +223,18 @@ class Scratch:
 
 
 def may_mount() -> bool:
-    """True when this process holds CAP_SYS_ADMIN, so that it may make namespaces and mounts."""
+    """Return True if this process has CAP_SYS_ADMIN, so that it may make namespaces and mounts."""
     with open("/proc/self/status") as handle:
         effective = next(int(line.split()[1], 16) for line in handle if line.startswith("CapEff:"))
     return bool(effective & 1 << _CAP_SYS_ADMIN)
 
 
 def _start_init() -> tuple[int, int]:
-    """The first process of the pid namespace: it sleeps until the fork server ends, and takes every program with it."""
+    """Start the init of the pid namespace, which sleeps until the fork server ends. Its end kills every program.
+
+    Returns:
+        Our end of a pipe, whose closing also ends the init, and the init's pid.
+    """
     reading, writing = os.pipe()
     try:
         pid = os.fork()
@@ -236,7 +247,7 @@ def _start_init() -> tuple[int, int]:
 
 
 def _sleep_as_init(lifeline: int) -> None:
-    """End with the fork server, by signal or by the end of the pipe. Never returns."""
+    """Sleep until the fork server ends, which a signal or the end of the pipe tells. Never returns."""
     try:
         os.closerange(0, lifeline)
         os.closerange(lifeline + 1, 1 << 20)
@@ -244,18 +255,15 @@ def _sleep_as_init(lifeline: int) -> None:
         if select.select([lifeline], [], [], 0)[0]:
             return  # the fork server ended before the signal was set
         with contextlib.suppress(OSError):
-            os.execv(SLEEPER, [SLEEPER, "2147483647"])  # in place of an interpreter's eight megabytes
+            os.execv(SLEEPER, [SLEEPER, "2147483647"])  # saves eight megabytes of an interpreter
         os.read(lifeline, 1)
     finally:
         os._exit(0)
 
 
 def _write(path: str, text: str) -> None:
-    handle = os.open(path, os.O_WRONLY)
-    try:
-        os.write(handle, text.encode())
-    finally:
-        os.close(handle)
+    with open(path, "w") as handle:
+        handle.write(text)
 
 
 def _step(step: str, result: int, what: str) -> int:
@@ -277,7 +285,7 @@ def _clone_tree(path: str) -> int:
 
 
 def _move_tree(tree: int, place: str) -> None:
-    """Attach a detached tree, and close its descriptor."""
+    """Attach a detached tree and close its descriptor."""
     arguments = (ctypes.c_int(tree), b"", ctypes.c_int(_AT_FDCWD), os.fsencode(place))
     moved = libc.syscall(_MOVE_MOUNT, *arguments, ctypes.c_uint(_MOVE_MOUNT_F_EMPTY_PATH))
     _step("mount", int(moved), f"move_mount to {place}")

@@ -1,7 +1,7 @@
-"""The seccomp filter: which system calls a program may make, as classic BPF.
+"""The seccomp filter as a classic BPF program. It decides which system calls a program may make.
 
-Every call that ``syscalls`` does not name answers EPERM. The layout of the program stands in
-``include/uapi/linux/filter.h`` and ``seccomp.h``.
+A call that ``syscalls`` does not name fails with EPERM. Sources: ``include/uapi/linux/filter.h`` and ``seccomp.h`` of
+the kernel.
 """
 
 import ctypes
@@ -44,32 +44,22 @@ _RLIMIT_STACK = 3
 _FCNTL_COMMANDS = (0, 1, 2, 3, 4, 1030)
 # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX.
 _IOCTL_REQUESTS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
-# The machine's clocks and its own; other numbers are clocks of processes by pid.
+# The machine's clocks and the program's own. Other numbers name clocks of other processes.
 _OWN_CLOCKS = (2, 3, 0, 1, 4, 5, 6, 7, 8, 9, 11)
-_CHECKED_VALUES = {  # which argument must be one of which values, and the answer otherwise
-    "fcntl": (1, _FCNTL_COMMANDS, errno.EPERM),
-    "ioctl": (1, _IOCTL_REQUESTS, errno.ENOTTY),
-    "socketpair": (0, (_AF_UNIX,), errno.EPERM),
-    "prctl": (0, (15, 16), errno.EPERM),  # PR_SET_NAME and GET_NAME; not PDEATHSIG: programs die with their fork server
-    "clock_gettime": (0, _OWN_CLOCKS, errno.EPERM),
-    "clock_nanosleep": (0, _OWN_CLOCKS, errno.EPERM),
-    "clock_getres": (0, _OWN_CLOCKS, errno.EPERM),
-    "setsockopt": (2, (7, 8), errno.EPERM),  # SO_SNDBUF, SO_RCVBUF; not SO_ATTACH_FILTER
-    "getsockopt": (2, (3, 4, 7, 8, 30, 38, 39), errno.EPERM),  # SO_TYPE, ERROR...; not PEERCRED, PEERPIDFD
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """One architecture's column of the tables."""
+    """Numbers of one architecture."""
 
     column: int
+    """Column of the tables in ``syscalls``."""
     audit_number: int
-    """AUDIT_ARCH_*, as the filter sees it."""
+    """Number AUDIT_ARCH_* that the filter sees."""
     seccomp_number: int
-    """The seccomp system call itself."""
+    """Number of the system call ``seccomp`` itself."""
     highest_number: int
-    """Numbers above belong to another calling convention (x32)."""
+    """Highest system call number. Higher ones belong to another calling convention (x32)."""
 
 
 ARCHITECTURES = {
@@ -89,58 +79,72 @@ ARCHITECTURES = {
 
 
 def this_architecture() -> Architecture | None:
-    """The running machine's tables, or None where the filter has none."""
-    return ARCHITECTURES.get({"arm64": "aarch64", "amd64": "x86_64"}.get(platform.machine(), platform.machine()))
+    """Return the running machine's architecture, or None if the tables do not cover it."""
+    return ARCHITECTURES.get(platform.machine())
 
 
 _Instruction = tuple[int, int, int, int]
+"""Operation; for a conditional jump, how many instructions to skip if the condition holds, and if not; operand."""
+_ACCEPT: _Instruction = (_RETURN, 0, 0, _ALLOW)
+
+
+def _deny(code: int) -> _Instruction:
+    return (_RETURN, 0, 0, _ERRNO | code)
+
+
+_REFUSE = _deny(errno.EPERM)
 
 
 def build_filter(architecture: Architecture, *, can_write: bool = False) -> bytes:
-    """The filter as an array of ``struct sock_filter``.
+    """Build the filter as an array of ``struct sock_filter``.
 
-    A call of a foreign architecture or calling convention kills the process; one that is not allowed
-    answers EPERM, or EACCES when it would open a file for writing.
+    A call of another architecture or calling convention kills the process. A call that is not allowed fails with EPERM,
+    or with EACCES if it would open a file for writing.
 
     Args:
-        can_write: allow what writing files takes, for programs with a scratch folder.
+        can_write: also allow calls that write files, for programs with a scratch folder.
     """
     program: list[_Instruction] = [
         (_LOAD, 0, 0, _OFFSET_ARCH),
         (_JUMP_EQUAL, 1, 0, architecture.audit_number),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _OFFSET_NUMBER),
-        # x32 calls have the same audit number and other meanings, hence a bound on numbers.
+        # x32 calls have the same audit number but other meanings, so their high numbers are refused.
         (_JUMP_GREATER, 0, 1, architecture.highest_number),
         (_RETURN, 0, 0, _KILL),
     ]
-    blocks = {name: (numbers, [(_RETURN, 0, 0, _ALLOW)]) for name, numbers in ALLOWED.items()}
-    blocks |= {name: (numbers, _argument_rules(name)) for name, numbers in CHECKED.items()}
+    blocks = {name: [_ACCEPT] for name in ALLOWED} | _ARGUMENT_RULES
     if can_write:
-        blocks |= {name: (numbers, [(_RETURN, 0, 0, _ALLOW)]) for name, numbers in ALLOWED_WRITING.items()}
-        blocks |= {name: (numbers, [_deny(errno.ENOTSUP)]) for name, numbers in UNSUPPORTED_WRITING.items()}
-    # Blocks and not names from here on: neighbours with one answer become one range.
-    by_number = {numbers[architecture.column]: block for numbers, block in blocks.values()}
-    program += _search(_ranges({number: block for number, block in by_number.items() if number is not None}))
+        # Two of these calls have a rule on arguments, which no longer applies.
+        blocks |= {name: [_ACCEPT] for name in ALLOWED_WRITING}
+        blocks |= {name: [_deny(errno.ENOTSUP)] for name in UNSUPPORTED_WRITING}
+    by_number = {}
+    for name, block in blocks.items():
+        number = _NUMBERS[name][architecture.column]
+        if number is not None:
+            by_number[number] = block
+    program += _search(_ranges(by_number))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
 
 
 def _ranges(blocks: dict[int, list[_Instruction]]) -> list[tuple[int, list[_Instruction]]]:
-    """``(first number, block)`` of each run of numbers with one block, in order; EPERM for those without."""
-    denied = [_deny(errno.EPERM)]
-    ranges: list[tuple[int, list[_Instruction]]] = [(0, denied)]
+    """Join neighbouring numbers with equal blocks, and return the first number and the block of each range, in order.
+
+    Numbers without a block are refused.
+    """
+    ranges: list[tuple[int, list[_Instruction]]] = []
     for number in sorted({0, *blocks, *(number + 1 for number in blocks)}):
-        block = blocks.get(number, denied)
-        if block != ranges[-1][1]:
+        block = blocks.get(number, [_REFUSE])
+        if not ranges or block != ranges[-1][1]:
             ranges.append((number, block))
-    return ranges if ranges[1:] and ranges[1][0] > 0 else ranges[1:]
+    return ranges
 
 
 def _search(ranges: list[tuple[int, list[_Instruction]]]) -> list[_Instruction]:
-    """A binary search for the number's block. Every block returns.
+    """Build a binary search for the block of a number. Every block returns.
 
-    Not one comparison after another: at each installation the kernel runs the filter for every number
-    there is, to know those that are always allowed, and every child installs it.
+    A search is faster than one comparison after another. Speed matters, because every child installs the filter, and at
+    each installation the kernel runs it for every number to find the calls that are always allowed.
     """
     if len(ranges) == 1:
         return ranges[0][1]
@@ -152,53 +156,60 @@ def _search(ranges: list[tuple[int, list[_Instruction]]]) -> list[_Instruction]:
     return [(_JUMP_GREATER, 0, 1, first - 1), (_JUMP, 0, 0, len(below)), *below, *above]
 
 
-def _deny(code: int) -> _Instruction:
-    return (_RETURN, 0, 0, _ERRNO | code)
-
-
 def _argument(index: int, *, high: bool = False) -> _Instruction:
     return (_LOAD, 0, 0, _OFFSET_ARGS + 8 * index + (4 if high else 0))
 
 
-def _one_of(index: int, values: tuple[int, ...], otherwise: int) -> list[_Instruction]:
-    """Allow when the low 32 bits of an argument are one of ``values``; the kernel reads an int there."""
-    tests = [(_JUMP_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values)]
-    return [_argument(index), *tests, _deny(otherwise), (_RETURN, 0, 0, _ALLOW)]
+def _one_of(index: int, *values: int, otherwise: int = errno.EPERM) -> list[_Instruction]:
+    """Allow a call if the low 32 bits of an argument are one of ``values``. The kernel reads an int there."""
+    # An equal value jumps over the remaining tests and the refusal.
+    tests = [(_JUMP_EQUAL, len(values) - number, 0, value) for number, value in enumerate(values)]
+    return [_argument(index), *tests, _deny(otherwise), _ACCEPT]
 
 
-def _argument_rules(name: str) -> list[_Instruction]:
-    allow, refuse = (_RETURN, 0, 0, _ALLOW), _deny(errno.EPERM)
-    if name in ("open", "openat"):
-        flags = _argument(1 if name == "open" else 2)
-        return [flags, (_AND, 0, 0, _WRITING_FLAGS), (_JUMP_EQUAL, 0, 1, 0), allow, _deny(errno.EACCES)]
-    if name == "clone":  # threads, not processes, in the namespaces they are in
-        return [_argument(0), (_JUMP_SET, 0, 2, _CLONE_THREAD), (_JUMP_SET, 1, 0, _CLONE_NAMESPACES), allow, refuse]
-    if name == "clone3":  # its flags are behind a pointer; the C library then falls back to clone
-        return [_deny(errno.ENOSYS)]
-    if name in _CHECKED_VALUES:
-        return _one_of(*_CHECKED_VALUES[name])
-    if name == "prlimit64":
-        # Its own limits: any may be read; only the stack's may be set, which programs do for deep recursion.
-        # Not the CPU time's: the kernel's SIGKILL at its end would look like somebody else's.
-        return [
-            _argument(0),
-            (_JUMP_EQUAL, 0, 6, 0),
-            _argument(1),
-            (_JUMP_EQUAL, 5, 0, _RLIMIT_STACK),
-            _argument(2),
-            (_JUMP_EQUAL, 0, 2, 0),
-            _argument(2, high=True),
-            (_JUMP_EQUAL, 1, 0, 0),
-            refuse,
-            allow,
-        ]
-    if name == "sendto":  # to the connected end only: no address
-        return [_argument(4), (_JUMP_EQUAL, 0, 3, 0), _argument(4, high=True), (_JUMP_EQUAL, 0, 1, 0), allow, refuse]
-    raise AssertionError(f"no argument rule for {name}")
+def _read_only(flags: int) -> list[_Instruction]:
+    """Allow a call that opens a file for reading only, by the argument with the flags."""
+    return [_argument(flags), (_AND, 0, 0, _WRITING_FLAGS), (_JUMP_EQUAL, 0, 1, 0), _ACCEPT, _deny(errno.EACCES)]
+
+
+_ARGUMENT_RULES: dict[str, list[_Instruction]] = {
+    "open": _read_only(1),
+    "openat": _read_only(2),
+    # Threads and no processes, and only in the namespaces that they are in.
+    "clone": [_argument(0), (_JUMP_SET, 0, 2, _CLONE_THREAD), (_JUMP_SET, 1, 0, _CLONE_NAMESPACES), _ACCEPT, _REFUSE],
+    # Its flags lie behind a pointer, which a filter cannot read. After ENOSYS the C library calls clone.
+    "clone3": [_deny(errno.ENOSYS)],
+    # A program may read any of its own limits. It may only set that of the stack, as programs do for deep recursion. If
+    # it set that of CPU time, the kernel's SIGKILL at its end would look like a kill by somebody else.
+    "prlimit64": [
+        _argument(0),
+        (_JUMP_EQUAL, 0, 6, 0),
+        _argument(1),
+        (_JUMP_EQUAL, 5, 0, _RLIMIT_STACK),
+        _argument(2),
+        (_JUMP_EQUAL, 0, 2, 0),
+        _argument(2, high=True),
+        (_JUMP_EQUAL, 1, 0, 0),
+        _REFUSE,
+        _ACCEPT,
+    ],
+    # Only to the connected end, which means without an address.
+    "sendto": [_argument(4), (_JUMP_EQUAL, 0, 3, 0), _argument(4, high=True), (_JUMP_EQUAL, 0, 1, 0), _ACCEPT, _REFUSE],
+    "fcntl": _one_of(1, *_FCNTL_COMMANDS),
+    "ioctl": _one_of(1, *_IOCTL_REQUESTS, otherwise=errno.ENOTTY),
+    "socketpair": _one_of(0, _AF_UNIX),
+    "prctl": _one_of(0, 15, 16),  # PR_SET_NAME, PR_GET_NAME. Not PDEATHSIG: programs must end with their fork server.
+    "clock_gettime": _one_of(0, *_OWN_CLOCKS),
+    "clock_nanosleep": _one_of(0, *_OWN_CLOCKS),
+    "clock_getres": _one_of(0, *_OWN_CLOCKS),
+    "setsockopt": _one_of(2, 7, 8),  # SO_SNDBUF, SO_RCVBUF. Not SO_ATTACH_FILTER.
+    "getsockopt": _one_of(2, 3, 4, 7, 8, 30, 38, 39),  # SO_TYPE, SO_ERROR, ... Not SO_PEERCRED, SO_PEERPIDFD.
+}
+_NUMBERS = ALLOWED | ALLOWED_WRITING | UNSUPPORTED_WRITING | CHECKED
 
 
 def has_seccomp() -> bool:
-    """True when the kernel takes filters and this architecture has tables."""
+    """Return True if the kernel accepts filters and the tables cover this architecture."""
     architecture = this_architecture()
     if architecture is None:
         return False
@@ -209,7 +220,7 @@ def has_seccomp() -> bool:
 
 
 class SeccompProgram:
-    """The filter as the kernel takes it, ``struct sock_fprog``, kept alive for every child."""
+    """The filter in the kernel's form, ``struct sock_fprog``. The fork server keeps it for every child."""
 
     class _Header(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
@@ -222,5 +233,10 @@ class SeccompProgram:
         self._header = self._Header(len(code) // 8, ctypes.addressof(self._code))
 
     def install(self) -> None:
+        """Install the filter in this process for good.
+
+        Raises:
+            OSError: the kernel refused it.
+        """
         installed = libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(self._header), 0, 0)
         check(installed, "PR_SET_SECCOMP")

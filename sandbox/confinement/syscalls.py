@@ -1,11 +1,10 @@
-"""Numbers of the system calls that the filter names: (x86-64, aarch64), None where an architecture has no such call.
+"""Numbers of the system calls that the filter names: (x86-64, aarch64), or None if an architecture lacks the call.
 
-The numbers are a table of ours and not libseccomp's, measured: the table becomes a filter in 0.14 ms, libseccomp takes
-0.26 ms for the same names without any rule on arguments, both once in a fork server. So speed decides nothing. But the
-library is a system package that pip cannot install, and an older one than the kernel does not know its newest calls
-(2.5.4 has no ``fchmodat2``). A library would protect from a wrong number. A test does it here: it compares every number
-of both architectures with the kernel's headers and with libseccomp where they are installed. The command
-``python tests/unit/sandbox/libseccomp.py`` prints the comparison.
+The numbers are written down here and not taken from libseccomp. That library is a system package that pip cannot
+install, and a version older than the kernel does not know the newest calls (2.5.4 has no ``fchmodat2``). Speed does not
+matter: a fork server builds its filter once, in 0.14 ms; libseccomp takes 0.26 ms for the same names without any rule
+on arguments. A test guards against wrong numbers: it compares every number of both architectures with the kernel's
+headers and with libseccomp, if they are installed. ``python tests/unit/sandbox/libseccomp.py`` prints the comparison.
 """
 
 Numbers = dict[str, tuple[int | None, int | None]]
@@ -100,8 +99,8 @@ ALLOWED: Numbers = {
     "wait4": (61, 260),
     "waitid": (247, 95),
 }
-# Allowed beside these where a program has a scratch folder; Landlock and read-only mounts say where. No locks:
-# they would reach the files of the library, which all programs share.
+# Also allowed if a program has a scratch folder. Landlock and read-only mounts decide where it may write. File locks
+# are not allowed, because they would reach the files of the library, which all programs share.
 ALLOWED_WRITING: Numbers = {
     "openat": (257, 56),
     "open": (2, None),
@@ -143,7 +142,8 @@ ALLOWED_WRITING: Numbers = {
     "statfs": (137, 43),
     "fstatfs": (138, 44),
 }
-# Answer ENOTSUP there: shutil.copy2 takes that, and no other refusal, for a file system without attributes.
+# Fail with ENOTSUP for programs with a scratch folder. From this error, and no other, shutil.copy2 concludes that the
+# file system has no attributes, and goes on.
 UNSUPPORTED_WRITING: Numbers = {
     "setxattr": (188, 5),
     "lsetxattr": (189, 6),
@@ -158,7 +158,7 @@ UNSUPPORTED_WRITING: Numbers = {
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
 }
-# Allowed for some arguments only; see ``seccomp._argument_rules``.
+# Allowed for some arguments only; see ``seccomp._ARGUMENT_RULES``.
 CHECKED: Numbers = {
     "openat": (257, 56),
     "open": (2, None),

@@ -1,4 +1,4 @@
-"""The tiers of confinement, strongest last, and which of them this machine has.
+"""Tiers of confinement, and a probe that finds out which of them work on this machine.
 
 ====  =====================================================================  ==================================
 tier  what it is                                                             what it needs
@@ -36,11 +36,11 @@ _PROBE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierState:
-    """Whether one tier works on this machine."""
+    """State of one tier on this machine."""
 
     tier: int
     reason: str
-    """Why it does not, and what to do about it; empty when it works."""
+    """Reason why the tier does not work, with a hint. Empty if it works."""
 
     @property
     def is_available(self) -> bool:
@@ -51,7 +51,7 @@ def check_tier(tier: int) -> None:
     """Refuse a number that is no tier of a local runner.
 
     Raises:
-        SandboxConfigError: it is none.
+        SandboxConfigError: ``tier`` is not in ``LOCAL_TIERS``.
     """
     if isinstance(tier, bool) or tier not in LOCAL_TIERS:
         raise SandboxConfigError(f"tier must be one of {list(LOCAL_TIERS)}, got {tier!r}")
@@ -59,7 +59,7 @@ def check_tier(tier: int) -> None:
 
 @functools.cache
 def probe() -> tuple[TierState, ...]:
-    """Try every local tier, once in the life of this process; takes two short-lived interpreters."""
+    """Try every local tier. The result is kept, because each trial starts an interpreter."""
     lacks_tier_0 = "; ".join(reason_missing(name) for name in missing_features())
     command = clean_interpreter("from sandbox.confinement.tiers import try_tier_1; try_tier_1()")
     try:
@@ -95,7 +95,7 @@ def _complaint(command: Sequence[str]) -> str:
 
 
 def try_tier_1() -> None:
-    """Enter the namespaces, then a program's folder in a child, and exit. Needs an interpreter of its own."""
+    """Enter the namespaces, enter a scratch folder in a child, and exit. It must run in its own interpreter."""
     try:
         scratch = Namespaces().enter_root(plan_layout(readable_paths()))
         pid = os.fork()

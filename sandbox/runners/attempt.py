@@ -1,8 +1,8 @@
-"""One process running one program: requests out, responses in, the clock watched. The same here and inside a service.
+"""Runs one program in one process: sends requests, reads responses and watches the clock, here and inside a service.
 
-The process may write anything at any time. Each response is taken for the first call still open, as the
-protocol orders it; what does not fit the protocol ends the process. So a program that forges responses
-only chooses its own output, which it could have returned as well.
+The process may write anything at any time. Each response counts for the first call that has no result yet, and a
+message that breaks the protocol ends the process. So a program that forges responses only chooses its own output,
+which it could have returned as well.
 """
 
 import contextlib
@@ -24,14 +24,15 @@ from .clocks import Stopwatch, is_stopped, process_cpu_seconds
 from .forker import Forker, ProcessExit
 
 _TICK_SECONDS = 0.01
-"""First look at the clock after a response; responses sooner than this are never timed."""
+"""Time between a response and the first look at the clock. A faster response is never timed."""
 _MAX_POLL_SECONDS = 0.25
 _READ_BYTES = 1 << 18
-_NAP_SECONDS = 0.0003  # between two readings of a program that keeps responding: one then takes many responses
+_NAP_SECONDS = 0.0003
+"""Pause between two reads of a program that keeps responding, so that one read gets many responses."""
 _PACKED_CALLS, _MAX_KEPT_CHARS = 8192, 4096
-"""Compiled calls kept; each is asked of the two references and of every candidate it was written for."""
+"""Number of compiled calls that are kept, and the longest one. Two references and many candidates get the same call."""
 _SPARE_CPU_SECONDS = 10
-"""Added to RLIMIT_CPU, which ends programs that nobody watches."""
+"""Added to RLIMIT_CPU, which only ends programs that nobody watches any more."""
 _MAX_DETAIL_BYTES = 1024
 _MAX_DETAIL_CHARS = 400
 _STATUSES = {
@@ -43,21 +44,21 @@ _STATUSES = {
 
 
 class ExitReason(enum.Enum):
-    """Why an attempt is over."""
+    """Reason why an attempt is over."""
 
     FINISHED = enum.auto()
     LOAD_FAILED = enum.auto()
     TIMED_OUT = enum.auto()
     OUTPUT_LIMIT = enum.auto()
     FULL = enum.auto()
-    """It has returned all that one process may, or ``take`` accepts no more; no single call is to blame for that."""
+    """The process has returned as much as one process may, or ``take`` accepts no more. No single call is to blame."""
     STOPPED = enum.auto()
-    """Somebody other than the program has stopped its process."""
+    """Somebody other than the program stopped its process."""
     BROKE_PROTOCOL = enum.auto()
     CLOSED = enum.auto()
     """The process ended, or closed its channel."""
     SETUP_FAILED = enum.auto()
-    """It ended before it was confined: our fault, not the program's."""
+    """The process ended before it was confined, which is not the program's fault."""
 
 
 _EARLY_ENDS = {
@@ -76,40 +77,40 @@ class _Phase(enum.Enum):
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """One process's share of a program: the calls at ``indices``, in that order."""
+    """One process that runs a program and makes its calls at ``indices``, in that order."""
 
     program: Program
     indices: Sequence[int]
     num_timeouts: int = 0
-    """Calls of the program that timed out before."""
+    """Number of the program's calls that timed out before."""
     slowest_seconds: float = 0.0
-    """CPU seconds of the slowest call that the program has answered, at most; grows."""
+    """Upper bound on the CPU seconds of the slowest call that the program has answered. The attempt raises it."""
     is_first: bool = True
     """The program has not loaded before."""
     pays_imports: bool = True
-    """Its first call may import what no process of the program has at hand."""
+    """The first call gets extra time for imports, see ``import_seconds``."""
     seconds_left: float
-    """CPU and idle seconds this process may use in all."""
-    take: Callable[[CallResult | None], bool] = lambda result: True
-    """Called with None when the program has loaded, then with each result as it comes; False ends the attempt."""
+    """CPU and idle seconds that this process may use in all."""
+    take: Callable[[CallResult | None], bool]
+    """Called with None once the program has loaded, and then with each result as it arrives. False ends the attempt."""
     results: list[CallResult] = field(default_factory=list)
-    """Results of the first ``indices``. Shorter than these when the attempt stopped early."""
+    """Results of the first ``indices``. After an early end there are fewer results than indices."""
     load_error: str = ""
     detail: str = ""
     cpu_seconds: float = 0.0
     used_seconds: float = 0.0
     """CPU and idle seconds."""
     cpu_ceiling: int = 0
-    """CPU seconds at which the kernel ends the process by SIGKILL."""
+    """CPU seconds after which the kernel ends the process by SIGKILL."""
     ending: ProcessExit | None = None
     _phase: _Phase = _Phase.SETUP
     _received: bytearray = field(default_factory=bytearray)
     _unsent: bytearray = field(default_factory=bytearray)
     _hung_up: bool = False
     _input: FileIO | None = None
-    """In memory, with the input of the call that was asked last."""
+    """File in memory that holds the input of the current call."""
     _was_slow: bool = False
-    """Its clock was looked at."""
+    """The clock was looked at."""
     _num_bytes: int = 0
 
     @property
@@ -121,12 +122,16 @@ class Attempt:
         return self._phase is _Phase.CALLING
 
     def run(self, forker: Forker) -> ExitReason:
-        """Start the process, run it, reap it. What ``forker`` raises goes through; ``results`` has what came before."""
+        """Start the process, run it and reap it.
+
+        Errors of ``forker`` are not caught. The results that came before such an error stay in ``results``.
+        """
         limits = self.program.limits
-        # RLIMIT_CPU is a net below the clock of this side, for a judge that is gone. It must never be what judges.
+        # RLIMIT_CPU only catches programs whose judge is gone. It must never decide before the clock of this side does.
         seconds = limits.load_cpu_seconds + import_seconds(self.program)
         if self.indices:
-            seconds += len(self.indices) * self._cpu_limit(self.indices[0], is_first=True)  # the same for each of them
+            # With `is_first` the limit is the same for every call, and no call has a higher one.
+            seconds += len(self.indices) * self._cpu_limit(self.indices[0], is_first=True)
         self.cpu_ceiling = int(min(seconds, self.seconds_left)) + _SPARE_CPU_SECONDS
         with contextlib.ExitStack() as files:
             given = []
@@ -137,23 +142,24 @@ class Attempt:
                 else:
                     self._input = files.enter_context(TemporaryFile(buffering=0))
                 number = self._input.fileno()
-                os.fchmod(number, 0o444)  # a program of another user could not open it to write, if it found a way
+                os.fchmod(number, 0o444)  # keeps a program with another uid from opening it anew for writing
                 given = [files.enter_context(open(f"/proc/self/fd/{number}", "rb")).fileno()]
             channel, pid = forker.fork(limits, cpu_seconds=self.cpu_ceiling, given=given)
             total = Stopwatch.of_new_process(pid)
             files.enter_context(channel)
             stop = self._converse(channel, pid, total)
-            # Before the process is reaped: afterwards its clock is gone.
+            # Now, because the clock of a reaped process is gone.
             self.cpu_seconds = process_cpu_seconds(pid)
             self.used_seconds = sum(total.read()) if self._was_slow else self.cpu_seconds
-        if self.program.timed:  # as it says; it cannot have used more in one call than in all
+        if self.program.timed:
+            # The program reports these times itself, so the time of its process bounds them.
             most = self.cpu_seconds
-            self.results = [replace(one, cpu_seconds=most) if one.cpu_seconds > most else one for one in self.results]
+            self.results = [replace(result, cpu_seconds=min(result.cpu_seconds, most)) for result in self.results]
         self.ending = forker.end(pid, is_closed=self._hung_up)
         return stop
 
     def early_end(self, stop: ExitReason) -> tuple[CallStatus, str]:
-        """Status and reason that an early end gives to the call, or the load, that it happened in."""
+        """Return status and detail of the call, or the load, in which an early end happened."""
         status, detail = _EARLY_ENDS.get(stop, (CallStatus.DIED, ""))
         return status, self.detail or detail or (self.ending.describe() if self.ending else "")
 
@@ -163,24 +169,23 @@ class Attempt:
         )
 
     def _converse(self, channel: socket.socket, pid: int, total: Stopwatch) -> ExitReason:
+        self._request(b"P", self.program.prelude.encode("utf-8", "surrogatepass"))
         kind = b"I" if self.program.reads_input else b"P"
-        for request, source in ((b"P", self.program.prelude), (kind, self.program.source)):
-            if source or request == b"I":
-                self._request(request, source.encode("utf-8", "surrogatepass"))
-        self._request(b"B", b"")  # the calls only when it has loaded: a program could read them while it loads
-        # A prompt response costs no look at the clock. Only one that takes longer than a tick is timed.
+        self._request(kind, self.program.source.encode("utf-8", "surrogatepass"))
+        # The calls follow only after the load, because a program could read them while it loads.
+        self._request(b"B", b"")
+        # A fast response costs no look at the clock. Only a response that takes longer than a tick is timed.
         watch = Stopwatch(pid)
         poller = select.poll()
-        poller.register(channel, select.POLLIN | select.POLLOUT)
-        is_writing = True
         wait_seconds = _TICK_SECONDS
         looked_at = time.monotonic()
         while True:
+            poller.register(channel, select.POLLIN | (select.POLLOUT if self._unsent else 0))
             events = poller.poll(1000 * wait_seconds)
             late = None
-            # Whatever arrives: a program that keeps writing must not keep us from the clock.
+            # Also when something has arrived: a program that keeps writing must not keep us from the clock.
             if not events or time.monotonic() - looked_at > wait_seconds:
-                # Clock first, then the channel again: what came before the reading is in time.
+                # The clock first and then the channel, so that a response that came before the reading is in time.
                 late, wait_seconds = self._check_clock(watch, total)
                 looked_at = time.monotonic()
                 events = poller.poll(0)
@@ -190,7 +195,7 @@ class Attempt:
                 if len(self.results) > num_results or self._phase is not phase:
                     seconds = watch.restart()
                     if len(self.results) > num_results:
-                        # Above 0, although the kernel may not have booked the call yet.
+                        # Above 0, even if the kernel has not counted the time of the call yet.
                         self.slowest_seconds = max(self.slowest_seconds, seconds, 1e-6)
                     wait_seconds, late = _TICK_SECONDS, None
                     looked_at = time.monotonic()
@@ -198,7 +203,7 @@ class Attempt:
                     return stop
             if late is not None:
                 self.detail = late
-                # Stopped from outside it uses no time, so this is no time-out of the program's.
+                # A process that somebody has stopped uses no CPU time, so the program did not time out.
                 if is_stopped(pid):
                     return ExitReason.STOPPED
                 return ExitReason.SETUP_FAILED if self._phase is _Phase.SETUP else ExitReason.TIMED_OUT
@@ -206,12 +211,9 @@ class Attempt:
                 self._write(channel)
             elif events:
                 time.sleep(_NAP_SECONDS)
-            if is_writing != bool(self._unsent):
-                is_writing = bool(self._unsent)
-                poller.modify(channel, select.POLLIN | (select.POLLOUT if is_writing else 0))
 
     def _check_clock(self, watch: Stopwatch, total: Stopwatch) -> tuple[str | None, float]:
-        """Look for a limit that is exceeded; its description, or None, and seconds until the next look."""
+        """Return a description of the limit that is exceeded, if any, and the seconds until the next look."""
         limits = self.program.limits
         self._was_slow = True
         if self._phase is _Phase.CALLING:
@@ -220,7 +222,7 @@ class Attempt:
             idle_limit = limits.wall_seconds(self._cpu_limit(index, is_first=False))
             if is_first and self.pays_imports:
                 seconds = import_seconds(self.program)
-                most_cpu, idle_limit = most_cpu + seconds, idle_limit + seconds  # imports wait for the disk, too
+                most_cpu, idle_limit = most_cpu + seconds, idle_limit + seconds  # imports also wait for the disk
         else:
             most_cpu, idle_limit = limits.load_cpu_seconds, limits.load_idle_seconds
         cpu, idle = watch.read()
@@ -228,7 +230,7 @@ class Attempt:
             return f"more than {most_cpu:.3g} s of CPU time", 0.0
         if idle >= idle_limit:
             return f"idle for more than {idle_limit:.3g} s", 0.0
-        # Setup is ours: it must not count as the program's spent total.
+        # The time of the setup is ours, so it must not use up the program's total.
         left = self.seconds_left - sum(total.read())
         if left <= 0 and self._phase is not _Phase.SETUP:
             return TOTAL_SPENT, 0.0
@@ -238,14 +240,13 @@ class Attempt:
         self._unsent += HEADER.pack(kind, len(payload)) + payload
 
     def _request_calls(self) -> None:
-        # One message, because a round trip a call would cost more than most calls do; but of inputs the file holds one.
+        # All calls in one message, because a round trip for each would cost more than most calls do.
         calls = [self.program.calls[index] for index in self.indices[len(self.results) :]]
-        if self._input is not None:
-            del calls[1:]
-            for call in calls:
-                self._input.truncate(0)
-                self._input.seek(0)
-                self._input.write(call.input.encode("utf-8", "surrogatepass"))
+        if calls and self._input is not None:
+            calls = calls[:1]  # the file holds the input of one call only
+            self._input.truncate(0)
+            self._input.seek(0)
+            self._input.write(calls[0].input.encode("utf-8", "surrogatepass"))
         self._request(b"T" if self.program.timed else b"C", b"".join([_packed(call) for call in calls]))
 
     def _write(self, channel: socket.socket) -> None:
@@ -253,7 +254,7 @@ class Attempt:
             sent = channel.send(self._unsent)
         except BlockingIOError:
             return
-        except OSError:  # hung up; the responses that came before are still to be read
+        except OSError:  # the process hung up, but its earlier responses must still be read
             sent = len(self._unsent)
         del self._unsent[:sent]
 
@@ -264,7 +265,7 @@ class Attempt:
             return None
         except OSError:
             data = b""
-        # The end of the channel is the only sign of a death; the status says which one.
+        # The end of the channel is the first sign of a death. The exit status will tell its cause.
         if not data:
             self._hung_up = True
             return ExitReason.SETUP_FAILED if self._phase is _Phase.SETUP else ExitReason.CLOSED
@@ -274,7 +275,7 @@ class Attempt:
         stop = None
         while stop is None and len(self._received) - at >= HEADER.size:
             kind, length = HEADER.unpack_from(self._received, at)
-            # Refused by its header alone: nothing larger than a legal frame is ever held in memory.
+            # The header alone is enough to refuse, so memory never holds more than a legal frame.
             if length > self._longest_frame:
                 return ExitReason.OUTPUT_LIMIT if self.has_loaded else ExitReason.BROKE_PROTOCOL
             end = at + HEADER.size + length
@@ -291,7 +292,7 @@ class Attempt:
     def _take(self, kind: bytes, payload: bytes) -> ExitReason | None:
         if self._phase is _Phase.SETUP:
             return self._take_greeting(kind, payload)
-        # Until it says that it has loaded, a program has no calls to answer.
+        # A program that has not loaded has no calls to answer.
         if self._phase is _Phase.LOADING:
             if kind == b"X":
                 self.load_error = payload.decode("utf-8", "replace") or "unknown exception"
@@ -302,7 +303,7 @@ class Attempt:
             self.take(None)
             self._request_calls()
         elif (
-            # Unknown kinds, and more responses than calls, can only come from the program itself.
+            # Our code never sends unknown kinds or more responses than calls, so the program wrote them.
             kind not in _STATUSES
             or len(self.results) >= len(self.indices)
             or (self.program.timed and len(payload) < CPU_TIME.size)
@@ -315,7 +316,7 @@ class Attempt:
         return ExitReason.FINISHED if len(self.results) == len(self.indices) else None
 
     def _take_greeting(self, kind: bytes, payload: bytes) -> ExitReason | None:
-        """The first frame comes from our own code, before any untrusted text was read."""
+        """Take the first frame. Our own code sends it before it reads untrusted text."""
         if kind != b"R":
             self.detail = payload.decode("utf-8", "replace")
             return ExitReason.SETUP_FAILED
@@ -325,11 +326,11 @@ class Attempt:
     def _take_result(self, status: CallStatus, payload: bytes) -> bool:
         is_left_over = self.program.reads_input or b"MemoryError" in payload[: CPU_TIME.size + 11]
         if is_left_over and status is CallStatus.RAISED and self.results:
-            # Asked again in a fresh process: an earlier call may have left a module changed, or memory full.
+            # An earlier call may have changed a module or filled the memory. A fresh process makes this call again.
             return False
         seconds = 0.0
         if self.program.timed:
-            # The program's own word, bounded afterwards by what its process used.
+            # The program reports this itself. `run` bounds it by the time of the process.
             seconds, payload = CPU_TIME.unpack_from(payload)[0] / 1e9, payload[CPU_TIME.size :]
         if status is CallStatus.VALUE:
             result = CallResult(status=status, value=payload, cpu_seconds=seconds)
@@ -337,7 +338,7 @@ class Attempt:
             detail = payload.decode("utf-8", "replace")[:_MAX_DETAIL_CHARS]
             result = CallResult(status=status, detail=detail, cpu_seconds=seconds)
         self.results.append(result)
-        # Printing without end takes as long as a hang: what gives nothing else is asked no more, as one that hangs.
+        # Endless output costs as much time as a hang. The process ends here, so that `Progress` counts it like a hang.
         return self.take(result) and not (self.program.reads_input and status is CallStatus.OUTPUT_LIMIT)
 
 

@@ -1,4 +1,4 @@
-"""The interface of everything that can run a program: what to run, and what came back.
+"""Interface of a runner: the program to run, and the result that comes back.
 
 A runner reports facts about one program. It knows no expected value and gives no verdict.
 """
@@ -14,29 +14,30 @@ from .child import PACKAGES
 
 _ClosingT = TypeVar("_ClosingT", bound="Closing")  # a service's Python may lack typing.Self
 TOTAL_SPENT = "the program's total time is spent"
-"""Detail of a TIMED_OUT result of a call that was not made, or not finished, for want of ``total_seconds``."""
+"""Detail of a TIMED_OUT call that was not made, or not finished, because ``total_seconds`` were spent."""
 HANGS_THROUGHOUT = "the first calls all timed out"
-"""Detail of the TIMED_OUT results of the calls that were not made, see ``Program.max_timeouts_without_result``."""
+"""Detail of a TIMED_OUT call that was not made because of ``Program.max_timeouts_without_result``."""
 NOT_ASKED = "an earlier call timed out"
-"""Detail of the TIMED_OUT results of the calls that were not made, see ``Program.until_timeout``."""
+"""Detail of a TIMED_OUT call that was not made because of ``Program.until_timeout``."""
 SHORTENED = "more CPU or idle time than is left to a call after so many time-outs"
-"""Detail of the TIMED_OUT results of calls that were not asked once more under their own limit."""
+"""Detail of a TIMED_OUT call that was not made again with its full limit, see ``Limits``."""
 _DECAY, _DECAY_OF_REFERENCES = 4, 2
-"""Divisors of the limits of later calls, for each time-out of a program."""
+"""Each time-out of a program divides the limits of its later calls by this."""
 FREE_TIMEOUTS, _FREE_AT_FIRST = 1, 2
-"""Time-outs of a candidate that do not count: of one that has answered a call, and of one that has not."""
+"""Time-outs that shorten no limit: of a candidate that has answered a call, and of one that has answered none."""
 MIN_FACTOR = 5
-"""After any number of time-outs a call still has this many times the CPU seconds of the reference, and of the slowest
-call that the program has answered itself."""
+"""After any number of time-outs, a call still gets this many times the CPU time of the reference, and of the slowest
+call that the program itself has answered."""
 _TOTAL_FACTOR = 2
 _IMPORT_SECONDS = 2.0
 _INNER_IMPORT = re.compile(
     r"(?:^[ \t]+|[:;][ \t]*)(?:import|from)[ \t]+([\w., ]+)|__import__|import_module", re.MULTILINE
 )
+"""An import that is not at the start of a line, so that it may run inside a call. Group 1 holds the modules."""
 
 
 class Role(enum.StrEnum):
-    """Which processes run a program. References never share one with candidates, nor the hash seed."""
+    """Kind of a program. Each role has its own processes and hash seed, so references and candidates share none."""
 
     CANDIDATE = "candidate"
     REFERENCE = "reference"
@@ -60,28 +61,29 @@ class Program:
     """One program and the calls to make of it."""
 
     prelude: str = ""
-    """Executed first, in the same namespace."""
+    """Source that is executed first, in the same namespace."""
     source: str
     calls: tuple[Call, ...]
-    """The order is the one in which they are made."""
+    """Calls in the order in which they are made."""
     reference_cpu_seconds: tuple[float, ...] = ()
-    """Seconds that the reference needed for each call; zeros where that is not known, or left out."""
+    """CPU seconds of the reference for each call, 0 if unknown. Left out: all zeros."""
     suites: tuple[int, ...] = ()
-    """Number of the suite that each call is of; zeros where left out. No suite's hangs cost another one its calls."""
+    """Number of each call's suite. Left out: all zeros. Hangs in one suite cost other suites no calls."""
     limits: Limits
     max_timeouts_without_result: int = 6
-    """A program that times out in its first so many calls, and has returned from none, is asked no more; not
-    where it is timed, as a reference."""
+    """If this many calls have timed out and none has returned, no further calls are made. Ignored for a timed
+    program, such as a reference."""
     until_timeout: bool = False
-    """A program that has timed out in a call is asked no more."""
+    """No further calls are made after the first time-out."""
     isolated: bool = False
-    """Every call in a process of its own, freshly loaded."""
+    """Each call runs in a process of its own, where the program is loaded anew."""
     timed: bool = False
-    """Measure each call's CPU time, as is done for references."""
+    """The CPU time of each call is measured, as references need it."""
     earlier_timeouts: int = 0
-    """Calls of the same program that timed out when it was asked before: its limits go on falling, see ``Limits``."""
+    """Time-outs of the same program in earlier runs. They shorten its limits too, see ``Limits``."""
     reads_input: bool = False
-    """Each call is ``run(text)``, with a literal: what the program prints for the text on standard input."""
+    """The program reads standard input. Each call is ``run(text)`` with a literal text, and its value is the output
+    for that input."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reference_cpu_seconds", self.reference_cpu_seconds or (0.0,) * len(self.calls))
@@ -94,74 +96,76 @@ class CallResult:
 
     status: CallStatus
     value: bytes = b""
-    """Bytes of a VALUE, from an untrusted process, not yet decoded."""
+    """Encoded value of a VALUE. It comes from an untrusted process and is not yet decoded."""
     detail: str = ""
     """Untrusted text for logs."""
     cpu_seconds: float = 0.0
-    """0 unless the program was timed."""
+    """CPU seconds of the call, 0 unless the program was timed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramResult:
-    """Everything that one program came to."""
+    """Results of all calls of one program."""
 
     loaded: bool
     load_error: str
     results: tuple[CallResult, ...] = ()
-    """One per call, in the order of the calls; empty when the program did not load."""
+    """One result for each call, in order. Empty if the program did not load."""
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
 
 
 def import_seconds(program: Program) -> float:
-    """CPU seconds, and idle ones, beside its limits for the first call of a program whose calls import anything new.
+    """Return the extra CPU seconds, and idle seconds, for a call that imports modules.
 
-    Of its first process, and once more after a time-out. Not of each process: a program that ends its process after
-    every answer would get them for all of its calls.
+    A program whose calls import new modules gets them for the first call of its first process, and once more after a
+    time-out. It does not get them in each process: a program that ends its process after every answer would have them
+    in all of its calls.
     """
     if any(call.awaited for call in program.calls):
-        return _IMPORT_SECONDS  # asyncio
-    # A guess on the text, in the program's favour: at worst it has a second more, once.
-    for found in _INNER_IMPORT.finditer(program.source):
-        names = (found[1] or "?").partition(" import ")[0].split(",")
-        if any(name.split()[0].partition(".")[0] not in PACKAGES for name in names if name.strip()):
-            return _IMPORT_SECONDS
+        return _IMPORT_SECONDS  # the harness imports asyncio for these
+    # The text is only searched, not parsed. A wrong guess costs little: the program has two seconds more, once.
+    for match in _INNER_IMPORT.finditer(program.source):
+        for module in (match[1] or "?").partition(" import ")[0].split(","):
+            words = module.split()
+            if words and words[0].partition(".")[0] not in PACKAGES:
+                return _IMPORT_SECONDS
     return 0.0
 
 
 def cpu_limit(program: Program, index: int, *, num_timeouts: int, slowest: float, is_first: bool) -> float:
-    """CPU seconds of a call.
+    """Return the CPU limit of a call in seconds; ``Limits`` states the rule.
 
     Args:
-        num_timeouts: of the program's calls so far.
-        slowest: CPU seconds of the slowest call that the program has answered.
-        is_first: of the program. Whoever is asked first fills caches and tables that the later calls find; among the
-            reference's calls that was another one, so the slowest of them counts. Not of each process: a program that
-            times out in every other call would have that limit for the rest.
+        index: position of the call in ``program.calls``.
+        num_timeouts: number of the program's calls that have timed out so far.
+        slowest: CPU seconds of the slowest call that the program has answered, 0 if it has answered none.
+        is_first: True for the first call of the program's first process. Not for later processes: a program that
+            times out in every other call would have the high limit for all the rest.
     """
     limits = program.limits
-    # See ``is_first``: another call filled the tables when the reference ran.
+    # The first call may fill caches that later calls use. The reference may have filled them in another call, so the
+    # slowest of its calls counts.
     reference = max(program.reference_cpu_seconds) if is_first else program.reference_cpu_seconds[index]
     full = max(limits.cpu_seconds_per_case, limits.reference_factor * reference)
     least = max(limits.min_cpu_seconds_per_case, MIN_FACTOR * max(reference, slowest))
-    decay: float = (
-        _DECAY_OF_REFERENCES**num_timeouts
-        if program.timed
-        else _DECAY ** max(0, num_timeouts - (FREE_TIMEOUTS if slowest else _FREE_AT_FIRST))
-    )
-    return min(full, max(full / decay, least))
+    if program.timed:
+        divisor: float = _DECAY_OF_REFERENCES**num_timeouts
+    else:
+        divisor = _DECAY ** max(0, num_timeouts - (FREE_TIMEOUTS if slowest else _FREE_AT_FIRST))
+    return min(full, max(full / divisor, least))
 
 
 def total_seconds(program: Program) -> float:
-    """CPU and idle seconds of all processes of a program together.
+    """Return the CPU and idle seconds of all processes of a program together.
 
-    Never less than twice the reference's own time: else a suite of heavy calls would fail honest programs.
+    They are at least twice the reference's own time, or a suite of slow calls would fail correct programs.
     """
     return max(program.limits.total_seconds, _TOTAL_FACTOR * sum(program.reference_cpu_seconds))
 
 
 def refuse_long_source(program: Program) -> ProgramResult | None:
-    """The result of a program whose text exceeds ``limits.source_bytes``; None for any other one."""
+    """Return the failed load of a program that is longer than ``limits.source_bytes``, and None for any other."""
     size = len(program.source.encode("utf-8", "surrogatepass"))
     if size <= program.limits.source_bytes:
         return None
@@ -170,10 +174,10 @@ def refuse_long_source(program: Program) -> ProgramResult | None:
 
 
 class Closing:
-    """Base of objects that a ``with`` block closes, however it is left."""
+    """Base class of objects that a ``with`` block closes."""
 
     def close(self) -> None:
-        """End what it started. Idempotent."""
+        """End everything that the object started. Idempotent."""
 
     def __enter__(self: _ClosingT) -> _ClosingT:
         return self
@@ -183,17 +187,17 @@ class Closing:
 
 
 class Runner(Protocol):
-    """Runs programs. Thread-safe: several threads call ``run`` at once."""
+    """Runs programs. Several threads may call ``run`` at once."""
 
     @property
     def limits(self) -> Limits:
-        """The limits used where a judge sets none."""
+        """Limits for judges that set none."""
 
     def run(self, program: Program, *, role: Role) -> ProgramResult:
-        """Run one program to its end; a hang, exit or crash costs the one call it happens in.
+        """Run one program to its end. A hang, exit or crash costs only the call that it happens in.
 
         Raises:
-            SandboxUnavailableError: the program could not be run; nothing is known about it.
+            SandboxUnavailableError: the program could not be run, so nothing is known about it.
         """
 
     def close(self) -> None:

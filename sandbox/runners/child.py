@@ -1,28 +1,28 @@
-"""Runs inside a program's process, here and in a service: one program, its calls, their values back over one socket.
+"""Runs one program inside its process, here and in a service: receives calls and sends values over one socket.
 
-Everything here shares a process with untrusted code, so nothing here is trusted: what it writes is what the
-program says of its own output. It holds no expected value, no other program, no test's author.
+This code shares its process with untrusted code, so it is not trusted either: its messages only say what the program
+claims about its own output. It holds no expected value and no other program.
 
-Frames in both directions: one byte of kind, four bytes of length (little-endian), the payload.
+A frame, in both directions, is one byte of kind, four bytes of length (little-endian) and the payload.
 
 =======  ================================================================
 request  payload
 =======  ================================================================
 P        source to execute in the program's namespace (prelude, program)
-I        source of a program that reads standard input: ``run(text)`` in the
-         namespace is what it prints
+I        source of a program that reads standard input; ``run(text)`` in the
+         namespace then returns what it prints
 B        none; loading is over, respond with L
-C        calls (see ``pack_call``), made one by one in their order
-T        the same, timed: the payload of every response begins with the
-         CPU nanoseconds of its call, eight bytes, little-endian
+C        calls (see ``pack_call``), made one after another
+T        the same, but timed: the payload of each response begins with
+         the CPU nanoseconds of its call, eight bytes, little-endian
 =======  ================================================================
 
 ========  ===============================================================
 response  payload
 ========  ===============================================================
-R         none; confined, about to read requests
-!         why confinement failed; only ever the first frame
-L         none; loaded
+R         none; the process is confined and will read requests
+!         reason why confinement failed; always the first frame
+L         none; the program has loaded
 X         exception of a failed load
 V         encoded value
 E         exception of a call
@@ -52,41 +52,41 @@ PRELOADED = (
     "abc bisect collections.abc contextlib copy dataclasses datetime decimal enum fractions functools heapq io "
     "itertools json math numbers operator random re string struct time types typing warnings weakref"
 )
-"""The modules that programs find already imported: importing them inside a function costs a program nothing. They are
-what generated programs import most. Each further module makes every fork dearer: with asyncio, logging and the like it
+"""Modules that are imported before the fork, because generated programs import them most. Importing them again inside
+a function costs a program nothing. Each further module makes every fork slower: with asyncio, logging and the like it
 takes twice as long."""
 PACKAGES = frozenset(name.partition(".")[0] for name in PRELOADED.split()) | {"sys", "builtins", "__future__"}
-"""Their names at top level."""
+"""Top-level packages whose import costs a program nothing."""
 HEADER = struct.Struct("<cI")
 CPU_TIME = struct.Struct("<Q")
 _CALL_HEADER = struct.Struct("<BI")
 CHANNEL_FD = 3
 _HIGH, _MAX_DESCRIPTORS = 64, 1 << 16
 MODULE_NAME = "solution"
-"""A name other than ``__main__``: a program's main block wants a terminal, not a judge."""
+"""Differs from ``__main__``, because a program's main block expects a user at a terminal."""
 _AWAITED, _USES_LIBRARY, _IS_SOURCE = 1, 2, 4
 _DETAIL_CHARS = 200
 _OWN_PACKAGE = __name__.partition(".")[0]
 
 
 def keep_only(descriptors: Sequence[int]) -> None:
-    """Leave /dev/null on 0 to 2, these from ``CHANNEL_FD`` on, and no other descriptor."""
-    # Out of the way first: the numbers below are about to be overwritten.
-    high = [os.dup2(descriptor, _HIGH + place) for place, descriptor in enumerate(descriptors)]
-    # Opened anew: one that all programs inherit would carry its status flags (O_APPEND, say) from one to the next.
+    """Put /dev/null on 0 to 2 and these descriptors on ``CHANNEL_FD`` and above, and close all others."""
+    # First to high numbers, because the low ones are about to be overwritten.
+    high = [os.dup2(descriptor, number) for number, descriptor in enumerate(descriptors, _HIGH)]
+    # Opened anew, because an inherited one would share its status flags (O_APPEND, say) among all programs.
     devnull = os.open(os.devnull, os.O_RDWR)
     for standard in range(CHANNEL_FD):
         os.dup2(devnull, standard)
-    for place, descriptor in enumerate(high, CHANNEL_FD):
-        os.dup2(descriptor, place)
+    for number, descriptor in enumerate(high, CHANNEL_FD):
+        os.dup2(descriptor, number)
     os.closerange(CHANNEL_FD + len(high), _MAX_DESCRIPTORS)
 
 
 def pack_call(expression: str, *, awaited: bool, uses_library: bool) -> bytes:
-    """One call of a request: a byte of flags, four of length, the compiled expression or, failing that, its source.
+    """Pack one call of a request: a byte of flags, four bytes of length, and the compiled expression.
 
-    Compiled by the judge, an expression is compiled once for all programs that are asked it. One that
-    does not compile raises in the program, like any other call.
+    The judge compiles an expression once for all programs. An expression that does not compile is sent as source, so
+    that it raises in the program like any other call.
     """
     flags = _AWAITED * awaited | _USES_LIBRARY * uses_library
     try:
@@ -115,7 +115,7 @@ class _Channel:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._buffer = bytearray()
+        self._reader = io.BufferedReader(io.FileIO(fd, closefd=False))
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
         data = memoryview(HEADER.pack(kind, len(payload)) + payload)
@@ -123,93 +123,89 @@ class _Channel:
             data = data[os.write(self._fd, data) :]
 
     def receive(self) -> tuple[bytes, bytes]:
-        kind, length = HEADER.unpack(self._take(HEADER.size))
-        return kind, self._take(length)
-
-    def _take(self, count: int) -> bytes:
-        while len(self._buffer) < count:
-            data = os.read(self._fd, 65536)
-            if not data:
-                raise EOFError
-            self._buffer += data
-        taken = bytes(self._buffer[:count])
-        del self._buffer[:count]
-        return taken
+        kind, length = HEADER.unpack(self._reader.read(HEADER.size))
+        payload = self._reader.read(length)
+        if len(payload) < length:
+            raise EOFError  # a part of a program must not be executed
+        return kind, payload
 
 
 class Server:
-    """Serves the requests of one program's process. Made before the fork, so that no fork pays for making it."""
+    """Serves the requests of one program's process.
+
+    It is made before the fork, so that the work is done once for all forks.
+    """
 
     def __init__(self) -> None:
         module = types.ModuleType(MODULE_NAME)
         self._scope = module.__dict__
         self._scope |= {"__builtins__": builtins, "__file__": f"{MODULE_NAME}.py"}  # as a script has them
         builtins.open = io.open = open_kept
-        # As __main__ too: a program that imports it must find itself and not the judge's.
+        # Also as __main__: a program that imports __main__ must find itself and not the fork server's code.
         sys.modules[MODULE_NAME] = sys.modules["__main__"] = module
-        # Contest judges print and read integers of any length; the clock bounds what that costs. Old Pythons do so too.
+        # Contest programs print and read integers of any length, and the clock bounds the cost. Old versions of Python
+        # have neither the function nor the bound.
         getattr(sys, "set_int_max_str_digits", int)(0)
         self._library = LIBRARY_NAMES | {name: importlib.import_module(name) for name in LIBRARY_MODULES}
+        # Programs must not find our modules in memory.
         for name in [name for name in sys.modules if name.partition(".")[0] == _OWN_PACKAGE]:
-            del sys.modules[name]  # programs find no module of ours, only what is installed
+            del sys.modules[name]
 
     def serve(self, value_bytes: int) -> None:
-        """Serve requests until the other side hangs up. The caller then ends the process without clean-up."""
-        channel, scope = _Channel(CHANNEL_FD), self._scope
+        """Serve requests until the other side hangs up. The caller must then end the process without clean-up.
+
+        Args:
+            value_bytes: longest encoded value that is sent back.
+        """
+        channel = _Channel(CHANNEL_FD)
         channel.send(b"R")
-        if not _load(channel, scope, value_bytes):
+        if not self._load(channel, value_bytes):
             return
         while True:
             request, payload = channel.receive()
-            # Each result is sent at once: a program that ends early loses only the call that it is in.
+            # Each result is sent at once, so that a program that ends early loses only its current call.
             for flags, expression in _unpack_calls(payload):
-                library = self._library if flags & _USES_LIBRARY else None
-                if request != b"T":
-                    channel.send(*_call(flags, expression, scope, library, value_bytes))
-                    continue
                 started = process_time_ns()
-                kind, data = _call(flags, expression, scope, library, value_bytes)
-                channel.send(kind, CPU_TIME.pack(process_time_ns() - started) + data)
+                kind, data = self._call(flags, expression, value_bytes)
+                if request == b"T":
+                    data = CPU_TIME.pack(process_time_ns() - started) + data
+                channel.send(kind, data)
 
+    def _load(self, channel: _Channel, value_bytes: int) -> bool:
+        while True:
+            kind, payload = channel.receive()
+            # The calls are sent only after this response, so that code at top level cannot read them.
+            if kind == b"B":
+                channel.send(b"L")
+                return True
+            try:
+                source = payload.decode("utf-8", "surrogatepass")
+                if kind == b"I":
+                    self._scope[INPUT_ENTRY] = InputProgram(source, self._scope, most_bytes=value_bytes)
+                else:
+                    exec(compile(source, "<program>", "exec", dont_inherit=True), self._scope)
+            except BaseException as error:  # noqa: BLE001 - anything that a program raises is its result
+                channel.send(b"X", _describe(error))
+                return False
 
-def _load(channel: _Channel, scope: dict[str, Any], value_bytes: int) -> bool:
-    while True:
-        kind, payload = channel.receive()
-        # The calls come only after this: code at top level must not be able to read them.
-        if kind == b"B":
-            channel.send(b"L")
-            return True
+    def _call(self, flags: int, expression: bytes, value_bytes: int) -> tuple[bytes, bytes]:
         try:
-            source = payload.decode("utf-8", "surrogatepass")
-            if kind == b"I":
-                scope[INPUT_ENTRY] = InputProgram(source, scope, most_bytes=value_bytes)
-            else:
-                exec(compile(source, "<program>", "exec", dont_inherit=True), scope)
-        except BaseException as error:  # noqa: BLE001 - whatever a program raises is its result
-            channel.send(b"X", _describe(error))
-            return False
+            is_source = flags & _IS_SOURCE
+            # The judge compiled these bytes. Nothing that a program wrote is unmarshalled.
+            code = _compile(expression.decode("utf-8", "surrogatepass")) if is_source else marshal.loads(expression)
+            # As locals, the library's names serve this call only and do not change the program's namespace.
+            value = eval(code, self._scope, self._library if flags & _USES_LIBRARY else None)
+            if flags & _AWAITED:
+                import asyncio  # imported here, because it is rarely needed and would slow down every fork
 
-
-def _call(
-    flags: int, expression: bytes, scope: dict[str, Any], library: dict[str, Any] | None, value_bytes: int
-) -> tuple[bytes, bytes]:
-    try:
-        is_source = flags & _IS_SOURCE
-        # The bytes are the judge's own, compiled there. Nothing that a program wrote is unmarshalled.
-        code = _compile(expression.decode("utf-8", "surrogatepass")) if is_source else marshal.loads(expression)
-        # As locals the library's names serve this call alone, and the program's namespace stays its own.
-        value = eval(code, scope, library)
-        if flags & _AWAITED:
-            import asyncio  # rarely needed, and large: in the fork server every fork would pay for it
-
-            value = asyncio.run(_wait(value))
-        data = encode(value)
-    except UnencodableError as error:
-        return b"U", str(error).encode("utf-8", "replace")[:_DETAIL_CHARS]
-    except BaseException as error:  # noqa: BLE001 - whatever a program raises is its result
-        return b"E", _describe(error)
-    # Measured here, so that a value over the limit never crosses the channel.
-    return (b"V", data) if len(data) <= value_bytes else (b"O", b"")
+                value = asyncio.run(_wait(value))
+            data = encode(value)
+        except UnencodableError as error:
+            return b"U", str(error).encode("utf-8", "replace")[:_DETAIL_CHARS]
+        except BaseException as error:  # noqa: BLE001 - anything that a program raises is its result
+            return b"E", _describe(error)
+        # Checked here, so that a value over the limit is never sent.
+        return (b"V", data) if len(data) <= value_bytes else (b"O", b"")
 
 
 async def _wait(awaitable: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Starting and ending the processes of programs: what an ``Attempt`` needs of a fork server, or of a harness."""
+"""Interface that starts and ends the processes of programs. An ``Attempt`` uses it."""
 
 import signal
 import socket
@@ -11,19 +11,20 @@ from ..limits import Limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessExit:
-    """How one program's process ended."""
+    """Exit of one program's process."""
 
     status: int
-    """The status that ``os.wait`` reports."""
+    """Wait status, as ``os.wait`` reports it."""
     by_itself: bool
-    """It had ended before it was killed."""
+    """The process had ended before we killed it."""
 
     @property
     def was_killed(self) -> bool:
-        """It ended by a SIGKILL that this side did not send."""
+        """True if a SIGKILL ended the process and we did not send it."""
         return self.by_itself and self.status & 0x7F == signal.SIGKILL
 
     def describe(self) -> str:
+        """Describe the exit in a few words."""
         if not self.by_itself:
             return "closed its channel"
         number = self.status & 0x7F
@@ -34,14 +35,19 @@ class ProcessExit:
 
 
 class Forker(Protocol):
-    """Starts and ends the processes of programs: a fork server, or the harness inside a service."""
+    """Starts and ends the processes of programs. Fork servers do, and the harness inside a service."""
 
     def fork(self, limits: Limits, *, cpu_seconds: int, given: Sequence[int]) -> tuple[socket.socket, int]:
-        """Start one confined process, which RLIMIT_CPU ends; its channel (non-blocking) and its pid.
+        """Start one confined process and return its non-blocking channel and its pid.
 
         Args:
-            given: its descriptor ``INPUT_FD``, or none.
+            cpu_seconds: the limit RLIMIT_CPU of the process.
+            given: the descriptor that becomes ``INPUT_FD`` in the process, or none.
         """
 
     def end(self, pid: int, *, is_closed: bool) -> ProcessExit:
-        """Kill and reap one process. ``is_closed``: its channel is closed, so it may be ending by itself."""
+        """Kill and reap one process.
+
+        Args:
+            is_closed: the channel of the process is closed, so it may be ending by itself and gets a moment to do so.
+        """

@@ -1,6 +1,5 @@
-"""Progress of one program through its processes: a new one after each early end. The same here and in a service."""
+"""Runs one program to its end, with a new process after each early end, here and in a service."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..errors import ProcessLostError
@@ -22,9 +21,10 @@ from .forker import Forker
 
 @dataclass(kw_only=True)
 class Progress:
-    """Results of one program so far. They survive the death of the process that forks for it.
+    """Results of one program so far.
 
-    A runner decides in ``try_again`` which ends are not the program's fault.
+    They survive the death of the fork server. A runner decides in ``try_again`` which early ends are not the program's
+    fault.
     """
 
     program: Program
@@ -34,35 +34,38 @@ class Progress:
     has_loaded: bool = False
     cpu_seconds: float = 0.0
     used_seconds: float = 0.0
-    """CPU and idle seconds, as far as they count against the program."""
+    """CPU and idle seconds that count against the program."""
     _slowest_seconds: float = 0.0
     _doubtful: set[int] = field(default_factory=set)
-    """Calls that timed out under a shortened limit, of a program that has answered others. They are asked once more at
-    the end, under their own."""
+    """Calls that timed out under a shortened limit while the program has answered others. They are made again at the
+    end, with their full limit."""
     _has_timed_out: bool = False
-    """The last process."""
+    """The last process ended by a time-out."""
     _has_imported_again: bool = False
 
     def run(self, forker: Forker) -> None:
-        """Fork until every call has a result, or the program turns out not to load.
+        """Start processes until every call has a result, or until the program does not load.
 
         Raises:
-            ProcessLostError: a process was lost before it ran the program. ``forker`` may raise errors of its own.
+            ProcessLostError: a process was lost before it ran the program. ``forker`` may raise other errors.
         """
         while not self.load_error:
-            # Indices ascend and results come in order, so what is done is always a beginning.
             left = [index for index in range(len(self.program.calls)) if index not in self.results]
-            pending = [index for index in left if index not in self._doubtful]
-            is_last_try = self.has_loaded and not pending and bool(left)
-            if is_last_try:
-                pending = [min(left, key=self._hope)]
-            if self.has_loaded and not pending:
+            if self.has_loaded and not left:
                 return
+            pending = [index for index in left if index not in self._doubtful]
+            # Only doubtful calls are left. A program without calls comes here too, but only to be loaded.
+            is_last_try = self.has_loaded and not pending
+            if is_last_try:
+                pending = [min(left, key=self._last_try_order)]
             seconds_left = total_seconds(self.program) - self.used_seconds
             if seconds_left <= 0:
-                self._give_up(left)
+                if self.has_loaded:
+                    self._give_up(TOTAL_SPENT)
+                else:
+                    self.load_error = f"{CallStatus.TIMED_OUT.value} while loading: {TOTAL_SPENT}"
                 return
-            # Isolated calls have a process each, so no call finds what another one left.
+            # Each isolated call has its own process, so that it finds nothing that another call left behind.
             attempt = Attempt(
                 program=self.program,
                 indices=pending[:1] if self.program.isolated else pending,
@@ -76,7 +79,7 @@ class Progress:
             try:
                 stop = attempt.run(forker)
             finally:
-                # Also where the forker died: what had arrived by then is not asked for again.
+                # Also if the forker died, so that the calls whose results had arrived are not made again.
                 self.results |= dict(zip(attempt.indices, attempt.results, strict=False))
                 self.cpu_seconds += attempt.cpu_seconds
                 self.used_seconds += attempt.used_seconds
@@ -88,11 +91,11 @@ class Progress:
                 self._end_last_try(pending[0])
 
     def take(self, result: CallResult | None) -> bool:
-        """See ``Attempt.take``: each result while its process still runs, None when the program has loaded."""
+        """Take one result while its process still runs, see ``Attempt.take``."""
         return True
 
     def try_again(self, attempt: Attempt, stop: ExitReason) -> bool:
-        """True where somebody else ended the process, so that its call is made again."""
+        """Return True if somebody else ended the process, so that its call must be made again."""
         return False
 
     def settle(self, attempt: Attempt, stop: ExitReason) -> None:
@@ -104,7 +107,7 @@ class Progress:
         if stop is ExitReason.SETUP_FAILED:
             raise ProcessLostError(f"a program's process was lost before it started: {attempt.detail}")
         if attempt.detail == TOTAL_SPENT:
-            return  # nothing is left for the pending calls, this one included
+            return  # `run` gives up all pending calls, including this one
         status, detail = attempt.early_end(stop)
         if not attempt.has_loaded:
             self._fail_load(attempt, status, detail)
@@ -118,50 +121,53 @@ class Progress:
         self._give_up_barren()
 
     def _may_import_again(self) -> bool:
-        """Once, after a time-out that has cost a program that answers calls one of these."""
+        """Return True once, after the first time-out of a program that has answered a call before.
+
+        The imports may have caused that time-out.
+        """
         may = self._has_timed_out and self._slowest_seconds > 0 and not self._has_imported_again
         self._has_imported_again |= may
         return may
 
-    def _hope(self, index: int) -> tuple[int, float]:
-        """Smaller for a call of a suite with fewer time-outs, and for a dear one, whom a short limit hits first."""
-        suites, program = self.program.suites, self.program
-        timed_out = [index for index, one in self.results.items() if one.status is CallStatus.TIMED_OUT]
-        hangs = sum(suites[other] == suites[index] for other in (*timed_out, *self._doubtful))
-        return hangs, -program.reference_cpu_seconds[index]
+    def _last_try_order(self, index: int) -> tuple[int, float]:
+        """Return the sort key of a doubtful call. The call most likely to succeed comes first.
+
+        That is a call of a suite with few time-outs, and then a slow call, because a shortened limit hits it first.
+        """
+        suites = self.program.suites
+        timed_out = [other for other, result in self.results.items() if result.status is CallStatus.TIMED_OUT]
+        num_hangs = sum(suites[other] == suites[index] for other in (*timed_out, *self._doubtful))
+        return num_hangs, -self.program.reference_cpu_seconds[index]
 
     def _end_last_try(self, index: int) -> None:
-        """Give up once one was in vain."""
+        """Give up all doubtful calls once one of them has timed out again."""
         if index not in self.results:
-            return  # not its fault: it is asked again
+            return  # somebody else ended the process, or the total time is spent
         self._doubtful.remove(index)
-        # More tries would keep a step waiting for a program that merely hangs in some calls.
+        # More tries would keep a training step waiting for a program that hangs in some calls.
         if self.results[index].status is CallStatus.TIMED_OUT:
-            self._give_up(self._doubtful, detail=SHORTENED)
+            self._give_up(SHORTENED)
             self._doubtful.clear()
 
     def result(self, wall_seconds: float) -> ProgramResult:
-        """The finished program."""
-        num_calls = len(self.program.calls) if self.has_loaded else 0
+        """Return the result of the finished program."""
         return ProgramResult(
             loaded=self.has_loaded,
             load_error=self.load_error,
-            results=tuple(self.results[index] for index in range(num_calls)),
+            results=tuple(self.results[index] for index in sorted(self.results)),
             cpu_seconds=self.cpu_seconds,
             wall_seconds=wall_seconds,
         )
 
-    def _give_up(self, pending: Iterable[int], detail: str = TOTAL_SPENT) -> None:
-        if not self.has_loaded:
-            self.load_error = f"{CallStatus.TIMED_OUT.value} while loading: {TOTAL_SPENT}"
-            return
-        for index in pending:
-            self.results[index] = CallResult(status=CallStatus.TIMED_OUT, detail=detail)
+    def _give_up(self, detail: str) -> None:
+        """Time out all calls that have no result, without making them."""
+        for index in range(len(self.program.calls)):
+            self.results.setdefault(index, CallResult(status=CallStatus.TIMED_OUT, detail=detail))
 
     def _give_up_barren(self) -> None:
-        """Ask a program no more that gave nothing in its first calls, or has timed out and need not go on.
+        """Give up all calls of a program that gave nothing in its first calls, or need not go on after a time-out.
 
-        Not a reference: one suite's hanging calls must not cost another suite its results.
+        References are never given up, because hanging calls of one suite must not cost another suite its results.
         """
         program = self.program
         if program.timed:
@@ -169,23 +175,19 @@ class Progress:
         statuses = [result.status for result in self.results.values()]
         num_barren = statuses.count(CallStatus.TIMED_OUT) + statuses.count(CallStatus.OUTPUT_LIMIT)
         if len(statuses) == num_barren == program.max_timeouts_without_result:
-            detail = HANGS_THROUGHOUT
+            self._give_up(HANGS_THROUGHOUT)
         elif program.until_timeout and self._num_timeouts():
-            detail = NOT_ASKED
-        else:
-            return
-        for index in range(len(program.calls)):
-            self.results.setdefault(index, CallResult(status=CallStatus.TIMED_OUT, detail=detail))
+            self._give_up(NOT_ASKED)
 
     def _num_timeouts(self) -> int:
-        found = sum(result.status is CallStatus.TIMED_OUT for result in self.results.values())
-        return self.program.earlier_timeouts + found + len(self._doubtful - self.results.keys())
+        num_timed_out = sum(result.status is CallStatus.TIMED_OUT for result in self.results.values())
+        return self.program.earlier_timeouts + num_timed_out + len(self._doubtful - self.results.keys())
 
     def _fail_load(self, attempt: Attempt, status: CallStatus, detail: str) -> None:
         if not self.has_loaded:
             self.load_error = attempt.load_error or f"{status.value} while loading: {detail}"
             return
-        # It loaded before and now it does not, so these calls cannot be made.
+        # The program loaded in an earlier process and does not load now, so these calls cannot be made.
         died = CallResult(status=CallStatus.DIED, detail=f"did not load again: {attempt.load_error or detail}")
         for index in attempt.indices:
             self.results[index] = died

@@ -1,8 +1,8 @@
-"""Runs inside a program's process: gives a program that reads standard input one input, and returns what it printed.
+"""Runs a program that reads standard input, inside its process: gives it an input and returns what it prints.
 
-Descriptor 0 is a file with the input's bytes and 1 a pipe, as at a contest's judge, so whatever it reads and writes
-with works: ``input()``, ``sys.stdin``, its ``buffer``, ``open(0)``, ``os.read(0, n)``, the file's size, seeking and
-mapping, ``print``, ``os.write(1, data)``. Like all that shares a process with untrusted code it is not trusted, and
+As in a contest, descriptor 0 is a file with the input and descriptor 1 is a pipe. So every way of reading and writing
+works: ``input()``, ``sys.stdin``, its ``buffer``, ``open(0)``, ``os.read(0, n)``, the file's size, seeking and
+mapping, ``print``, ``os.write(1, data)``. This code shares its process with untrusted code, so it is not trusted and
 knows no expected output.
 """
 
@@ -17,20 +17,22 @@ import weakref
 from typing import Any
 
 INPUT_FD = 4
-"""Reads a file in memory that holds the input of one call after the other; only the judge writes it."""
+"""Descriptor for reading a file in memory. Only the judge can write the file: it puts the input of each call there."""
 _CHUNK_BYTES = 1 << 16
 _LAST_OUTPUT_SECONDS = 1.0
-"""Longest wait for the last output where a program has closed our end of the pipe."""
+"""Longest wait for the last output if the program has closed our end of the pipe."""
 _open = open
 
 
 class InputProgram:
-    """A program as a function of its standard input. Every call executes it as ``__main__``, in a namespace of its own.
+    """A program as a function of its standard input.
+
+    Each call executes the program as ``__main__``, in a new namespace.
 
     Args:
-        source: the program.
-        given: names that it finds in its namespace.
-        most_bytes: of output; after more than that it writes to a pipe that nobody reads.
+        source: source of the program.
+        given: names that the program finds in its namespace.
+        most_bytes: most output in bytes. Once the program has written more, nobody reads the pipe any longer.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: the source does not compile.
@@ -44,10 +46,11 @@ class InputProgram:
         _import_early(tree)
 
     def __call__(self, _: str) -> str:
-        """Run the program on the text, which is in the file by now; what it prints, decoded as UTF-8.
+        """Run the program and return what it prints, decoded as UTF-8.
 
-        ``sys.exit`` of any status is an end like any other; other exceptions are raised. The text is longer than
-        ``most_bytes`` where the program printed more.
+        The judge has already written the input to the file, so the argument is ignored. ``sys.exit`` with any status is
+        a normal end. Other exceptions are raised. If the program prints more than ``most_bytes``, the result is longer
+        than ``most_bytes`` but may lack the rest.
         """
         self._put_back()
         os.dup2(INPUT_FD, 0)
@@ -60,8 +63,8 @@ class InputProgram:
         main = types.ModuleType("__main__")
         try:
             if self._execute(main):
-                _flush(sys.stdout)  # the program's own in its place may hold output back
-                main.__dict__.clear()  # what prints when it goes prints now
+                _flush(sys.stdout)  # the program may have put a stream of its own here
+                main.__dict__.clear()  # destructors of the program's objects may print
                 _flush(*_STREAMS)
         except BrokenPipeError:
             if len(output.printed) <= self._most_bytes:
@@ -71,17 +74,17 @@ class InputProgram:
             sys.stdin, sys.stdout = streams
             main.__dict__.clear()
             self._put_back()
-            _flush(*_STREAMS)  # to nobody: it must not come out in a later run
+            _flush(*_STREAMS)  # to /dev/null, so that no output is left over for a later run
             _STREAMS.clear()
         return output.printed.decode("utf-8", "surrogateescape")
 
     def _execute(self, main: types.ModuleType) -> bool:
-        """False where it ended by ``os._exit``, which leaves unwritten what streams hold back."""
+        """Execute the program and return False if it ended by ``os._exit``, which does not flush streams."""
         main.__dict__.update(self._given)
         main.__dict__["__name__"] = "__main__"
         sys.modules["__main__"] = main
         sys.argv = [""]
-        os._exit = _exit_at_once  # type: ignore[assignment]  # it would end the process before the output is there
+        os._exit = _exit_at_once  # type: ignore[assignment]  # the real one would end the process without its output
         try:
             exec(self._code, main.__dict__)
         except _ExitedAtOnce:
@@ -89,13 +92,13 @@ class InputProgram:
         except SystemExit:
             pass
         _wait_for_threads()
-        with contextlib.suppress(Exception):  # an interpreter that ends reports these and goes on
+        with contextlib.suppress(Exception):  # at its end an interpreter only reports such errors
             atexit._run_exitfuncs()
         return True
 
     def _put_back(self) -> None:
-        """Leave no pipe at 1: a reader at the other end is done, and a new pipe gets numbers above 2."""
-        _thread.stack_size(0)  # our threads need no deep stack, which the program may have asked for its own
+        """Restore the standard descriptors. This ends the reader of an old pipe and keeps 0 to 2 from a new pipe."""
+        _thread.stack_size(0)  # the program may have asked for deep stacks, which our threads do not need
         for number, outside in enumerate(self._outside):
             os.dup2(outside, number)
 
@@ -115,13 +118,14 @@ def _exit_at_once(status: int) -> None:
 
 
 _STREAMS: weakref.WeakSet[Any] = weakref.WeakSet()
-"""On descriptors 1 and 2, opened by programs."""
+"""Streams on descriptors 1 and 2 that programs have opened."""
 
 
 def open_kept(file: Any, *arguments: Any, **named: Any) -> Any:
-    """``open``; a stream on one of the standard descriptors, which may be dropped calls later, does not close it.
+    """Open a file like ``open``, but keep standard descriptors open when their stream is closed or deleted.
 
-    Nothing may be opened to be written, /dev/null neither, but descriptor 2 is that already.
+    The program may drop its stream only in a later call, which needs the descriptor. A program may not open any file
+    for writing, so /dev/null is a copy of descriptor 2, which is open on it.
     """
     if isinstance(file, str) and file == os.devnull:
         return _open(os.dup(2), *arguments, **named)
@@ -134,15 +138,15 @@ def open_kept(file: Any, *arguments: Any, **named: Any) -> Any:
 
 
 def _import_early(tree: ast.Module) -> None:
-    """Import what the program imports at top level: that is loading, and not the time of a call."""
+    """Import what the program imports at top level, so that imports count as loading and not as part of a call."""
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            with contextlib.suppress(Exception):  # it is raised again where the program is asked
+            with contextlib.suppress(Exception):  # a call will raise it again
                 exec(compile(ast.Module([node], []), "<program>", "exec", dont_inherit=True), {"__name__": "__main__"})
 
 
 class _Output:
-    """Takes what descriptor 1 gets, until ``end``."""
+    """Collects what is written to descriptor 1, until ``end``."""
 
     def __init__(self, most_bytes: int) -> None:
         self.printed = bytearray()
@@ -156,14 +160,16 @@ class _Output:
         _thread.start_new_thread(self._read, ())
 
     def end(self) -> None:
-        """All that was written is in ``printed``. A mark ends it: a copy of the descriptor may stay open for ever."""
+        """Wait until everything that was written is in ``printed``."""
+        # A random mark ends the output. The end of the pipe would not do: the program may hold a copy of it for ever.
         self._mark = os.urandom(16)
         seconds = _LAST_OUTPUT_SECONDS
         with contextlib.suppress(OSError):
-            if len(self.printed) <= self._most_bytes:  # else the reader has left
+            if len(self.printed) <= self._most_bytes:  # otherwise nobody reads any longer
                 os.write(self._writing, self._mark)
+            # Our end is intact, so the mark will arrive, however long the reader waits for a processor.
             if os.fstat(self._writing).st_ino == self._pipe:
-                seconds = -1  # it comes, however long the reader waits for a processor
+                seconds = -1
         self._has_ended.acquire(timeout=seconds)
         if self.printed.endswith(self._mark):
             del self.printed[-len(self._mark) :]
@@ -179,13 +185,17 @@ class _Output:
 
 
 def _wait_for_threads() -> None:
-    """Programs that need a deep stack work in a thread, and some do not wait for it, or for a pool of them."""
+    """Wait for the program's threads, as an interpreter does at its end.
+
+    Programs that need a deep stack work in a thread, and some of them do not join it.
+    """
     if (pools := sys.modules.get("concurrent.futures.thread")) is not None:
-        pools._python_exit()  # as at an interpreter's end: idle workers end too
-        pools._shutdown = False  # type: ignore[attr-defined]
+        pools._python_exit()  # ends idle workers too
+        pools._shutdown = False  # type: ignore[attr-defined]  # later calls may use pools again
     threading = sys.modules.get("threading")
     while threading is not None:
-        others = [one for one in threading.enumerate() if not one.daemon and one is not threading.current_thread()]
+        current = threading.current_thread()
+        others = [thread for thread in threading.enumerate() if not thread.daemon and thread is not current]
         if not others:
             return
         for thread in others:

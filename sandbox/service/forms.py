@@ -1,7 +1,7 @@
-"""SandboxFusion's form of asking for one program, and of answering.
+"""Requests and responses in SandboxFusion's format, for one program.
 
-The form (arXiv 2412.00535, its ``/run_code``) is what verl's ``reward.sandbox_fusion`` sends. Of it is covered
-what a ``Runner`` can promise: Python, one standard input, no files. All else is refused, never run in part.
+The format (``/run_code`` in arXiv 2412.00535) is the one that verl's ``reward.sandbox_fusion`` uses. The service covers
+what a ``Runner`` can promise: Python, one standard input, no files. Any other request is refused, never run in part.
 """
 
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from typing import Any
 
 from ..cases.case import Call
 from ..errors import ValueFormatError
-from ..limits import Limits
-from ..runners.base import CallStatus, Program, ProgramResult
+from ..limits import MIB, Limits
+from ..runners.base import CallResult, CallStatus, Program, ProgramResult
 from ..values.decoding import decode_raw
 from ..values.literals import INPUT_ENTRY
 
@@ -21,7 +21,11 @@ _RUN_KEYS = frozenset(
 
 
 def read_program(body: Any, limits: Limits) -> Program:
-    """The program of a body in SandboxFusion's form; its limits are at most ``limits``.
+    """Read the program of a request in SandboxFusion's format.
+
+    Args:
+        body: the request's JSON.
+        limits: highest limits of the program. The request may ask for lower ones.
 
     Raises:
         ValueError: something is missing, wrong, or not offered here.
@@ -37,10 +41,10 @@ def read_program(body: Any, limits: Limits) -> Program:
     stdin = body.get("stdin") or ""
     if not isinstance(stdin, str):
         raise ValueError(f"'stdin' must be a text or null, got {type(stdin).__name__}")
-    # A client may ask for less than the service grants, never for more.
+    # A client may ask for less than the service grants, but never for more.
     seconds = min(_number(body, "run_timeout", limits.cpu_seconds_per_case), limits.cpu_seconds_per_case)
     seconds = max(seconds, limits.min_cpu_seconds_per_case)
-    memory = min(_number(body, "memory_limit_MB", limits.memory_bytes / 2**20) * 2**20, limits.memory_bytes)
+    memory = min(_number(body, "memory_limit_MB", limits.memory_bytes / MIB) * MIB, limits.memory_bytes)
     limits = replace(limits, cpu_seconds_per_case=seconds, memory_bytes=int(memory))
     call = Call(expression=f"{INPUT_ENTRY}({stdin!r})")
     return Program(
@@ -53,7 +57,7 @@ def read_program(body: Any, limits: Limits) -> Program:
 
 def _number(body: Mapping[str, Any], name: str, default: float) -> float:
     value = body.get(name)
-    if value is None or value == -1:  # SandboxFusion's word for no limit
+    if value is None or value == -1:  # in SandboxFusion -1 means no limit
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
         raise ValueError(
@@ -63,7 +67,7 @@ def _number(body: Mapping[str, Any], name: str, default: float) -> float:
 
 
 def _text(value: bytes) -> str | None:
-    """The text that an untrusted process sent, if it is one; nothing else is built of its bytes."""
+    """Return the text that an untrusted process sent, or None if its bytes are no text."""
     try:
         text = decode_raw(value)
     except (ValueFormatError, RecursionError, MemoryError):
@@ -72,17 +76,16 @@ def _text(value: bytes) -> str | None:
 
 
 def run_json(result: ProgramResult) -> dict[str, Any]:
-    """A program's result in SandboxFusion's form. Output that came before a failure is not kept."""
-    found = result.results[0] if result.loaded else None
-    printed = _text(found.value) if found is not None and found.status is CallStatus.VALUE else None
-    is_good = printed is not None
-    is_late = found is not None and found.status is CallStatus.TIMED_OUT
-    detail = result.load_error if found is None else found.detail or found.status.value
-    ran = {
+    """Return a program's result in SandboxFusion's format. Output before a failure is not kept."""
+    call = result.results[0] if result.loaded else CallResult(status=CallStatus.RAISED, detail=result.load_error)
+    printed = _text(call.value) if call.status is CallStatus.VALUE else None
+    is_late = call.status is CallStatus.TIMED_OUT
+    run_result = {
         "status": "TimeLimitExceeded" if is_late else "Finished",
         "execution_time": result.wall_seconds,
-        "return_code": 0 if is_good else None if is_late else 1,
+        "return_code": None if is_late else int(printed is None),
         "stdout": printed or "",
-        "stderr": "" if is_good else detail,
+        "stderr": call.detail or call.status.value if printed is None else "",
     }
-    return {"status": "Success" if is_good else "Failed", "message": "", "compile_result": None, "run_result": ran}
+    status = "Failed" if printed is None else "Success"
+    return {"status": status, "message": "", "compile_result": None, "run_result": run_result}

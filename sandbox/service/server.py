@@ -1,16 +1,17 @@
-"""``python -m sandbox serve``: the judge over HTTP, with a token and bounds on connections, requests and bodies.
+"""The judge over HTTP (``python -m sandbox serve``), with a token and bounds on connections, requests and bodies.
 
-======  ==========  ================================================================
+======  ==========  ==================================================================
 method  path        body -> answer
-======  ==========  ================================================================
-GET     /health     -> tier, places, and how many answers of each status were given
-POST    /judge      a request, or a list of them -> verdict, or a list (``forms``)
-POST    /run_code   one program in SandboxFusion's form -> what it printed
-======  ==========  ================================================================
+======  ==========  ==================================================================
+GET     /health     nothing -> tier, places, and the number of answers by status
+POST    /judge      fields of a ``JudgeRequest`` -> verdict; or a list -> list
+POST    /run_code   one program in SandboxFusion's format (``forms``) -> its output
+======  ==========  ==================================================================
 
-400: the body is not understood, or asks for what is not offered. 401: the token. 411, 413: no length, or too much.
-503: the sandbox is down, which says nothing about a program. 504: all places are taken, or requests under way have too
-many bytes; verl's client asks again. Work for a client that has hung up ends with the question under way.
+Statuses: 400 for a body that is wrong or asks for something that is not offered; 401 for a wrong token; 411 and 413 for
+a body without a length or too long; 503 if the sandbox is down, which says nothing about a program; 504 if all places
+are taken or the current requests have too many bytes. After a 504 verl's client asks again. If a client hangs up, the
+rest of its list is not judged.
 """
 
 import hmac
@@ -40,33 +41,35 @@ logger = logging.getLogger(__name__)
 MAX_CONNECTIONS = 512
 MAX_CONNECTIONS_OF_ADDRESS = 128
 _SOCKET_SECONDS = 60.0
-"""A client that takes nothing for so long is hung up on; one whose whole request takes longer is read no further."""
+"""Longest wait until a client takes some data, and longest time in which its whole request must arrive."""
 _PIECE_BYTES = 1 << 16
 _MAX_BODIES_UNDER_WAY = 16
-"""All requests that are being read or judged have at most as many bytes as so many of the longest."""
+"""Bound on the bytes of all current requests together, in requests of the greatest length."""
 _Work = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceSettings:
-    """How a service is bounded."""
+    """Address, token and bounds of a service."""
 
     host: str = "127.0.0.1"
     port: int = 0
-    """0 takes a free one."""
+    """Port to listen on. 0 takes a free port."""
     token: str = ""
-    """Clients send it as ``Authorization: Bearer TOKEN``. Empty: no token is asked for."""
+    """Token that clients must send as ``Authorization: Bearer TOKEN``. Empty means that no token is needed."""
     max_places: int = 64
-    """Requests that are judged or wait for a worker at once."""
+    """Most requests that are judged or wait for a worker at once."""
     max_body_bytes: int = 4 << 20
-    """Of a request; JSON takes up to 26 times its bytes once it is read."""
+    """Longest body of a request. Parsed JSON takes up to 26 times as much memory."""
 
 
 class JudgeService(ThreadingHTTPServer):
-    """A bound server; ``serve_forever`` answers until ``shutdown``. Judges and runner are the caller's to close.
+    """Server that listens at once. ``serve_forever`` answers until ``shutdown``.
+
+    The caller must close the judges and the runner.
 
     Raises:
-        SandboxConfigError: it cannot listen at this host and port.
+        SandboxConfigError: the server cannot listen on this host and port.
     """
 
     daemon_threads = True
@@ -80,15 +83,15 @@ class JudgeService(ThreadingHTTPServer):
         self.address_of: dict[Any, str] = {}
         """Maps each open connection to its client's address."""
         self.reading_since: dict[Any, float] = {}
-        """When, on the monotonic clock, each connection began to wait for the request that is being read."""
+        """Maps each connection to the monotonic time at which it began to wait for its current request."""
         try:
             super().__init__((settings.host, settings.port), _Handler)
         except (OSError, OverflowError) as error:
             raise SandboxConfigError(f"cannot listen on {settings.host}, port {settings.port}: {error}") from error
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Whether one more connection may be open, of all and of its address; else it is closed."""
-        # Each connection is a thread, and strangers may open as many as they like.
+        """Return True if one more connection may be open, in all and from its address. Otherwise it is closed."""
+        # Each connection takes a thread, even before the token is checked.
         address = client_address[0]
         with self.counting:
             num_of_address = list(self.address_of.values()).count(address)
@@ -98,54 +101,58 @@ class JudgeService(ThreadingHTTPServer):
             return True
 
     def shutdown_request(self, request: Any) -> None:
-        """Close a connection, whether or not it was served."""
+        """Close a connection and forget it."""
         with self.counting:
             self.address_of.pop(request, None)
             self.reading_since.pop(request, None)
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Twice a second: end the reading of requests that come a byte now and then."""
+        """End the reading of requests that arrive too slowly. The base class calls this twice a second."""
         for connection, since in list(self.reading_since.items()):
             if since < time.monotonic() - _SOCKET_SECONDS:
-                with suppress(OSError):  # closed meanwhile
+                with suppress(OSError):  # the connection may have closed meanwhile
                     connection.shutdown(socket.SHUT_RD)
 
     def takes(self, num_bytes: int) -> bool:
-        """Whether so many bytes more may be under way; then they count, until a negative number gives them back."""
+        """Return True and count the bytes if the current requests may have so many bytes more.
+
+        A negative number gives bytes back.
+        """
         with self.counting:
             is_taken = self.bytes_under_way + num_bytes <= _MAX_BODIES_UNDER_WAY * self.settings.max_body_bytes
             self.bytes_under_way += num_bytes * is_taken
         return is_taken
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is no error of ours."""
+        """Log an error of a connection without alarm, because a client may hang up at any time."""
         logger.debug("a connection ended", exc_info=True)
 
     def judge(self, body: Any, connection: socket.socket) -> Any:
-        """Verdicts on one request or a list of them, in its order.
+        """Judge one request, or a list of requests, and return the verdicts in their order.
 
         Raises:
-            ConnectionAbortedError: the client has hung up; what was not begun is not judged.
+            ConnectionAbortedError: the client has hung up. The requests that were not begun are not judged.
         """
-        requests = [JudgeRequest.from_mapping(one) for one in (body if isinstance(body, list) else [body])]
-        found = []
-        hung_up = select.poll()  # not select.select, which takes no descriptor above 1023
+        entries = body if isinstance(body, list) else [body]
+        requests = [JudgeRequest.from_mapping(entry) for entry in entries]
+        verdicts = []
+        hung_up = select.poll()  # unlike select.select it takes descriptors above 1023
         hung_up.register(connection, select.POLLRDHUP)
         for result in self.judges.judge_all(requests):
             if isinstance(result, SandboxUnavailableError):
                 raise result
-            found.append(asdict(result))
+            verdicts.append(asdict(result))
             if hung_up.poll(0):
                 raise ConnectionAbortedError("the client has hung up")
-        return found if isinstance(body, list) else found[0]
+        return verdicts if isinstance(body, list) else verdicts[0]
 
     def run_code(self, body: Any) -> Any:
-        """Answer a program in SandboxFusion's form with what it prints."""
+        """Run a program in SandboxFusion's format and return its output."""
         program = read_program(body, self.runner.limits)
         try:
             return run_json(self.runner.run(program, role=Role.CANDIDATE))
-        except SandboxConfigError as error:  # of the machine: nothing is wrong with what was sent
+        except SandboxConfigError as error:  # this machine is wrong, not the request
             raise SandboxUnavailableError(str(error)) from error
 
 
@@ -155,30 +162,38 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _SOCKET_SECONDS
     server: JudgeService
     _num_unread = 0
-    """Bytes of the body that are still to come."""
+    """Bytes of the body that have not been read yet."""
 
     def handle_one_request(self) -> None:
         self.server.reading_since[self.connection] = time.monotonic()
         super().handle_one_request()
 
     def do_GET(self) -> None:
-        service, self.close_connection = self.server, True
-        health = {"status": "ok", "tier": service.runner.tier, "places": service.settings.max_places}
-        self._send(200 if self.path == "/health" else 404, {**health, "answers": dict(service.counts)})
+        self.close_connection = True
+        service = self.server
+        health = {
+            "status": "ok",
+            "tier": service.runner.tier,
+            "places": service.settings.max_places,
+            "answers": dict(service.counts),
+        }
+        self._send(200 if self.path == "/health" else 404, health)
 
     def do_POST(self) -> None:
-        service, most = self.server, self.server.settings.max_body_bytes
+        service, settings = self.server, self.server.settings
         judge: _Work = partial(service.judge, connection=self.connection)
         work = {"/judge": judge, "/run_code": service.run_code}.get(self.path)
-        length, token = self.headers.get("Content-Length", ""), f"Bearer {service.settings.token}".encode()
-        if not length.isdecimal() or len(length) > 12 or int(length) > most:
-            self.close_connection = True  # its body stays unread
-            rule = f"send a Content-Length of at most {most}, got {length[:20]!r}"
+        length = self.headers.get("Content-Length", "")
+        # The digits are counted first, because `int` raises for a very long number.
+        if not length.isdecimal() or len(length) > 12 or int(length) > settings.max_body_bytes:
+            self.close_connection = True  # the body stays unread, so no other request can follow it
+            rule = f"send a Content-Length of at most {settings.max_body_bytes}, got {length[:20]!r}"
             self._send(413 if length.isdecimal() else 411, {"detail": rule})
             return
         self._num_unread = int(length)
-        # Compared in constant time, so that answers do not tell how much of a token was right.
-        if service.settings.token and not hmac.compare_digest(self.headers.get("Authorization", "").encode(), token):
+        given = self.headers.get("Authorization", "").encode()
+        # Compared in constant time, so that the time of an answer does not tell how much of a token was right.
+        if settings.token and not hmac.compare_digest(given, f"Bearer {settings.token}".encode()):
             self._refuse(401, "the header 'Authorization: Bearer TOKEN' is missing, or holds another token")
         elif work is None:
             self._refuse(404, f"no {self.path}; there are GET /health, POST /judge and POST /run_code")
@@ -188,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _read_and_answer(self, work: _Work) -> None:
         service, body = self.server, bytearray()
         try:
-            # Counted as they come, and before a place is taken: a client that sends slowly holds little.
+            # Bytes are counted as they arrive, before a place is taken. So a slow client occupies little.
             while piece := self._read():
                 if not service.takes(len(piece)):
                     self._refuse(504, "requests under way have too many bytes; try again")
@@ -197,7 +212,7 @@ class _Handler(BaseHTTPRequestHandler):
             service.reading_since.pop(self.connection, None)
             if self._num_unread:
                 self._send(400, {"detail": f"the body ended early, or took more than {_SOCKET_SECONDS:g} s"})
-            # Refused at once and not queued: a client that waits longer than its time-out would ask twice.
+            # Refused at once and not queued, because a client that waits until its time-out would ask twice.
             elif not service.places.acquire(blocking=False):
                 self._send(504, {"detail": f"all {service.settings.max_places} places are taken; try again"})
             else:
@@ -210,13 +225,13 @@ class _Handler(BaseHTTPRequestHandler):
             service.takes(-len(body))
 
     def _read(self) -> bytes:
-        """A piece of the body; empty at its end, and where the client has hung up."""
+        """Read a piece of the body. It is empty at the end, and if the client has hung up."""
         piece = self.rfile.read1(min(self._num_unread, _PIECE_BYTES))
         self._num_unread -= len(piece)
         return piece
 
     def _refuse(self, status: int, detail: str) -> None:
-        """The body goes nowhere, piece by piece: a client that is still sending would not see the answer."""
+        """Refuse a request after reading its body, because a client that is still sending would not see the answer."""
         while self._read():
             pass
         self._send(status, {"detail": detail})

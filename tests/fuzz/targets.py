@@ -73,7 +73,7 @@ def _attempt(*, timed: bool) -> Attempt:
         limits=_LIMITS,
         timed=timed,
     )
-    return Attempt(program=program, indices=range(_NUM_CALLS), seconds_left=1.0)
+    return Attempt(program=program, indices=range(_NUM_CALLS), seconds_left=1.0, take=lambda result: True)
 
 
 def _chunks(data: bytes, cuts: bytes) -> list[bytes]:

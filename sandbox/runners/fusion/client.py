@@ -1,7 +1,7 @@
-"""HTTP to a SandboxFusion service: one request, one response, and what counts as an outage.
+"""HTTP client of a SandboxFusion service.
 
-The service: https://github.com/bytedance/SandboxFusion, ``POST {url}/run_code`` with ``code``, ``language``,
-``run_timeout`` (seconds) and ``memory_limit_MB``. Its response has a ``status`` (``Success``, ``Failed`` for a non-zero
+Source: https://github.com/bytedance/SandboxFusion. A request is ``POST {url}/run_code`` with ``code``, ``language``,
+``run_timeout`` (seconds) and ``memory_limit_MB``. The response has a ``status`` (``Success``, ``Failed`` for a non-zero
 return code or a time-out, ``SandboxError``) and a ``run_result`` with a ``status`` (``Finished``, ``Error``,
 ``TimeLimitExceeded``), ``return_code``, ``stdout`` and ``stderr``.
 """
@@ -19,31 +19,31 @@ from ...errors import SandboxConfigError, SandboxUnavailableError
 
 _CONNECT_SECONDS = 10.0
 _RETRIED_STATUSES = frozenset({408, 425, 429, *range(500, 600)})
-"""Any other status than these and 200 will not get better by asking again."""
+"""HTTP statuses after which asking again may help. Any other status except 200 is final."""
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 
 
 class ServiceOutageError(SandboxUnavailableError):
-    """The service gave no usable response. Leaves the runner only after all tries are used up."""
+    """The service gave no usable response. The runner catches this error until all tries are used up."""
 
     def __init__(self, message: str, *, is_final: bool = False) -> None:
         super().__init__(message)
         self.is_final = is_final
-        """Asking again will not help."""
+        """True if asking again will not help."""
 
 
 class ServiceResponse(NamedTuple):
-    """The service's account of one script. Both texts were written by an untrusted program."""
+    """The service's report on one script. An untrusted program wrote both texts."""
 
     timed_out: bool
     return_code: int | None
     stdout: str
     stderr: str
-    """Only messages show it."""
+    """Shown in error messages only."""
 
 
 class FusionClient:
-    """Requests, each over a connection of its own. Thread-safe.
+    """Sends requests, each over its own connection. Thread-safe.
 
     Args:
         url: address of the service, with or without ``/run_code``.
@@ -68,27 +68,27 @@ class FusionClient:
         self._is_closed = False
 
     def run_code(self, request: Mapping[str, Any], *, seconds: float) -> ServiceResponse:
-        """Have a script run.
+        """Run a script.
 
         Args:
             request: the JSON object to post.
-            seconds: longest wait for the service to say something.
+            seconds: longest wait for data from the service.
 
         Raises:
             ServiceOutageError: no usable response came.
         """
         connection = self._connection_type(self._host, self._port, timeout=_CONNECT_SECONDS)
         with self._lock:
-            # Under the lock: a request that starts while the runner closes must not be missed.
+            # Under the lock, so that `close` finds every request that has started.
             self._check_open()
             self._open.add(connection)
         try:
             connection.connect()
-            self._check_open()  # `close` had no socket to hang up
+            self._check_open()  # again, because `close` may have found no socket to shut down
             connection.sock.settimeout(seconds)
             connection.request("POST", self._path, body=json.dumps(request).encode(), headers=_HEADERS)
             response = connection.getresponse()
-            data = response.read()  # raises where the body ends early
+            data = response.read()  # raises if the body ends early
         except (OSError, http.client.HTTPException) as error:
             raise ServiceOutageError(f"{self._host}: {type(error).__name__}: {error}") from error
         finally:
@@ -106,20 +106,20 @@ class FusionClient:
             raise ServiceOutageError("the runner is closed", is_final=True)
 
     def close(self) -> None:
-        """Hang up; requests under way fail. Idempotent."""
+        """Close all connections, so that running requests fail. Idempotent."""
         with self._lock:
             self._is_closed = True
             connections = list(self._open)
         for connection in connections:
-            with contextlib.suppress(OSError, AttributeError):  # not connected yet
+            with contextlib.suppress(OSError, AttributeError):  # there is no socket before it is connected
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def parse_response(data: bytes) -> ServiceResponse:
-    """Read the fields of a response that count, each one checked.
+    """Read and check the relevant fields of a response.
 
     Raises:
-        ServiceOutageError: it is not the service's form, or it reports an error of the service's own.
+        ServiceOutageError: the response has another form, or it reports an error of the service itself.
     """
     try:
         response = json.loads(data)

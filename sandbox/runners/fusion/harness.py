@@ -1,15 +1,15 @@
-"""The script that a SandboxFusion service runs for us: a parent that watches the clock, and forks that run the program.
+"""The script that a SandboxFusion service runs for us. It forks processes for the program and watches their clock.
 
-The text of this file is sent to the service, with the texts of ``runner.MODULES``. So it imports nothing beside them
-and the standard library, and runs on Python 3.10 or newer. It keeps ``LocalRunner``'s rules, since ``Progress``,
-``Attempt`` and ``child`` are the same. It cannot confine as ``Jail`` does, which is the service's task. It takes what
-it can get: rlimits, no_new_privs, and an unprivileged uid where root started it.
+The service gets the text of this file and of the other files in ``runner.MODULES``. So this file imports only these and
+the standard library, and it must run on Python 3.10. It follows the rules of ``LocalRunner``, because it uses the same
+``Progress``, ``Attempt`` and ``child``. It cannot confine programs as ``Jail`` does; that is the service's task. It
+only sets what needs no ``Jail``: rlimits, no_new_privs, and an unprivileged uid if it runs as root.
 
-It reports to standard output as soon as something is known: one JSON object a line, behind the request's tag. Its
-``event`` is ``ready``, ``loaded`` or ``result`` (of the next call). The last one is ``end``, ``failed`` (the program
-did not load), ``more`` (standard output is full) or ``lost`` (the system refused a process: an outage). A program
-inherits neither that descriptor nor, as far as the kernel allows, access to this process. One that finds a way in can
-only change what it says about itself.
+It reports each event at once as a line of standard output: the request's tag and a JSON object. The ``event`` is
+``ready``, ``loaded`` or ``result`` (of the next call). The last one is ``end``, ``failed`` (the program did not load),
+``more`` (standard output is full) or ``lost`` (the system refused a process, which is an outage). A program inherits
+neither that descriptor nor, as far as the kernel allows, access to this process. A program that breaks in can only
+change the report on itself.
 """
 
 import base64
@@ -29,6 +29,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...cases.case import Call
+from ...confinement.rlimits import set_rlimits
 from ...errors import ProcessLostError
 from ...limits import Limits
 from ..attempt import Attempt, ExitReason
@@ -39,7 +40,7 @@ from ..forker import ProcessExit
 from ..progress import Progress
 
 KILLS = 3
-"""Times a process may be killed from outside, or by itself, in one call before the call counts as DIED."""
+"""How many SIGKILLs in one call make the call DIED. Here programs can send this signal themselves."""
 MAX_DETAIL = 400
 _DYING_SECONDS = 2.0
 _LAST_LINE_BYTES, _RECURSION_SLACK = 1024, 64
@@ -48,16 +49,16 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRI
 
 
 def main(task: dict[str, Any]) -> None:
-    """Run one task (see ``FusionProgress.task``), report it, end this process."""
+    """Run one task (see ``FusionProgress.task``), report its results and end this process."""
     fields = task["program"]
     calls = tuple(Call(**call) for call in fields["calls"])
     program = Program(**(fields | {"calls": calls, "limits": Limits(**fields["limits"])}))
     if any(call.awaited for call in calls):
-        importlib.import_module("asyncio")  # here, where no program pays for it
+        importlib.import_module("asyncio")  # before the fork, so that its time counts for no call
     sys.setrecursionlimit(sys.getrecursionlimit() + _RECURSION_SLACK)
     sys.argv = [""]
-    _prctl(_PR_SET_DUMPABLE, 0)  # a program of the same uid cannot read this process's memory
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what a program leaves behind becomes a child of this process
+    _prctl(_PR_SET_DUMPABLE, 0)  # keeps a program with the same uid from reading this process's memory
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # processes that a program leaves behind become children of this one
     progress = _ReportingProgress(program, task)
     progress.send(event="ready")
     gc.collect()
@@ -71,7 +72,7 @@ def main(task: dict[str, Any]) -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    """Best effort: an interpreter without ctypes, or a service that refuses it, does without."""
+    """Call ``prctl``. Nothing happens if the interpreter has no ctypes or the service refuses the call."""
     with contextlib.suppress(ImportError, OSError, AttributeError):
         import ctypes
 
@@ -79,10 +80,10 @@ def _prctl(option: int, value: int) -> None:
 
 
 class _ReportingProgress(Progress):
-    """Progress that says on standard output what becomes of each call."""
+    """Progress that reports the result of each call on standard output."""
 
     def __init__(self, program: Program, task: dict[str, Any]) -> None:
-        statuses = enumerate(task["statuses"])  # of the calls that earlier requests have made
+        statuses = enumerate(task["statuses"])  # of the calls that earlier requests made
         super().__init__(
             program=program,
             results={index: CallResult(status=CallStatus(status)) for index, status in statuses},
@@ -92,20 +93,20 @@ class _ReportingProgress(Progress):
         self.processes = _Processes(task["hash_seed"])
         self._fd = os.dup(1)
         self._tag = task["tag"]
-        # The last line must always find room: without it a response counts as cut off.
+        # The last line needs room of its own, because a response without it counts as cut off.
         self._room = task["stdout_bytes"] - _LAST_LINE_BYTES
         self._num_earlier = self._num_reported = len(self.results)
         self._num_kills = 0
         self._is_full = False
 
     def finish(self, event: str, detail: str = "") -> None:
-        """Write the last line and end this process. No process of the program runs any more."""
+        """Write the last line and end this process. The program's processes must have ended."""
         self.send(event=event, detail=detail[:MAX_DETAIL])
         os._exit(0)
 
     def take(self, result: CallResult | None) -> bool:
         if result is not None:
-            # In order: behind a call that will be asked once more, results wait for it.
+            # Results are reported in order, so they wait for a call that will be made again.
             return self._num_reported in self._doubtful or self._report(result)
         if not self.has_loaded:
             self.has_loaded = True
@@ -113,13 +114,13 @@ class _ReportingProgress(Progress):
         return True
 
     def try_again(self, attempt: Attempt, stop: ExitReason) -> bool:
-        """Programs can send SIGKILL here, so after a few kills in one call the program has died."""
+        """Return True after a SIGKILL, but only a few times for one call."""
         was_killed = attempt.ending is not None and attempt.ending.was_killed
         if stop is not ExitReason.CLOSED or not was_killed:
             return False
         self._num_kills += 1
         if self._num_kills < KILLS:
-            time.sleep(0.1 * self._num_kills)  # short of memory, a machine needs a moment
+            time.sleep(0.1 * self._num_kills)  # a machine that is short of memory needs a moment
             return True
         attempt.detail = f"killed by SIGKILL in {KILLS} of {KILLS} tries"
         return False
@@ -130,23 +131,23 @@ class _ReportingProgress(Progress):
         self.report_results()
 
     def report_results(self) -> None:
-        """Report what was not known while a process ran: early ends and calls that are not made."""
+        """Report the results that no running process gave: early ends, and calls that are not made."""
         while self._num_reported in self.results:
             if self._is_full or not self._report(self.results[self._num_reported]):
                 self.finish("more")
 
     def _report(self, result: CallResult) -> bool:
-        """Report the first result that was not; False, and nothing is written, where it does not fit."""
+        """Report the next result. If it does not fit into standard output, write nothing and return False."""
         fields = {"event": "result", "index": self._num_reported, "status": result.status.value}
         fields["detail"] = result.detail[:MAX_DETAIL]
-        if self.program.timed:  # as the program says; it cannot have used more than its process has
+        if self.program.timed:  # the program reports this time itself, so the time of its process bounds it
             fields["seconds"] = min(result.cpu_seconds, process_cpu_seconds(self.processes.pid))
         value = base64.b64encode(zlib.compress(result.value, 1)).decode() if result.value else ""
         if not self.send(value=value, **fields):
             if self._num_reported > self._num_earlier:
                 self._is_full = True
                 return False
-            # The first of a request: no later request has more room for it.
+            # It is the first result of this request, so no later request would have more room for it.
             reason = "more than the service returns of standard output"
             self.send(**(fields | {"status": CallStatus.OUTPUT_LIMIT.value, "detail": reason}))
         self._num_reported += 1
@@ -154,7 +155,7 @@ class _ReportingProgress(Progress):
         return True
 
     def send(self, **fields: Any) -> bool:
-        """Write one line; False for a result that does not fit, of which nothing was written."""
+        """Write one line. If it is a result that does not fit, write nothing and return False."""
         used = {"cpu_seconds": self.cpu_seconds, "used_seconds": self.used_seconds}
         line = memoryview(f"\n{self._tag} {json.dumps(fields | used)}\n".encode())
         if fields["event"] == "result" and len(line) > self._room:
@@ -166,13 +167,13 @@ class _ReportingProgress(Progress):
 
 
 class _Processes:
-    """The processes of one program: a ``Forker``."""
+    """Starts and ends the processes of one program; a ``Forker``."""
 
     def __init__(self, hash_seed: int) -> None:
         self._server = Server()
         self._hash_seed = hash_seed
         self.pid = 0
-        """Pid of the process that runs now."""
+        """Pid of the current process."""
 
     def fork(self, limits: Limits, *, cpu_seconds: int, given: Sequence[int]) -> tuple[socket.socket, int]:
         """See ``Forker.fork``.
@@ -189,30 +190,40 @@ class _Processes:
         return ours, self.pid
 
     def end(self, pid: int, *, is_closed: bool) -> ProcessExit:
-        """See ``Forker.end``. What the program started and left behind ends too."""
-        # Its own status tells an exit from a crash. A kill would hide it.
+        """See ``Forker.end``. Processes that the program left behind are killed too."""
+        # The process's own status tells an exit from a crash. A kill would hide it.
         deadline = time.monotonic() + (_DYING_SECONDS if is_closed else 0.0)
-        found, status = os.waitpid(pid, os.WNOHANG)
-        while not found and time.monotonic() < deadline:
+        ended_pid, status = os.waitpid(pid, os.WNOHANG)
+        while not ended_pid and time.monotonic() < deadline:
             time.sleep(0.001)
-            found, status = os.waitpid(pid, os.WNOHANG)
-        if not found:
+            ended_pid, status = os.waitpid(pid, os.WNOHANG)
+        if not ended_pid:
             os.kill(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
         _end_orphans()
-        return ProcessExit(status=status, by_itself=bool(found))
+        return ProcessExit(status=status, by_itself=bool(ended_pid))
 
     def _run_child(self, limits: Limits, given: Sequence[int], cpu_seconds: int) -> None:
-        """Run the program in this forked process and end it. Never returns."""
+        """Run the program in this forked process and end the process. Never returns."""
         try:
-            keep_only(given)  # above all not the descriptor on which this side reports
+            keep_only(given)  # closes, above all, the descriptor for reports
             os.chdir("/")
             _drop_root()
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-            _set_rlimits(limits, cpu_seconds)
+            with open("/proc/self/statm") as handle:
+                own_bytes = int(handle.read().split()[0]) * resource.getpagesize()
+            set_rlimits(
+                address_bytes=own_bytes + limits.memory_bytes,
+                cpu_seconds=cpu_seconds,
+                open_files=limits.open_files,
+                file_bytes=0,
+                stack_bytes=limits.stack_bytes,
+                threads=None,  # the kernel would count everything that runs under this uid
+            )
             if not self._hash_seed:
-                random.seed(0)  # here, because random seeds itself anew after a fork, as a reference's process shall
+                # After the fork, because `random` seeds itself anew there. Processes of references keep that seed.
+                random.seed(0)
             gc.enable()
             self._server.serve(limits.value_bytes)
         finally:
@@ -220,7 +231,7 @@ class _Processes:
 
 
 def _end_orphans() -> None:
-    """Kill what the program started and left behind; the kernel has made it ours."""
+    """Kill the processes that the program left behind. The kernel has made them children of this one."""
     for _ in range(_MAX_ORPHANS):
         try:
             with open(f"/proc/self/task/{os.getpid()}/children") as handle:
@@ -236,12 +247,12 @@ def _end_orphans() -> None:
 
 
 def _drop_root() -> None:
-    """Become nobody where that is possible and leaves the standard library readable."""
+    """Become the user nobody, if root started this process and nobody can read the standard library."""
     if os.geteuid() != 0:
         return
     with contextlib.suppress(OSError):
         os.seteuid(_NOBODY)
-        try:  # as nobody, before it is final
+        try:  # reading is tried as nobody while there is a way back
             for folder in filter(os.path.isdir, (os.path.dirname(os.__file__), *sys.path)):
                 os.listdir(folder)
             with open(os.__file__, "rb") as handle:
@@ -251,22 +262,3 @@ def _drop_root() -> None:
         os.setgroups([])
         os.setresgid(_NOBODY, _NOBODY, _NOBODY)
         os.setresuid(_NOBODY, _NOBODY, _NOBODY)
-
-
-def _set_rlimits(limits: Limits, cpu_seconds: int) -> None:
-    with open("/proc/self/statm") as handle:
-        base = int(handle.read().split()[0]) * resource.getpagesize()
-    wanted = {
-        resource.RLIMIT_AS: (base + limits.memory_bytes,) * 2,
-        resource.RLIMIT_CPU: (cpu_seconds, cpu_seconds + 1),
-        resource.RLIMIT_NOFILE: (limits.open_files,) * 2,
-        resource.RLIMIT_FSIZE: (0, 0),
-        resource.RLIMIT_CORE: (0, 0),
-        resource.RLIMIT_STACK: (limits.stack_bytes, resource.getrlimit(resource.RLIMIT_STACK)[1]),
-    }
-    for which, (soft, hard) in wanted.items():
-        _, ceiling = resource.getrlimit(which)
-        if ceiling != resource.RLIM_INFINITY:
-            hard = ceiling if hard == resource.RLIM_INFINITY else min(hard, ceiling)
-            soft = min(soft, hard)
-        resource.setrlimit(which, (soft, hard))

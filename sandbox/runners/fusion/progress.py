@@ -1,7 +1,7 @@
-"""How far one program has come on a SandboxFusion service: the next task, and what its responses say.
+"""Progress of one program on a SandboxFusion service: makes the next task and reads the response.
 
-The lines were printed next to an untrusted program, so each is checked before it is believed: a result counts for the
-first call still open, and its bytes are bounded before they are unpacked.
+An untrusted program may have written any line of the response, so each line is checked. A result counts for the first
+call that has none yet, and its size is bounded before it is unpacked.
 """
 
 import base64
@@ -16,26 +16,26 @@ from ..progress import Progress
 from .client import ServiceOutageError, ServiceResponse
 
 HARNESS_KILLS = 3
-"""Times a program's harness may be killed before that counts as the program's own doing. A harness mostly waits and
-holds little memory: what ends it three times in a row, with pauses between, is the program."""
+"""How many kills of the harness count as the program's own doing. The harness mostly waits and needs little memory. If
+it is killed three times in a row, with pauses between, the program did it."""
 _MAX_DETAIL = 400
 
 
 @dataclass(kw_only=True)
 class FusionProgress(Progress):
-    """One program's results so far, as a service reports them."""
+    """Results of one program so far, as a service reports them."""
 
     num_events: int = 0
-    """Grows whenever something was learned of the program."""
+    """Grows with every event that tells something new about the program."""
     _num_kills: int = 0
 
     @property
     def is_done(self) -> bool:
-        """True when no call is left to ask."""
+        """True if no call is left."""
         return bool(self.load_error) or (self.has_loaded and len(self.results) == len(self.program.calls))
 
     def task(self) -> dict[str, Any]:
-        """Data that the harness needs to go on. No value is part of it, neither returned nor expected."""
+        """Return the data that the harness needs to continue. It holds no returned and no expected value."""
         return {
             "program": asdict(self.program),
             "statuses": [result.status.value for result in self.results.values()],
@@ -44,12 +44,12 @@ class FusionProgress(Progress):
         }
 
     def read(self, response: ServiceResponse, *, tag: str) -> None:
-        """Take in what a script printed.
+        """Read the output of a script.
 
         Raises:
-            ServiceOutageError: it is not the output of this request, or not all of it; what it holds counts.
+            ServiceOutageError: it is not the output of this request, or not all of it. The results in it are kept.
         """
-        # A program may print lines of any form, but it does not know this request's tag.
+        # A program may print any line, but it does not know this request's tag.
         lines = [line[len(tag) + 1 :] for line in response.stdout.split("\n") if line.startswith(tag + " ")]
         if not lines or _event(lines[0])["event"] != "ready":
             raise ServiceOutageError(
@@ -57,7 +57,7 @@ class FusionProgress(Progress):
                 f"{response.return_code}): {response.stdout[:200]!r} {response.stderr[-300:]!r}"
             )
         cpu_before, used_before, num_before = self.cpu_seconds, self.used_seconds, len(self.results)
-        for line in lines[1:]:  # one at a time: what comes before a line that is cut off counts
+        for line in lines[1:]:  # one after another, so that the events before a broken line count
             event = _event(line)
             self.cpu_seconds = cpu_before + event["cpu_seconds"]
             self.used_seconds = event["used_seconds"]
@@ -67,14 +67,14 @@ class FusionProgress(Progress):
                     raise ServiceOutageError("the response asks for another request without a call's result")
                 return
         if response.timed_out or not response.return_code:
-            self.used_seconds = used_before  # what was slow there was not the program alone
+            self.used_seconds = used_before  # the program may not be to blame for a slow service
             raise ServiceOutageError(
                 "the response ends early: the service cut it off, or was too slow for its time limit"
             )
         self._take_kill(response.return_code)
 
     def _take_event(self, event: dict[str, Any]) -> bool:
-        """Believe one line; True after the last of a request."""
+        """Take one event. Return True if it is the last event of a request."""
         kind = event["event"]
         if kind == "loaded":
             self.has_loaded = True
@@ -99,14 +99,15 @@ class FusionProgress(Progress):
             status = CallStatus(event["status"])
         except ValueError as error:
             raise _malformed(event) from error
-        seconds = event["seconds"] if self.program.timed else 0.0
-        if status is not CallStatus.VALUE:
-            return CallResult(status=status, detail=event["detail"][:_MAX_DETAIL], cpu_seconds=seconds)
-        value = _unpack(event["value"], self.program.limits.value_bytes)
-        return CallResult(status=status, value=value, cpu_seconds=seconds)
+        return CallResult(
+            status=status,
+            value=_unpack(event["value"], self.program.limits.value_bytes) if status is CallStatus.VALUE else b"",
+            detail=event["detail"][:_MAX_DETAIL],
+            cpu_seconds=event["seconds"] if self.program.timed else 0.0,
+        )
 
     def _take_kill(self, return_code: int | None) -> None:
-        """The script ended before its last line. Only its own program can reach it, or a service short of memory."""
+        """Count a script that ended before its last line. Its program killed it, or a service short of memory did."""
         self._num_kills += 1
         if self._num_kills < HARNESS_KILLS:
             raise ServiceOutageError(f"the script was ended with return_code {return_code}")
@@ -126,7 +127,7 @@ def _malformed(what: object) -> ServiceOutageError:
 
 
 def _event(line: str) -> dict[str, Any]:
-    """Read one line: an object whose numbers and texts are such."""
+    """Read one line as a JSON object and check the types of its fields. Missing fields get a default."""
     try:
         event = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -144,10 +145,10 @@ def _event(line: str) -> dict[str, Any]:
 
 
 def _unpack(text: str, most: int) -> bytes:
-    """Unpack a value, never more than ``most`` bytes of it."""
+    """Unpack a value of at most ``most`` bytes."""
     unpacker = zlib.decompressobj()
     try:
-        # One byte more than allowed is asked for: so much is enough to see that it is too much.
+        # One byte more than allowed is enough to see that the value is too large. A bomb is never unpacked.
         data = unpacker.decompress(base64.b64decode(text, validate=True), most + 1)
     except (ValueError, zlib.error) as error:
         raise _malformed(error) from error

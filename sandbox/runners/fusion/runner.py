@@ -1,10 +1,12 @@
-"""The runner behind a SandboxFusion service: programs run elsewhere, expected values stay here.
+"""The runner for a SandboxFusion service. Programs run in the service, and expected values stay here.
 
-One request holds a self-contained script: the harness (``harness.py`` and the few files it
-needs), one program and its calls. Its answers come back on standard output. What is weaker than in
-``LocalRunner``: the service confines, or does not; it is trusted to run what it is sent and to return
-what was printed; a value must fit into the standard output that it keeps; a program that attacks the
-harness from inside the service can lose its own answers, or have itself count as an outage.
+A request is a self-contained script: the harness (``harness.py`` and the few files that it needs), one program and its
+calls. The results come back on standard output. In these points it is weaker than ``LocalRunner``:
+
+- Confinement is the service's task, and nothing is known about it here.
+- The service is trusted to run the script and to return what the script printed.
+- A value must fit into the standard output that the service keeps.
+- A program that attacks the harness inside the service can lose its own results, or appear as an outage.
 """
 
 import base64
@@ -34,6 +36,7 @@ MODULES = (
     "errors",
     "limits",
     "cases.case",
+    "confinement.rlimits",
     "values.literals",
     "values.encoding",
     "runners.stdin_program",
@@ -45,18 +48,18 @@ MODULES = (
     "runners.progress",
     "runners.fusion.harness",
 )
-"""Files of this package that are sent, in the order in which they are executed."""
+"""Modules of this package that are sent, in the order in which they are executed."""
 STDOUT_BYTES = 1 << 20
-"""How much of a script's standard output the service keeps, as it ships. A value that does not fit, compressed and in
-base64, is OUTPUT_LIMIT, for references and candidates alike."""
+"""Bytes of standard output that the service keeps by default. A value that does not fit, compressed and in base64, is
+OUTPUT_LIMIT for references and candidates alike."""
 BACKOFF_SECONDS, MAX_WAIT_SECONDS = 0.5, 30.0
-"""Pause before the second try, which doubles, and the longest one."""
+"""Pause before the second try, and the longest pause. Each further pause is twice as long."""
 QUEUE_SECONDS = 60.0
-"""How long an answer may take beyond what the limits allow the program."""
+"""Seconds that a response may take beyond the run time of its script, because the service may be busy."""
 _START_SECONDS = 10.0
-"""Part of a script's time in the service: two interpreters start before the program does."""
+"""Part of a script's run time, because two interpreters start before the program."""
 _HARNESS_BYTES = 1 << 30
-"""Memory the service must allow beside the program's own."""
+"""Memory for the harness, beside the program's own."""
 _BOOTSTRAP = """\
 import os, sys
 sys.path[:1] = []
@@ -85,8 +88,8 @@ if lacks_str_enum:
     del enum.StrEnum
 module.main(task)
 """
-"""It starts the interpreter twice: the hash seed, a clean environment and the threads' stack size (which
-glibc takes from the limit of the main one) are settled before an interpreter runs."""
+"""Starts the interpreter a second time, because the hash seed, a clean environment and the stack size of threads
+(glibc takes it from the limit of the main thread) must be set before an interpreter starts."""
 _ENVIRONMENT = {"HOME": "/", "LANG": "C.UTF-8", "TZ": "UTC", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -95,17 +98,17 @@ class SandboxFusionRunner(Closing):
 
     Args:
         url: address of the service, for instance ``"http://localhost:8080"``.
-        num_workers: requests under way at once; more callers wait.
-        limits: used where a judge sets none. The harness enforces them inside the service.
-        tries: requests that may fail in a row for one program before it counts as an outage.
+        num_workers: most requests at once. Further callers wait.
+        limits: limits for judges that set none. The harness enforces them inside the service.
+        tries: failed requests in a row for one program that count as an outage.
 
     Raises:
-        SandboxConfigError: ``url`` is no address, or what answers there is no SandboxFusion service.
-        SandboxUnavailableError: nothing usable answers there.
+        SandboxConfigError: ``url`` is no address, or no SandboxFusion service answers there.
+        SandboxUnavailableError: the service gives no usable answer.
     """
 
     confines = False
-    """The service's isolation is its own; nothing is known of it here."""
+    """Nothing is known here about the isolation of the service."""
 
     def __init__(self, url: str, *, num_workers: int = 8, limits: Limits | None = None, tries: int = 5) -> None:
         for name, value in (("num_workers", num_workers), ("tries", tries)):
@@ -137,7 +140,7 @@ class SandboxFusionRunner(Closing):
                 self._request(progress, role)
                 num_failed = 0
             except ServiceOutageError as error:
-                # A response that was cut off after some results is no failure in a row: the program came on.
+                # A response that was cut off after some results made progress, so it ends the row of failures.
                 num_failed = 1 if progress.num_events > num_events else num_failed + 1
                 if error.is_final or num_failed >= self._tries:
                     raise SandboxUnavailableError(f"{self.url}, try {num_failed} of {self._tries}: {error}") from error
@@ -146,12 +149,12 @@ class SandboxFusionRunner(Closing):
         return progress.result(time.monotonic() - started)
 
     def close(self) -> None:
-        """Hang up. Idempotent; a run in progress raises."""
+        """Close all connections. A run in progress raises. Idempotent."""
         self._closed.set()
         self._client.close()
 
     def _greet(self) -> None:
-        """Run one small program, so that a wrong url is refused here and not taken for an outage later."""
+        """Run one small program, so that a wrong url is refused now and does not look like an outage later."""
         call = Call(expression="double(21)")
         program = Program(source="def double(n): return 2 * n", calls=(call,), limits=self.limits)
         try:
@@ -168,8 +171,8 @@ class SandboxFusionRunner(Closing):
             )
 
     def _request(self, progress: FusionProgress, role: Role) -> None:
-        """Send what is left of a program once and take in what comes back."""
-        tag = secrets.token_hex(16)  # a secret of this request: no program can print a line that counts
+        """Send the calls that are left, once, and read the response."""
+        tag = secrets.token_hex(16)  # secret of this request, so that no program can print a line that counts
         task = progress.task() | {"tag": tag, "hash_seed": HASH_SEEDS[role], "stdout_bytes": STDOUT_BYTES}
         run_seconds = _START_SECONDS + 2 * total_seconds(progress.program)
         request = {
@@ -189,13 +192,13 @@ class SandboxFusionRunner(Closing):
 
 
 def script(task: Mapping[str, Any]) -> str:
-    """The text of a request's script. It is ASCII: the program travels in it as data."""
+    """Return the source of a request's script. It is ASCII, because the program is packed as data."""
     environment = _ENVIRONMENT | {"PYTHONHASHSEED": str(task["hash_seed"])}
     return _BOOTSTRAP.format(task=_pack(task), files=_harness_files(), environment=environment)
 
 
 def _pack(data: Mapping[str, Any] | Sequence[Sequence[str]]) -> str:
-    """ASCII text of plain data. JSON carries lone surrogates as escapes."""
+    """Return plain data as ASCII text. JSON escapes lone surrogates."""
     return base64.b64encode(zlib.compress(json.dumps(data).encode())).decode()
 
 

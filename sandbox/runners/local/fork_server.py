@@ -1,4 +1,4 @@
-"""The trusted side of one fork server: start it, have it fork, have it reap, stop it."""
+"""Trusted side of one fork server: starts it, has it fork and reap processes, and stops it."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ from .fork_server_main import END, MAX_MESSAGE, PID, STATUS
 logger = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
-"""A fork server starts in a fraction of a second; a machine that needs this long is out of order."""
+"""Longest wait for a fork server. It normally starts in a fraction of a second."""
 _CONTROL_SECONDS = 60.0
 """Longest wait for a fork or a reap."""
 _STOP_SECONDS = 5.0
@@ -35,24 +35,30 @@ class ForkServerSettings:
     """Settings that distinguish one fork server from another."""
 
     hash_seed: int
-    """PYTHONHASHSEED; with 0 also the seed of ``random`` in its programs, which else draw anew."""
+    """Value of PYTHONHASHSEED. With 0, ``random`` is seeded too; otherwise each program gets a random seed."""
     preload: tuple[str, ...]
+    """Modules that are imported before programs are forked, beside the common ones."""
     readable: tuple[str, ...]
+    """Further paths that programs may read."""
     tier: int
 
 
 class ForkServer:
-    """A running fork server. One thread at a time."""
+    """A running fork server. Only one thread may use it at a time."""
 
     def __init__(self, settings: ForkServerSettings) -> None:
-        """Start it and wait until it can fork.
+        """Start the fork server and wait until it can fork.
 
         Raises:
             SandboxConfigError: it cannot confine programs on this machine.
             SandboxUnavailableError: it did not start.
             ProcessLostError: somebody killed it, or its first process, before it could fork.
         """
-        # SEQPACKET keeps the bounds of messages, as datagrams do, and tells a hang-up apart.
+        command = clean_interpreter(_START)
+        home = {"HOME": TMP} if settings.tier else {}
+        if settings.tier == 2:
+            command = bubblewrap.wrap(command, readable=settings.readable)
+        # SEQPACKET keeps the boundaries of messages, and unlike datagrams it reports a hang-up.
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(START_SECONDS)
         options = {
@@ -63,32 +69,25 @@ class ForkServer:
             "tier": settings.tier,
             "has_own_user": settings.tier > 0 and not may_mount(),
         }
-        command = [*clean_interpreter(_START), str(theirs.fileno()), str(os.getpid()), json.dumps(options)]
-        home = {"HOME": TMP} if settings.tier else {}
         try:
-            if settings.tier == 2:
-                command = bubblewrap.wrap(command, readable=settings.readable)
             self._process = subprocess.Popen(
-                command,
+                [*command, str(theirs.fileno()), str(os.getpid()), json.dumps(options)],
                 pass_fds=(theirs.fileno(),),
                 env=CLEAN_ENVIRONMENT | {"PYTHONHASHSEED": str(settings.hash_seed)} | home,
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                # Signals of the terminal are for the parent alone.
+                # A session of its own, so that Ctrl-C in the terminal reaches only the parent.
                 start_new_session=True,
             )
-        except SandboxConfigError:
-            self._control.close()
-            raise
         except OSError as error:
             self._control.close()
             raise SandboxUnavailableError(f"cannot start {sys.executable}: {error}") from error
         finally:
             theirs.close()
         self.pid = self._process.pid
-        """Pid of the fork server itself; bubblewrap has another one."""
+        """Pid of the fork server itself, not of bubblewrap around it."""
         self.uid_policy, self.notes = self._greeting()
         self._control.settimeout(_CONTROL_SECONDS)
 
@@ -99,7 +98,7 @@ class ForkServer:
             message = b""
             logger.warning("fork server pid=%d did not answer: %s", self.pid, error)
         if not message:
-            # A killed one may start the next time; any other silence will repeat itself.
+            # A fork server that was killed may start the next time. Any other failure will happen again.
             was_killed = self._was_killed()
             self._process.kill()
             assert self._process.stderr is not None
@@ -122,7 +121,7 @@ class ForkServer:
         return UidPolicy(greeting["uid_policy"]), tuple(greeting["notes"])
 
     def _was_killed(self) -> bool:
-        """Its channel has closed: did somebody kill it?"""
+        """Return True if somebody killed the fork server, whose channel has closed."""
         try:
             return self._process.wait(_STOP_SECONDS) == -signal.SIGKILL
         except subprocess.TimeoutExpired:
@@ -140,12 +139,12 @@ class ForkServer:
             names = {field.name for field in fields(ProcessLimits)} - {"cpu_seconds"}
             numbers = ProcessLimits(cpu_seconds=cpu_seconds, **{name: getattr(limits, name) for name in names})
             message = b"F" + limits.value_bytes.to_bytes(8, "little") + numbers.pack()
-            # Our copy closes at once. Otherwise the end of the child would not hang up.
+            # Our copy must be closed, or the channel would stay open when the child ends.
             with theirs:
                 answer = self._ask(message, theirs.fileno(), *given)
             if answer[:1] == b"!":
                 raise SandboxUnavailableError(f"the system refused a fork: {answer[1:].decode()}")
-            # The reader must be able to look at the clock whatever the program sends.
+            # The reader must never block, so that it can look at the clock whatever the program sends.
             ours.setblocking(False)
             return ours, PID.unpack(answer)[1]
         except SandboxError:
@@ -153,7 +152,7 @@ class ForkServer:
             raise
 
     def end(self, pid: int, *, is_closed: bool) -> ProcessExit:
-        """Kill and reap one process. ``is_closed``: its channel is closed, so it may be ending by itself.
+        """Kill and reap one process; see ``Forker.end``.
 
         Raises:
             ProcessLostError: the fork server is gone, and its processes with it.
@@ -175,9 +174,9 @@ class ForkServer:
         return answer
 
     def close(self) -> None:
-        """Stop the fork server; the kernel kills its child with it. Idempotent."""
+        """Stop the fork server. The kernel kills its child with it. Idempotent."""
         with contextlib.suppress(OSError):
-            # The fork server ends when its control channel does.
+            # The fork server ends when its control channel closes.
             self._control.shutdown(socket.SHUT_RDWR)
         self._control.close()
         try:
@@ -189,6 +188,6 @@ class ForkServer:
             self._process.stderr.close()
 
     def kill(self) -> None:
-        """Stop it without waiting for it to notice."""
+        """Stop the fork server by SIGKILL."""
         self._process.kill()
         self.close()

@@ -1,16 +1,16 @@
-"""The fork server: a clean interpreter that forks one confined child per program.
+"""The fork server: a clean interpreter that forks one confined child for each program.
 
-It is exec'd with a scrubbed environment and only ever receives descriptors and numbers, so its memory,
-which every child inherits, holds no program, no output and no expected value. It cannot be inspected
-by its own user, ignores the terminal, and ends when its parent does. From tier 1 on it and its children
-live in namespaces, in a root that holds what programs may read and nothing else.
+It starts with a clean environment and only receives descriptors and numbers. So its memory, which every child inherits,
+holds no program, no output and no expected value. Its own user cannot inspect it, it ignores the terminal, and it ends
+when its parent ends. From tier 1 on, the fork server and its children live in namespaces, and their root holds only
+the paths that programs may read.
 
-Control messages (one SOCK_SEQPACKET datagram each):
+Control messages (each is one SOCK_SEQPACKET message):
 
-- ``F`` + limits, with a socket attached, and its input's file for a program that reads one: fork; answers ``P`` + pid,
-  or ``!`` + reason.
-- ``E`` + pid + whether its socket is already closed: kill and reap; answers ``S`` + wait status +
-  whether it had ended by itself.
+- ``F`` + limits asks for a fork. The child's socket is attached, and for a program that reads standard input also the
+  file with the input. The answer is ``P`` + pid, or ``!`` + reason.
+- ``E`` + pid + whether the child's socket is already closed asks to kill and reap a child. The answer is ``S`` + wait
+  status + whether the child had ended by itself.
 """
 
 import contextlib
@@ -40,30 +40,35 @@ STATUS = struct.Struct("=ci?")
 MAX_MESSAGE = 65536
 _PARENT_CHECK_MS = 1000
 _DYING_SECONDS = 0.2
-"""A process whose socket is closed gets this long to finish dying by itself, so that its own status is seen."""
+"""Time for a process whose socket is closed to end by itself, so that its own exit status is seen."""
 _EXITING_SECONDS = 20.0
-"""The same for one that the kernel is ending already: on a loaded machine its last instructions wait for a core."""
+"""The same for a process that the kernel is already ending. On a loaded machine it has to wait for a processor."""
 _PF_EXITING = 0x4
 _KILLED = "the process that tries the confinement was killed"
 _RECURSION_SLACK = 64
-"""Frames of the harness below the program's first one, so that programs get the usual thousand."""
+"""Stack frames of our own below the program's first frame, so that programs get the usual thousand."""
 
 
 def main(argv: list[str]) -> None:
-    """``argv``: control descriptor, pid of the parent, JSON settings."""
+    """Run the fork server until its parent ends or hangs up.
+
+    Args:
+        argv: number of the control descriptor, pid of the parent, settings as JSON.
+    """
     control = socket.socket(fileno=int(argv[0]))
     parent = int(argv[1])
     settings = json.loads(argv[2])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # The parent's own would show in the modes of files that programs make.
+    # Otherwise the parent's umask would show in the modes of files that programs make.
     os.umask(0o022)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as handle:
-        handle.write("1000")  # short of memory, the kernel takes programs before it takes the trainer
-    if settings["tier"] == 2:  # bubblewrap, which has one thread and is waiting for us, stands between
+        handle.write("1000")  # when memory is short, the kernel kills programs before the trainer
+    if settings["tier"] == 2:
+        # Our parent is bubblewrap. Its one thread waits for us, so it does not end before its own parent does.
         parent = os.getppid()
         end_with_parent()
     try:
-        # First, because unshare wants a process of one thread that its own user may inspect.
+        # First, because unshare needs a process with one thread that its own user may inspect.
         namespaces = Namespaces() if settings["tier"] else None
         preload(settings["preload"])
         forbid_inspection()
@@ -83,7 +88,7 @@ def main(argv: list[str]) -> None:
     control.send(json.dumps({"pid": os.getpid(), "uid_policy": jail.uid_policy, "notes": notes}).encode())
     fork_server = _ForkServer(control=control, parent=parent, jail=jail, namespaces=namespaces, server=child.Server())
     if settings["seed"]:
-        # A reference whose answers are chance must show it: each of its processes draws anew.
+        # Each process of a reference gets another seed, so that a reference with random answers is found out.
         os.register_at_fork(after_in_child=sys.modules["random"].seed)
     else:
         sys.modules["random"].seed(0)
@@ -92,16 +97,16 @@ def main(argv: list[str]) -> None:
 
 
 def _freeze() -> None:
-    """Leave the collector nothing to do in any fork: what it touches would be copied."""
+    """Keep the garbage collector away from inherited objects. A page that it touches in a fork would be copied."""
     gc.collect()
     gc.freeze()
     gc.disable()
 
 
 def preload(extra: Sequence[str]) -> None:
-    """Import what programs shall find imported."""
+    """Import the modules that programs find already imported."""
     register = os.register_at_fork
-    # random would seed itself anew in every child, where its programs get the fork server's own, fixed seed.
+    # Otherwise `random` would seed itself anew in every child, and programs need the fixed seed of the fork server.
     os.register_at_fork = lambda **hooks: None
     try:
         for name in child.PRELOADED.split():
@@ -123,7 +128,7 @@ class _ForkServer:
     def serve(self) -> None:
         poller = select.poll()
         poller.register(self.control, select.POLLIN)
-        # It looks each second, too: the parent may have ended before its signal was set.
+        # The loop checks the parent every second, because the parent may have ended before its signal was set.
         while os.getppid() == self.parent:
             if not poller.poll(_PARENT_CHECK_MS):
                 continue
@@ -141,46 +146,45 @@ class _ForkServer:
         try:
             pid = os.fork()
         except OSError as error:
-            # Without its init the namespace takes no process any more, so this fork server is of no use.
+            # A pid namespace without its init takes no new process. The judge then starts another fork server.
             if self.namespaces is not None and self.namespaces.is_over():
-                sys.exit("the init of the programs' pid namespace was killed")  # the judge starts another fork server
+                sys.exit("the init of the programs' pid namespace was killed")
             return b"!" + str(error).encode()
         else:
             if pid == 0:
-                run_child(self.jail, self.server, limits, given=given, value_bytes=value_bytes)
+                self._run_child(limits, given, value_bytes)
         finally:
             for descriptor in given:
                 os.close(descriptor)
         return PID.pack(b"P", pid)
 
-
-def run_child(jail: Jail, server: child.Server, limits: ProcessLimits, *, given: list[int], value_bytes: int) -> None:
-    """Confine this forked process, run its program, end it. Never returns."""
-    try:
-        isolate(jail, given=given)
+    def _run_child(self, limits: ProcessLimits, given: list[int], value_bytes: int) -> None:
+        """Confine this forked process, run its program and end the process. Never returns."""
         try:
-            jail.enter(limits)
-        except OSError as error:
-            reason = str(error).encode()[:200]
-            os.write(child.CHANNEL_FD, child.HEADER.pack(b"!", len(reason)) + reason)
-            return
-        gc.enable()
-        server.serve(value_bytes)
-    finally:
-        os._exit(1)  # no clean-up: exit handlers and destructors are the program's, not ours
+            isolate(self.jail, given=given)
+            try:
+                self.jail.enter(limits)
+            except OSError as error:
+                reason = str(error).encode()[:200]
+                os.write(child.CHANNEL_FD, child.HEADER.pack(b"!", len(reason)) + reason)
+                return
+            gc.enable()
+            self.server.serve(value_bytes)
+        finally:
+            os._exit(1)  # without clean-up, because exit handlers and destructors belong to the program
 
 
 def _end(pid: int, is_closed: bool) -> bytes:
-    """Kill and reap one child. One that is ending by itself is left the time to, for its own status."""
-    now = time.monotonic()
-    deadline, latest = (now + _DYING_SECONDS, now + _EXITING_SECONDS) if is_closed else (now, now)
+    """Kill and reap one child. A child that is ending by itself gets time for that."""
+    started = time.monotonic()
     while True:
-        # Its own status tells an exit from a crash. A kill would hide it.
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found:
+        # The child's own status tells an exit from a crash. A kill would hide it.
+        ended_pid, status = os.waitpid(pid, os.WNOHANG)
+        if ended_pid:
             return STATUS.pack(b"S", status, True)
-        now = time.monotonic()
-        if now >= latest or (now >= deadline and not _is_ending(pid)):
+        waited = time.monotonic() - started
+        may_still_end = waited < _DYING_SECONDS or (waited < _EXITING_SECONDS and _is_ending(pid))
+        if not (is_closed and may_still_end):
             break
         time.sleep(0.001)
     os.kill(pid, signal.SIGKILL)
@@ -189,13 +193,12 @@ def _end(pid: int, is_closed: bool) -> bytes:
 
 
 def _is_ending(pid: int) -> bool:
-    """True once the kernel is ending the process, or holds a SIGKILL for it that it had no processor to obey.
+    """Return True if the kernel is ending the process, or a SIGKILL is pending because it got no processor.
 
-    All of its threads must be ending: one that has left the others running is the program's own doing.
+    All threads must be ending. A thread that still runs means that the program itself closed the channel.
     """
     try:
-        threads = _list_threads(pid)
-        return all(_is_thread_ending(f"{pid}/task/{thread}") for thread in threads)
+        return all(_is_thread_ending(f"{pid}/task/{thread}") for thread in _list_threads(pid))
     except (OSError, ValueError, IndexError):
         return False
 
@@ -214,7 +217,7 @@ def _is_thread_ending(path: str) -> bool:
         if flags & _PF_EXITING:
             return True
         lines = _read_proc(f"{path}/status").splitlines()
-    except (FileNotFoundError, ProcessLookupError):  # ended in between
+    except (FileNotFoundError, ProcessLookupError):  # the thread ended after it was listed
         return True
     pending = [int(line.split()[1], 16) for line in lines if line.startswith((b"SigPnd:", b"ShdPnd:"))]
     return any(mask & 1 << (signal.SIGKILL - 1) for mask in pending)
@@ -227,5 +230,5 @@ def _read_proc(path: str) -> bytes:
 
 @functools.cache
 def open_proc() -> int:
-    """/proc, opened before this process leaves for a root without one."""
+    """Return a descriptor of /proc. The first call must come before this process enters a root without /proc."""
     return os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Choosing the jail of a fork server: which one works on this machine is tried in a fork, before any program."""
+"""Chooses the jail of a fork server by trying jails in a fork, before any program runs."""
 
 import contextlib
 import os
@@ -24,12 +24,15 @@ _SHARED_UID = "the uid is one for all programs in this user namespace, which lac
 
 
 def isolate(jail: Jail, *, given: Sequence[int]) -> None:
-    """Leave /dev/null on 0-2, what is given from 3 on, and, until it is used, the ruleset behind it.
+    """Close all descriptors that the program must not have, and leave the terminal.
+
+    The process keeps /dev/null on 0 to 2, the given descriptors from 3 on, and behind them the Landlock ruleset, which
+    ``Jail.enter`` closes.
 
     Args:
-        given: the program's channel, and its input's file if it has one.
+        given: the program's channel, and the file with its input if it has one.
     """
-    # In a session of its own a program has no terminal to write to.
+    # A new session has no terminal that a program could write to.
     os.setsid()
     if jail.ruleset_fd is None:
         child.keep_only(given)
@@ -41,15 +44,16 @@ def isolate(jail: Jail, *, given: Sequence[int]) -> None:
 def choose_jail(
     features: list[str], roots: Sequence[str], facts: ForkServerFacts, scratch: Scratch | None
 ) -> tuple[Jail | None, list[str]]:
-    """The first uid policy under which a confined process can still import and cannot do anything else.
+    """Choose the strongest uid policy under which a confined process can still import modules.
 
     Returns:
-        The jail, and what is wrong with stronger policies. No jail and no word: nothing was found out.
+        The jail, and notes on why stronger policies do not work. Without a jail the notes say why none works. No jail
+        and no notes mean that somebody killed the trial, so nothing is known.
     """
     can_change = os.geteuid() == 0 and (facts.has_own_uids or facts.has_nobody)
     policies = list(UidPolicy) if can_change else [UidPolicy.SAME_USER]
     if "landlock" not in features and UidPolicy.OTHER_USER_READING in policies:
-        policies.remove(UidPolicy.OTHER_USER_READING)  # it would read the whole machine
+        policies.remove(UidPolicy.OTHER_USER_READING)  # without Landlock it could read the whole machine
     notes = [_SHARED_UID] if can_change and not facts.has_own_uids else []
     if scratch is not None:
         roots = [scratch.place_of(root) for root in roots]
@@ -67,9 +71,10 @@ def choose_jail(
 
 
 def try_jail(jail: Jail) -> str | None:
-    """Enter the jail in a fork; what is wrong with it, or nothing.
+    """Enter the jail in a fork and return what is wrong with it, or an empty text.
 
-    None where nothing was found out, for somebody else killed the fork: an operator, or the kernel short of memory.
+    The result is None if somebody else killed the fork (an operator, or the kernel when memory is short), so that
+    nothing is known.
     """
     reading, writing = os.pipe()
     pid = os.fork()
@@ -89,12 +94,12 @@ def try_jail(jail: Jail) -> str | None:
         complaint = handle.read().decode()
     _, status = os.waitpid(pid, 0)
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
-        return None  # not by the jail, which has no SIGKILL: it says nothing about this machine
+        return None  # the jail never kills by SIGKILL, so somebody else did
     return complaint if os.WIFEXITED(status) else f"the probe ended with wait status {status}"
 
 
 def _inspect_jail(features: frozenset[str], *, can_write: bool) -> str:
-    """Try a jail from inside: what an import needs must be readable, what a program may not do must be refused."""
+    """Return what is wrong with the jail around this process: imports must work, and forbidden actions must fail."""
     for folder in sys.path:
         if os.path.isdir(folder):
             with contextlib.suppress(FileNotFoundError):
@@ -105,20 +110,21 @@ def _inspect_jail(features: frozenset[str], *, can_write: bool) -> str:
         with open("probe", "xb") as handle:
             handle.write(b"x")
         os.unlink("probe")
-    in_force = {*features, "root" if can_write else "no writing" if "seccomp" in features else ""}
-    # Tried and not assumed: a kernel or container may take a filter and not obey it.
+    in_force = set(features)
+    if can_write:
+        in_force.add("root")
+    elif "seccomp" in features:
+        in_force.add("no writing")
+    # Each action is really tried, because a kernel or a container may accept a filter and not apply it.
     for name, what, attempt in _FORBIDDEN:
-        if name not in in_force:
-            continue
-        try:
-            attempt()
-        except OSError:
-            continue
-        return f"{name} does not refuse to {what}"
+        if name in in_force:
+            with contextlib.suppress(OSError):
+                attempt()
+                return f"{name} does not refuse to {what}"
     return ""
 
 
-_FORBIDDEN: tuple[tuple[str, str, Callable[[], object]], ...] = (
+_FORBIDDEN: tuple[tuple[str, str, Callable[[], object]], ...] = (  # protection, action, attempt of the action
     ("landlock", "list /", lambda: os.listdir("/")),
     ("landlock", "read /proc", lambda: os.open("/proc/self/status", os.O_RDONLY)),
     ("seccomp", "fork", os.fork),

@@ -1,4 +1,4 @@
-"""The runner on this machine: a pool of fork servers per role, one program at a time in each."""
+"""The runner on this machine. Each role has a pool of fork servers, and each of them runs one program at a time."""
 
 import logging
 import os
@@ -22,23 +22,22 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 MAX_ATTEMPTS = 3
-"""Fork servers that may die under one program before the runner gives up."""
+"""Number of fork servers that may die under one program before the runner gives up."""
 MAX_OUTSIDE_KILLS = 8
-"""Times somebody else may kill a program's process before the runner gives up; programs cannot send signals."""
+"""How often somebody else may kill a program's process before the runner gives up. Programs cannot send signals."""
 
 
 class LocalRunner(Closing):
     """Runs programs in confined forks of clean fork servers on this machine.
 
     Args:
-        num_workers: programs of one role that run at once. Fork servers start when they are first needed,
-            about 15 MB each.
-        tier: how programs are confined, see ``confinement.tiers``: 0 without privileges; 1 with namespaces
-            and a private folder for files; 2 in bubblewrap too. Never lowered.
-        limits: used where a judge sets none.
-        allow_missing: protections to do without where the kernel lacks them (``"landlock"``,
-            ``"seccomp"``); never the default.
-        preload: modules that every program finds already imported, beside the common standard library.
+        num_workers: most programs that run at once. Fork servers start when they are first needed and take about
+            15 MB each.
+        tier: how programs are confined, see ``confinement.tiers``: 0 without privileges; 1 also with namespaces and a
+            private folder for files; 2 also in bubblewrap. A tier that does not work is refused, never lowered.
+        limits: limits for judges that set none.
+        allow_missing: protections (``"landlock"``, ``"seccomp"``) that the kernel may lack.
+        preload: modules that every program finds already imported, beside the common ones of the standard library.
         readable: further paths that programs may read.
 
     Raises:
@@ -70,8 +69,7 @@ class LocalRunner(Closing):
         base = ForkServerSettings(hash_seed=0, preload=tuple(preload), readable=tuple(readable), tier=tier)
         self._pools = {role: _Pool(replace(base, hash_seed=seed)) for role, seed in HASH_SEEDS.items()}
         try:
-            # One of each role now, so that a machine which cannot confine is refused here and not by the first
-            # program.
+            # One of each role now, so that a machine that cannot confine is refused here and not at the first program.
             for role in self._pools:
                 first = self._with_fork_server(role, lambda started: started, when="while they started")
             self.uid_policy, self.notes = first.uid_policy, first.notes
@@ -85,7 +83,7 @@ class LocalRunner(Closing):
             self.uid_policy,
             num_workers,
         )
-        for note in self.notes:  # another uid policy took its place, which `python -m sandbox check` explains
+        for note in self.notes:  # why a stronger uid policy does not work
             logger.info("sandbox: %s; using %s", note, self.uid_policy)
 
     def run(self, program: Program, *, role: Role) -> ProgramResult:
@@ -98,7 +96,7 @@ class LocalRunner(Closing):
         return progress.result(time.monotonic() - started)
 
     def _with_fork_server(self, role: Role, use: Callable[[ForkServer], T], *, when: str) -> T:
-        """Have a fork server of a role used, and another one where it dies meanwhile, a few times."""
+        """Use a fork server of a role. If it dies meanwhile, use another one, a few times."""
         for num_died in range(MAX_ATTEMPTS):
             try:
                 with self._places, self._pools[role].fork_server() as fork_server:
@@ -108,11 +106,11 @@ class LocalRunner(Closing):
         raise SandboxUnavailableError(f"{MAX_ATTEMPTS} fork servers of role {role} died {when}")
 
     def fork_server_pids(self) -> tuple[int, ...]:
-        """Pids of the fork servers that run now, for monitoring."""
+        """Return the pids of the fork servers that run now, for monitoring."""
         return tuple(pid for pool in self._pools.values() for pid in pool.pids())
 
     def close(self) -> None:
-        """Stop every fork server, and with it every program. Idempotent; a run in progress raises."""
+        """Stop every fork server, and with it every program. A run in progress raises. Idempotent."""
         for pool in self._pools.values():
             pool.close()
 
@@ -121,14 +119,14 @@ def check_num_workers(num_workers: object) -> None:
     """Refuse a wrong number of workers.
 
     Raises:
-        SandboxConfigError: it is no integer of at least 1.
+        SandboxConfigError: the number is no integer, or less than 1.
     """
     if type(num_workers) is not int or num_workers < 1:
         raise SandboxConfigError(f"num_workers must be an integer of at least 1, got {num_workers!r}")
 
 
 class _Pool:
-    """Fork servers of one kind, started on demand, lent to one thread at a time. Never more than are lent at once."""
+    """Fork servers of one role. They start on demand, and each is lent to one thread at a time."""
 
     def __init__(self, settings: ForkServerSettings) -> None:
         self._settings = settings
@@ -139,7 +137,7 @@ class _Pool:
 
     @contextmanager
     def fork_server(self) -> Iterator[ForkServer]:
-        """Lend a fork server; one that fails its borrower in any way is replaced."""
+        """Lend a fork server. If the borrower raises anything, the fork server is killed."""
         fork_server = self._take()
         try:
             yield fork_server
@@ -148,7 +146,7 @@ class _Pool:
                 self._all.discard(fork_server)
             fork_server.kill()
             raise
-        # Only here it goes back: a failed borrower may have left it in the middle of a message.
+        # Only after success, because a borrower that raised may have left a message half sent.
         with self._lock:
             self._idle.append(fork_server)
 
@@ -162,7 +160,7 @@ class _Pool:
             fork_servers = list(self._all)
             self._all.clear()
             self._idle.clear()
-        # Outside the lock: each kill waits for a process.
+        # Outside the lock, because each kill waits for a process.
         for fork_server in fork_servers:
             fork_server.kill()
 
@@ -170,10 +168,9 @@ class _Pool:
         with self._lock:
             if self._is_closed:
                 raise SandboxUnavailableError("the runner is closed")
-            # The one that was used last: its pages are in the caches.
             if self._idle:
-                return self._idle.pop()
-        # Outside the lock, because a start takes long and other threads only want an idle one.
+                return self._idle.pop()  # used last, so its memory is still in the processor's caches
+        # Outside the lock, because a start takes long and other threads may find an idle fork server.
         fork_server = ForkServer(self._settings)
         with self._lock:
             if not self._is_closed:
@@ -193,7 +190,7 @@ class _LocalProgress(Progress):
         """Ask again after a kill or a stop from outside, a few times.
 
         Raises:
-            SandboxUnavailableError: it happened ``MAX_OUTSIDE_KILLS`` times.
+            SandboxUnavailableError: this has happened ``MAX_OUTSIDE_KILLS`` times.
         """
         has_ended = stop in (ExitReason.CLOSED, ExitReason.SETUP_FAILED)
         if stop is not ExitReason.STOPPED and not (has_ended and _was_killed(attempt)):
@@ -214,6 +211,6 @@ class _LocalProgress(Progress):
 
 
 def _was_killed(attempt: Attempt) -> bool:
-    """SIGKILL that the judge did not send: an operator, or the kernel out of memory."""
-    # At the ceiling it is RLIMIT_CPU: many threads can spend it between two looks at the clock.
+    """Return True if an operator, or the kernel out of memory, ended the process by SIGKILL."""
+    # At the ceiling RLIMIT_CPU sent it, because many threads can use up that time between two looks at the clock.
     return attempt.ending is not None and attempt.ending.was_killed and attempt.cpu_seconds < attempt.cpu_ceiling

@@ -70,10 +70,11 @@ def test_the_layout_holds_real_paths_and_the_links_that_lead_to_them(tmp_path, m
     monkeypatch.setattr("sandbox.confinement.namespaces.TMP", "/no/such/folder")
     real = tmp_path.resolve()
     (real / "lib" / "inner").mkdir(parents=True)
+    (real / "lib-old").mkdir()  # sorts between a folder and what is inside it
     (real / "way").symlink_to("lib/../lib")
     (real / "file").write_text("x")
-    layout = plan_layout([str(real / "way" / "inner"), str(real / "lib"), str(real / "file")])
-    assert layout.binds == (str(real / "file"), str(real / "lib"))
+    layout = plan_layout(str(real / path) for path in ("way/inner", "lib", "lib-old", "file"))
+    assert layout.binds == (str(real / "file"), str(real / "lib"), str(real / "lib-old"))
     assert layout.links == ((str(real / "way"), "lib/../lib"),)
 
 
