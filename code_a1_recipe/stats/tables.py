@@ -43,7 +43,9 @@ def counts_text(counts: Counter[str]) -> str:
 
 def counted(number: int, thing: str) -> str:
     """Return a text such as ``1 step`` or ``2 steps``."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+    if number != 1:
+        thing += "s"
+    return f"{number} {thing}"
 
 
 def table_with_head(rows: Iterable[Iterable[str]], *, title: str = "", note: str = "") -> Table:
