@@ -33,7 +33,7 @@ _MOST_DECIMAL_BITS = 1 << 15
 _FLOAT_TAGS = (b"f", b"n")
 """First bytes of encoded floats."""
 _ODD_VALUE_ERRORS = (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError)
-"""Errors that the comparison of an untrusted value may raise, ``ValueFormatError`` and ``UnencodableError`` included."""
+"""Errors that comparing an untrusted value may raise, ``ValueFormatError`` and ``UnencodableError`` included."""
 
 
 def judge_program(problem: EvalPlusProblem, program: str, *, runner: Runner) -> CodeVerdict:
