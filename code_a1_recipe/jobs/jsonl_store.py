@@ -1,7 +1,7 @@
 """The one resumable store of long commands: a file of JSON lines to which rows are appended.
 
-``OUT`` holds one row for each item, keyed by the column ``item`` or another one. ``OUT.settings.json`` holds the inputs
-and settings that the rows were made with. A later run continues the file only with the same inputs and settings.
+``OUT`` holds one row for each item, keyed by the column ``item`` or another. ``OUT.settings.json`` holds the inputs and
+settings that the rows were made with. A later run continues the file only with the same inputs and settings.
 """
 
 import errno

@@ -90,13 +90,10 @@ Columns = Annotated[
 ]
 Workers = Annotated[int, Option(min=1, help="judge processes", show_default="the cores")]
 Seed = Annotated[int, Option(help="of sampling")]
-Limit = Annotated[int | None, Option(min=1, help="only the first so many problems")]
 Overwrite = Annotated[bool, Option(help="replace existing outputs")]
 Tier = Annotated[int, Option(callback=one_of(LOCAL_TIERS), help="confinement tier of programs")]
 AllowMissing = Annotated[
     tuple[str, ...],
     Option(callback=one_of(OPTIONAL_FEATURES), metavar="NAME", help="a protection this kernel lacks"),
 ]
-JudgeOnly = Annotated[bool, Option(help="judge stored responses; no model is started")]
 ResumedFile = Annotated[Path, Option(callback=_json_lines, help="JSON lines; a repeated command resumes")]
-ResumedFolder = Annotated[Path, Option(help="folder of responses, verdicts and tables; a repeated command resumes")]

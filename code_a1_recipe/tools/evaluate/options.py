@@ -23,7 +23,7 @@ class SamplingEvalOptions:
     """Options of every command that samples responses to problems and judges them."""
 
     files: Annotated[Sequence[Path], Argument(metavar="FILE...", help="problems; any file that training reads")]
-    output: shared.ResumedFolder
+    output: Annotated[Path, Option(help="folder of responses, verdicts and tables; a repeated command resumes")]
     model: ModelOptions = field(default_factory=ModelOptions)
     prompt: Annotated[
         str,
@@ -35,11 +35,11 @@ class SamplingEvalOptions:
     ] = ""
     adapter: shared.Adapter = "auto"
     columns: shared.Columns = field(default_factory=dict)
-    limit: shared.Limit = None
+    limit: Annotated[int | None, Option(min=1, help="only the first so many problems")] = None
     seed: shared.Seed = 0
     workers: shared.Workers = shared.NUM_CORES
     sample_only: Annotated[bool, Option(help="store responses and stop, for instance on a GPU node")] = False
-    judge_only: shared.JudgeOnly = False
+    judge_only: Annotated[bool, Option(help="judge stored responses; no model is started")] = False
 
     def __post_init__(self) -> None:
         if self.sample_only and self.judge_only:

@@ -26,7 +26,7 @@ PartsByQuestion = dict[str, dict[str, Pair]]
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """One evaluation of one model.
+    """The results of an evaluation of one model.
 
     Every metric is ``sum(numerators) / sum(denominators)`` over questions and lies in [0, 1]. With denominators of 1
     that is the plain mean. A metric in ``products`` is the product of two others, such as Mul = pass@5 * mut@5.
@@ -80,8 +80,12 @@ class Results:
 
     def questions(self, metric: str, source: str | None = None) -> list[str]:
         """List the questions of a source, or of all, that have the metric. For a product they need both factors."""
-        names: set[str] = set.intersection(*(set(self.parts.get(factor, ())) for factor in self._factors(metric)))
-        return [name for name, its_source in self.source_of.items() if name in names and source in (None, its_source)]
+        names = []
+        for name, its_source in self.source_of.items():
+            has_metric = all(name in self.parts.get(factor, ()) for factor in self._factors(metric))
+            if has_metric and source in (None, its_source):
+                names.append(name)
+        return names
 
     def columns(self, metric: str, questions: Sequence[str]) -> list[tuple[float, ...]]:
         """Return the numerators and the denominators of ``questions``: two columns, or four for a product."""
@@ -183,7 +187,9 @@ def _difference(*columns: Array) -> Any:
 def _shared(metric: str, source: str | None, first: Results, second: Results) -> list[str]:
     """List the questions that have the metric in both evaluations and, except for a product, count in both."""
     known = set(second.questions(metric))
-    shared = [name for name in first.questions(metric, source) if name in known]
-    if metric in first.products:
-        return shared
-    return [name for name in shared if first.parts[metric][name][1] and second.parts[metric][name][1]]
+    shared = []
+    for name in first.questions(metric, source):
+        is_product = metric in first.products
+        if name in known and (is_product or (first.parts[metric][name][1] and second.parts[metric][name][1])):
+            shared.append(name)
+    return shared

@@ -35,16 +35,16 @@ def score(options: ScoreOptions) -> Report:
         InputError, SandboxConfigError: a file, an option or the sandbox cannot be used; nothing was judged.
         OutageError, SandboxUnavailableError: the sandbox is down; judged rows are kept.
     """
-    source, questions, num_cases = options.source, options.questions, _CASES_PER_SUITE
+    source, questions = options.source, options.questions
     files = _rollout_files(source)
-    rewards, confinement, seed = _PAPER, Confinement(allow_missing=options.allow_missing), 0
     table = question_table(questions)
-    # A file run/rollouts/train_000001.jsonl lies two folders below the run, the folder run/rollouts one.
+    rewards, num_cases, seed = _PAPER, _CASES_PER_SUITE, 0
+    confinement = Confinement(allow_missing=options.allow_missing)
+    # A file of a run lies two levels below it (run/rollouts/train_000001.jsonl), and the folder run/rollouts one level.
     if run := RunRecords.find(source, levels=1 if source.is_dir() else 2):
         settings = run.settings
-        rewards, seed = settings.rewards, settings.seed
+        rewards, num_cases, seed = settings.rewards, settings.episode.cases_per_suite, settings.seed
         confinement = Confinement.of_run(settings.sandbox, allow_missing=options.allow_missing)
-        num_cases = settings.episode.cases_per_suite
         if not questions:
             questions = tuple(run.question_files("train_files", "val_files"))
             table = run.questions("train_files", "val_files")
@@ -61,10 +61,10 @@ def score(options: ScoreOptions) -> Report:
     trained = QuestionRewards(rewards, num_cases=num_cases)
     by_the_paper = QuestionRewards(rewards.by_the_paper(), num_cases=num_cases)
 
-    def judged(items: Sequence[Item]) -> list[Row]:
+    def rewards_of(items: Sequence[Item]) -> QuestionRewards:
         # Validation rewards buggy programs by the paper's rule, whatever training does.
         is_buggy = items[0].row.get("kind") == "buggy_program"
-        return judged_rows(items, judges.judge_all, by_the_paper if is_buggy else trained)
+        return by_the_paper if is_buggy else trained
 
     read_files = (*files, *questions, *rewards.user_files.values())
     decisive = {
@@ -72,7 +72,7 @@ def score(options: ScoreOptions) -> Report:
         **confinement.described(),
         "cases": num_cases,
         "seed": seed,
-        "files": [file_fingerprint(file) for file in read_files],
+        "files": list(map(file_fingerprint, read_files)),
     }
     with JsonlStore(options.output, settings=decisive, key="item") as store:
         left = [items for items in episodes if any(item.row["item"] not in store for item in items)]
@@ -81,7 +81,7 @@ def score(options: ScoreOptions) -> Report:
                 judge_into(
                     store,
                     left,
-                    judged,
+                    lambda items: judged_rows(items, judges.judge_all, rewards_of(items)),
                     num_workers=options.workers,
                     total=sum(map(len, episodes)),
                     what="score",

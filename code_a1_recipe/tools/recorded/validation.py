@@ -34,6 +34,7 @@ from ..evaluate.models.source import checkpoint_model
 from ..test_quality.metrics import verdicts_of
 
 _OF_SERVERS = "val/test/prompt_cached_frac"
+"""A metric of training's servers, which an engine of its own does not repeat."""
 _ENGINE_KEYS = (
     "dtype max_model_len max_num_seqs enable_chunked_prefill max_num_batched_tokens enable_prefix_caching "
     "enforce_eager seed"

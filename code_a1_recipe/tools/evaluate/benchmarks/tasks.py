@@ -124,7 +124,7 @@ class AssertGrading:
                     continue
                 num_valid[index] += result.suites[0].num_valid
                 reason = self._failure(result)
-                # A program that does not load fails only where at least one test is valid, or it is the reference.
+                # Without a valid test nothing is known, also of a program that does not load.
                 if reason and (num_valid[index] or self.holds_expected_outputs):
                     decided[index] = CodeVerdict(passed=False, reason=reason)
         untested = CodeVerdict(passed=None, reason="no test of it can be judged")

@@ -13,7 +13,6 @@ from ..benchmarks.tasks import CodeTask
 from ..scoring.evalplus_sanitizer import INSTALL, package_text
 
 EVALPLUS = "evalplus"
-STYLES = (*PROMPT_PAIRS, EVALPLUS)
 _FENCE = "```"
 _END_OF_BLOCK = f"\n{_FENCE}\n"
 """One more end of an answer in EvalPlus, beside the ends that ``evalplus_phrases`` reads."""
@@ -50,7 +49,8 @@ def check_style(style: str) -> None:
         evalplus_phrases()
     elif style not in PROMPT_PAIRS:
         if not style.endswith(".txt"):
-            raise InputError(f"--prompt must be one of {', '.join(STYLES)} or a .txt template, got {style!r}")
+            known = ", ".join([*PROMPT_PAIRS, EVALPLUS])
+            raise InputError(f"--prompt must be one of {known} or a .txt template, got {style!r}")
         if "prompt" not in placeholders(style):
             raise InputError(f"--prompt={style} lacks {{{{prompt}}}}, so all problems would be asked alike")
         render(style, prompt="", entry_points="")
@@ -60,7 +60,7 @@ def ask_code(style: str, task: CodeTask, *, can_prefill: bool) -> Asked:
     """Make the Code LLM's prompt for a problem.
 
     Args:
-        style: a name in ``STYLES``, or the path of a template with ``{{prompt}}``.
+        style: name of a pair of templates, ``EVALPLUS``, or the path of a template with ``{{prompt}}``.
         task: the problem.
         can_prefill: True if the prompt may contain the beginning of the answer. Most endpoints do not allow that.
 

@@ -67,14 +67,23 @@ def tolerances(problem: EvalPlusProblem) -> Iterator[tuple[float, float]]:
         yield before, atol
 
 
-def accepts(problem: EvalPlusProblem, index: int, answer: CallResult, *, atol_before: float, atol: float) -> bool:
+def accepts(
+    problem: EvalPlusProblem,
+    index: int,
+    answer: CallResult,
+    *,
+    atol_before: float,
+    atol: float,
+) -> bool:
     """Say if an answer is right for the call at ``index``. ``tolerances`` gives the last two arguments."""
-    comparison, expected = problem.comparison, problem.expected[index]
+    comparison = problem.comparison
+    expected = problem.expected[index]
+    is_readable = answer.status is CallStatus.VALUE
     if comparison in (Comparison.ANYTHING, Comparison.NOT_NONE):
-        is_true = answer.status is not CallStatus.VALUE or answer.value not in (b"F", b"N")
+        is_true = not (is_readable and answer.value in (b"F", b"N"))
         is_expected = comparison is Comparison.ANYTHING or is_true == (expected == b"T")
         return answer.status in _HAS_VALUE and is_expected
-    if answer.status is not CallStatus.VALUE or len(answer.value) > _most_bytes(expected):
+    if not is_readable or len(answer.value) > _most_bytes(expected):
         return False
     if expected == answer.value and b"n" not in expected and comparison is Comparison.VALUE:
         return True  # equal bytes are equal values, unless "n" stands for NaN
@@ -99,13 +108,17 @@ def _most_bytes(expected: bytes) -> int:
 def _judge_calls(problem: EvalPlusProblem, source: str, num_calls: int, runner: Runner) -> CodeVerdict:
     # The program's process makes the set, because only there can a returned generator be read.
     form = "{{*{}}}" if problem.comparison is Comparison.SET else "{}"
+    calls = []
+    for text in problem.calls[:num_calls]:
+        calls.append(Call(expression=form.format(text)))
     # Answers may be as long as a right one can be, so that a thousand wrong ones fit into our memory.
-    longest = max(_LEAST_VALUE_BYTES, _most_bytes(max(problem.expected, key=len)))
+    longest = max(map(_most_bytes, problem.expected))
+    value_bytes = max(_LEAST_VALUE_BYTES, longest)
     program = Program(
         source=source,
-        calls=tuple(Call(expression=form.format(text)) for text in problem.calls[:num_calls]),
+        calls=tuple(calls),
         reference_cpu_seconds=problem.reference_cpu_seconds[:num_calls],
-        limits=replace(EVALPLUS_LIMITS, value_bytes=min(EVALPLUS_LIMITS.value_bytes, longest)),
+        limits=replace(EVALPLUS_LIMITS, value_bytes=min(EVALPLUS_LIMITS.value_bytes, value_bytes)),
         max_timeouts_without_result=1,
     )
     result = runner.run(program, role=Role.CANDIDATE)
@@ -175,20 +188,21 @@ def _is_close(wanted: Any, returned: Any, atol: float) -> bool:
 
 
 def _is_second_answer(problem: EvalPlusProblem, index: int, returned: Any, atol: float) -> bool:
-    if problem.comparison is Comparison.VALUE_OR_ZERO:
-        return equal_raw(0, returned)
-    if problem.comparison is Comparison.VALUE_OR_PADDED_DIGITS:
-        numbers = list(map(str, problem.arguments(index)))
-        width = max(map(len, numbers))
-        distance = 0
-        for left, right in zip(*(number.zfill(width) for number in numbers), strict=True):
-            distance += abs(int(left) - int(right))
-        return equal_raw(distance, returned)
-    if problem.comparison is Comparison.VALUE_OR_PYRAMID:
-        edge, height = problem.arguments(index)
-        slant = math.sqrt((edge / 2) ** 2 + height**2)
-        surface = round(edge**2 + 2 * edge * slant)
-        return bool(abs(returned - surface) <= atol)
+    match problem.comparison:
+        case Comparison.VALUE_OR_ZERO:
+            return equal_raw(0, returned)
+        case Comparison.VALUE_OR_PADDED_DIGITS:
+            one, other = map(str, problem.arguments(index))
+            width = max(len(one), len(other))
+            distance = 0
+            for left, right in zip(one.zfill(width), other.zfill(width), strict=True):
+                distance += abs(int(left) - int(right))
+            return equal_raw(distance, returned)
+        case Comparison.VALUE_OR_PYRAMID:
+            edge, height = problem.arguments(index)
+            slant = math.sqrt((edge / 2) ** 2 + height**2)
+            surface = round(edge**2 + 2 * edge * slant)
+            return bool(abs(returned - surface) <= atol)
     return False
 
 
