@@ -196,11 +196,10 @@ def _grade(samples: Sequence[Sample]) -> list[Row]:
 
 def _extracted_row(sample: Sample) -> Row:
     """Make the row of a sample whose program is not graded yet."""
-    extracted, outage = Extracted(), ""
     try:
-        extracted = _extracted(sample)
+        extracted, outage = _extracted(sample), ""
     except SandboxUnavailableError as error:
-        outage = str(error)
+        extracted, outage = Extracted(), str(error)
     return {
         "key": sample.key,
         "question": sample.task.id,

@@ -40,7 +40,7 @@ class Found:
 
     @property
     def tests(self) -> list[str]:
-        """Return the asserts, sorted by how many programs they broke."""
+        """The asserts, beginning with the assert that broke most programs."""
         return [text for text, _ in self.num_broken.most_common()]
 
 
@@ -73,11 +73,11 @@ def collect(run: RunRecords) -> list[Found]:
 
 
 def _count_broken(record: RolloutRecord, num_broken: Counter[str]) -> None:
-    """Count the valid cases of a program's suites, and add 0 for a case that did not break the program."""
+    """Count for each valid case of a program's suites if it broke the program. Other cases enter with 0."""
     for suite in record.suites:
         for case in suite.verdict.cases if suite.verdict else ():
-            is_broken = case.outcome not in (CaseOutcome.PASSED, CaseOutcome.NOT_LOADED)
-            num_broken[f"assert {case.call} == {case.reference_value}"] += is_broken
+            has_caught = case.outcome not in (CaseOutcome.PASSED, CaseOutcome.NOT_LOADED)
+            num_broken[f"assert {case.call} == {case.reference_value}"] += has_caught
 
 
 def _is_wrong(record: RolloutRecord) -> bool:
