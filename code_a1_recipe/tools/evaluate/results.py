@@ -2,7 +2,8 @@
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,24 +69,26 @@ class Results:
         return sum(number for name, number in self.counts.items() if name.endswith(LOST))
 
     @property
-    def sources(self) -> list[str | None]:
-        """Data sources in order of first appearance. If there are several, None follows and stands for all."""
-        names: list[str | None] = list(dict.fromkeys(self.source_of.values()))
-        return [*names, None] if len(names) > 1 else names
+    def groups(self) -> list[tuple[str, list[str]]]:
+        """Data sources with their questions. If there are several, the group "all" follows."""
+        questions_of = defaultdict(list)
+        for name, source in self.source_of.items():
+            questions_of[source].append(name)
+        groups = list(questions_of.items())
+        if len(groups) > 1:
+            groups.append(("all", list(self.source_of)))
+        return groups
 
     @property
     def metrics(self) -> list[str]:
         """Names of all metrics, products last."""
         return [*self.parts, *self.products]
 
-    def questions(self, metric: str, source: str | None = None) -> list[str]:
-        """List the questions of a source, or of all, that have the metric. For a product they need both factors."""
-        names = []
-        for name, its_source in self.source_of.items():
-            has_metric = all(name in self.parts.get(factor, ()) for factor in self._factors(metric))
-            if has_metric and source in (None, its_source):
-                names.append(name)
-        return names
+    def questions(self, metric: str, among: Iterable[str]) -> list[str]:
+        """List the questions that have the metric. For a product they need both factors."""
+        for factor in self._factors(metric):
+            among = [name for name in among if name in self.parts.get(factor, ())]
+        return list(among)
 
     def columns(self, metric: str, questions: Sequence[str]) -> list[tuple[float, ...]]:
         """Return the numerators and the denominators of ``questions``: two columns, or four for a product."""
@@ -122,13 +125,12 @@ def results_table(results: Results) -> Table:
         row = {"metric": metric}
         if metric == "pass@1" and samples > 1:
             row["metric"] += f" (avg@{samples})"
-        for source in results.sources:
-            num_questions = sum(source in (None, name) for name in results.source_of.values())
-            counted = results.questions(metric, source)
+        for source, questions in results.groups:
+            counted = results.questions(metric, questions)
             cell = results.estimate(metric, counted).text()
-            if 0 < len(counted) < num_questions:
+            if 0 < len(counted) < len(questions):
                 cell += f" of {len(counted)}"
-            row[f"{source or 'all'} ({num_questions})"] = cell
+            row[f"{source} ({len(questions)})"] = cell
         rows.append(row)
     note = "Percent; in brackets the 95 % bootstrap interval over questions, [?] where too few count for one."
     counts = [f"{name}: {value}" for name, value in results.counts.items()]
@@ -149,15 +151,15 @@ def comparison_table(first: Results, second: Results) -> Table:
         raise InputError(f"an evaluation of a {first.kind} LLM and one of a {second.kind} LLM cannot be compared")
     label = second.label if second.label != first.label else f"{second.label} (second)"
     rows = []
-    for metric, source in itertools.product(first.metrics, first.sources):
-        shared = _shared(metric, source, first, second)
+    for metric, (source, questions) in itertools.product(first.metrics, first.groups):
+        shared = _shared(metric, questions, first, second)
         if shared:
             columns = (*second.columns(metric, shared), *first.columns(metric, shared))
             change = bootstrap(*columns, statistic=_difference)
             settled = "yes" if change.excludes_zero else "no"
             row = {
                 "metric": metric,
-                "questions of": f"{source or 'all'} ({len(shared)})",
+                "questions of": f"{source} ({len(shared)})",
                 first.label: first.estimate(metric, shared).text(),
                 label: second.estimate(metric, shared).text(),
                 "difference": change.text(signed=True),
@@ -184,12 +186,9 @@ def _difference(*columns: Array) -> Any:
     return product_of_ratios(*columns[:half]) - product_of_ratios(*columns[half:])
 
 
-def _shared(metric: str, source: str | None, first: Results, second: Results) -> list[str]:
+def _shared(metric: str, questions: Sequence[str], first: Results, second: Results) -> list[str]:
     """List the questions that have the metric in both evaluations and, except for a product, count in both."""
-    known = set(second.questions(metric))
-    shared = []
-    for name in first.questions(metric, source):
-        is_product = metric in first.products
-        if name in known and (is_product or (first.parts[metric][name][1] and second.parts[metric][name][1])):
-            shared.append(name)
-    return shared
+    shared = second.questions(metric, first.questions(metric, questions))
+    if metric in first.products:
+        return shared
+    return [name for name in shared if first.parts[metric][name][1] and second.parts[metric][name][1]]
