@@ -32,10 +32,13 @@ class Confinement:
     """Protections that the kernel may lack. They change no verdict."""
 
     @classmethod
-    def of_run(cls, sandbox: SandboxSettings, *, allow_missing: Sequence[str] = ()) -> "Confinement":
+    def of_run(cls, sandbox: SandboxSettings, *, allow_missing: tuple[str, ...] = ()) -> "Confinement":
         """Confine as a recorded run did by its block ``sandbox``. A given ``allow_missing`` replaces the run's own."""
-        own_allowance = tuple(allow_missing) or sandbox.allow_missing
-        return cls(limits=sandbox.limits, tier=sandbox.tier, allow_missing=own_allowance)
+        return cls(
+            limits=sandbox.limits,
+            tier=sandbox.tier,
+            allow_missing=allow_missing or sandbox.allow_missing,
+        )
 
     def described(self) -> dict[str, Any]:
         """Return what decides verdicts, as plain values for a settings file."""

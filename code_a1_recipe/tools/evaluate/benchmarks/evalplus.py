@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sandbox import Call, CallStatus, Program, Role, Runner, ValueFormatError
+from sandbox import Call, CallStatus, Limits, Program, Role, Runner, ValueFormatError
 from sandbox.text import encode, spell
 
 from ....data.asserts import literal_value
@@ -18,17 +18,19 @@ from ....data.formats import evalplus_row
 from ....data.native_row import Row
 from ....data.reader import columns_of, iter_rows, read_each, row_reader
 from ....errors import InputError, RowError
-from .tasks import MIB, USUAL_LIMITS
 
-EVALPLUS_LIMITS = replace(
-    USUAL_LIMITS,
+_MIB = 1 << 20
+EVALPLUS_LIMITS = Limits(
+    min_cpu_seconds_per_case=0.05,
     cpu_seconds_per_case=2.0,
     reference_cpu_seconds_per_case=30.0,
     reference_factor=8.0,
     wall_seconds_per_case=2.0,
+    load_cpu_seconds=10.0,
     total_seconds=120.0,
-    value_bytes=16 * MIB,
-    total_output_bytes=512 * MIB,
+    memory_bytes=4096 * _MIB,
+    value_bytes=16 * _MIB,
+    total_output_bytes=512 * _MIB,
 )
 """EvalPlus gives an input ``max(1 s, 4 x reference)`` of wall time, all inputs 60 s, and the program 4 GiB. Here all
 times are twice as long and count CPU time, so that a slow or busy machine fails no program that EvalPlus passes."""

@@ -5,14 +5,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from sandbox import CandidateVerdict, JudgeProcesses, Limits, RejectionReason, SandboxUnavailableError
+from sandbox import CandidateVerdict, JudgeProcesses, RejectionReason, SandboxUnavailableError
 
 from ....algorithm.question import UNNAMED, Question, request_for
 from .own_evaluators import OwnEvaluator
 
-MIB = 1 << 20
-USUAL_LIMITS = Limits(min_cpu_seconds_per_case=0.05, load_cpu_seconds=10.0, memory_bytes=4096 * MIB)
-"""Limits that the benchmarks have in common; each of them gives a program about 4 GiB."""
 FIRST_TESTS = 16
 """Number of asserts that every program meets. Only programs that pass them meet the others."""
 LATER_TESTS = 256
