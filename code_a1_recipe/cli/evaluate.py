@@ -1,4 +1,4 @@
-"""``code-a1 eval``: models on benchmarks, and tables of what was found."""
+"""``code-a1 eval``: evaluates models on benchmarks, and compares evaluations."""
 
 from pathlib import Path
 from typing import Annotated
@@ -22,8 +22,8 @@ def evaluate_code(options: CodeEvalOptions) -> None:
     """Sample programs from a Code LLM and grade them: avg@n and pass@k with bootstrap intervals.
 
     HumanEval+ and MBPP+ are graded by EvalPlus's rules, other files by their asserts with the reference solution as the
-    oracle; expected values stay outside of the program's process. For LiveCodeBench and BigCodeBench the samples are
-    put into the form that the benchmark's own evaluator reads, and the table names the command that judges them.
+    oracle. Expected values stay outside of the program's process. For LiveCodeBench and BigCodeBench the command writes
+    the samples for the benchmark's own evaluator, and the table names the command that judges them.
 
     Examples:
 
@@ -51,9 +51,9 @@ def evaluate_tests(options: SuiteEvalOptions) -> None:
     """Let a Test LLM write tests for each function and measure them, by UnLeakedTestBench's definitions.
 
     Metrics: correct assertions (pass@k), line and branch coverage, killed mutants (mut@k), and Mul = pass@k * mut@k.
-    mut@k counts functions whose first k tests are all correct, mut_all@k all functions (0 where one is incorrect),
-    mut_right_only@k what the correct ones of the first k kill; *_killable counts only mutants that the question's own
-    tests kill, since the others may be equivalent to the original.
+    mut@k counts functions whose first k tests are all correct. mut_all@k counts all functions, as 0 if one of the tests
+    is incorrect. mut_right_only@k lets only the correct tests among the first k kill. *_killable counts only mutants
+    that the question's own tests kill, since other mutants may be equivalent to the original.
 
     Examples:
 
@@ -71,19 +71,19 @@ def evaluate_tests(options: SuiteEvalOptions) -> None:
 @group.command()
 def compare(
     first: Annotated[Path, typer.Argument(help="--output of the first evaluation")],
-    second: Annotated[Path, typer.Argument(help="of the second; the difference is second minus first")],
+    second: Annotated[Path, typer.Argument(help="--output of the second; differences are second minus first")],
 ) -> None:
-    """Two finished evaluations and their difference with a 95 % interval, paired by question."""
+    """Compare two finished evaluations, with 95 % intervals of their differences paired by question."""
     print_table(comparison_table(Results.load(first), Results.load(second)))
 
 
 def _show(results: Results | int, output: Path) -> None:
-    """Print the table of an evaluation, and write it beside the results; a failure where outages left some out."""
+    """Print the table of an evaluation, and write it beside the results. Lost responses make the command fail."""
     if isinstance(results, int):
         typer.echo(f"{results} responses in {output}; judge them with --judge-only")
         return
-    shown = results_table(results)
-    write_whole(output / "table.md", shown.markdown())
-    print_table(shown)
+    table = results_table(results)
+    write_whole(output / "table.md", table.markdown())
+    print_table(table)
     if results.num_lost:
         finish(Report(text="", failure=f"{results.num_lost} responses met an outage; repeat the command to judge them"))

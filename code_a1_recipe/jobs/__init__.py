@@ -1,1 +1,1 @@
-"""What long commands share: resumable stores, judge loops, outputs, progress."""
+"""Parts of long commands: resumable stores, judge loops, outputs, progress."""

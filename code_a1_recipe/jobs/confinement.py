@@ -1,4 +1,4 @@
-"""How the programs of a command are confined, and judging many questions so."""
+"""The confinement of a command's programs, and a loop that judges many items under it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,34 +18,34 @@ from .jsonl_store import JsonlStore, Key, Row
 from .judge_loop import judge_into
 
 JudgeAll = Callable[[Iterable[JudgeRequest]], Iterable[CandidateVerdict | SandboxUnavailableError]]
-"""``JudgeProcesses.judge_all``: results in the order of the requests."""
+"""The type of ``JudgeProcesses.judge_all``: results come in the order of the requests."""
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Confinement:
-    """What programs may use, and how they are kept in."""
+    """Limits and confinement of programs."""
 
     limits: Limits = field(default_factory=Limits)
     tier: int = 0
     allow_missing: tuple[str, ...] = ()
-    """Protections to do without; decides no verdict."""
+    """Protections that the kernel may lack. They change no verdict."""
 
     @classmethod
-    def of_run(cls, sandbox: SandboxSettings, *, allow_missing: Sequence[str] = ()) -> "Confinement":
-        """That of a recorded run's block ``sandbox``, for what is not given here."""
+    def of_run(cls, sandbox: SandboxSettings, *, allow_missing: tuple[str, ...] = ()) -> "Confinement":
+        """Confine as a recorded run did by its block ``sandbox``. A given ``allow_missing`` replaces the run's own."""
         return cls(
             limits=sandbox.limits,
             tier=sandbox.tier,
-            allow_missing=tuple(allow_missing) or sandbox.allow_missing,
+            allow_missing=allow_missing or sandbox.allow_missing,
         )
 
     def described(self) -> dict[str, Any]:
-        """Plain values for a settings file."""
+        """Return what decides verdicts, as plain values for a settings file."""
         return {"limits": asdict(self.limits), "tier": self.tier}
 
     def judges(self, num_workers: int | None, *, seed: int = 0) -> JudgeProcesses:
-        """Judge processes, to be used in a ``with`` statement; one a core where no number is given."""
+        """Make judge processes for a ``with`` statement, by default as many as there are cores."""
         return JudgeProcesses(num_workers, settings=WorkerSettings(seed=seed, runner=dict(vars(self))))
 
 
@@ -63,17 +63,17 @@ def judge_confined(
     """Append the row of each item that ``store`` lacks; see ``judge_into``.
 
     Args:
-        store: gets the rows.
-        items: all of them.
-        work: makes an item's row, from several threads; its ``outage`` is a text where the sandbox could not say.
-        key: an item's key in ``store``.
-        confinement: of the programs.
-        num_workers: judge processes, at least 1.
-        what: the work, for the progress.
-        unit: what an item is.
+        store: receives the rows.
+        items: all items, whether stored or not.
+        work: makes the row of an item; several threads call it. After an outage the row's ``outage`` is the reason.
+        key: returns the key of an item in ``store``.
+        confinement: confines the programs.
+        num_workers: number of judge processes, at least 1.
+        what: name of the work in the progress bar.
+        unit: name of an item in the progress bar.
 
     Raises:
-        SandboxConfigError: programs cannot be confined as asked for.
+        SandboxConfigError: programs cannot be confined in this way.
         OutageError: too many items in a row could not be judged.
     """
     left = [item for item in items if key(item) not in store]

@@ -1,7 +1,7 @@
-"""The one resumable store of long commands: JSON lines that are only ever appended.
+"""The one resumable store of long commands: a file of JSON lines to which rows are appended.
 
-``OUT`` holds one row an item, keyed by ``item`` or another column. ``OUT.settings.json`` holds what the rows were made
-from and with; another run may only go on where all of that is the same.
+``OUT`` holds one row for each item, keyed by the column ``item`` or another. ``OUT.settings.json`` holds the inputs and
+settings that the rows were made with. A later run continues the file only with the same inputs and settings.
 """
 
 import errno
@@ -25,27 +25,27 @@ class JsonlStore(Closing):
     """One output file, open for appending by this process alone.
 
     Args:
-        path: the JSON lines; made where missing.
-        settings: plain JSON values that decide what the rows say.
-        key: the column that tells rows apart: ``item`` holds integers, any other one text.
+        path: the file of JSON lines; it is made if it is missing.
+        settings: plain JSON values that decide the content of the rows.
+        key: the column that identifies a row. ``item`` holds integers, any other column texts.
 
     Raises:
-        OutputError: the file holds something else, rows of other settings, or another process writes it.
+        OutputError: the file holds something else or rows of other settings, or another process writes it.
     """
 
     def __init__(self, path: Path, *, settings: Mapping[str, Any], key: str = "key") -> None:
         self.path = path
         self._key = key
         self.settings_path = files_of(path)[1]
-        self._settings = json.loads(json.dumps(settings))
+        self._settings = json.loads(json.dumps(settings))  # as they are read back: tuples become lists
         self._check_settings()
         try:
             self._handle = _open_locked(path)
         except OSError as error:
             raise OutputError(f"--output {path} cannot be written: {error}; choose another") from error
-        self._offsets: dict[Key, int] = {}
+        self._offsets: dict[Any, int] = {}
         try:
-            self._take_up()
+            self._read_rows()
             write_whole(self.settings_path, json.dumps(self._settings, indent=2, sort_keys=True) + "\n")
         except BaseException:
             self._handle.close()
@@ -58,26 +58,26 @@ class JsonlStore(Closing):
         return item in self._offsets
 
     def append(self, row: Row) -> bool:
-        """Append a row unless its item is done; returns whether it was appended.
+        """Append a row unless its item has one; returns True if it was appended.
 
-        A single system call writes it, so that a kill leaves a whole line or a cut-off last one.
+        A single system call writes the row, so a kill can damage the last line only.
         """
-        if row[self._key] in self:
+        item = row[self._key]
+        if item in self:
             return False
-        line = json.dumps(row).encode() + b"\n"
         offset = self._handle.seek(0, os.SEEK_END)
-        _write_line(self._handle, line)
-        self._offsets[row[self._key]] = offset
+        _write_line(self._handle, json.dumps(row).encode() + b"\n")
+        self._offsets[item] = offset
         return True
 
     def row(self, item: Key) -> Row:
-        """The row of an item that is done."""
+        """Return the row of a stored item."""
         (line,) = self._lines([item])
         return dict(json.loads(line))
 
     def rows(self) -> Iterator[Row]:
-        """All rows in the order of their items."""
-        return map(json.loads, self._lines(self._sorted()))
+        """Yield all rows in the order of their items."""
+        return map(json.loads, self._lines(sorted(self._offsets)))
 
     def _lines(self, items: Iterable[Key]) -> Iterator[bytes]:
         with self.path.open("rb") as handle:
@@ -86,14 +86,11 @@ class JsonlStore(Closing):
                 yield handle.readline()
 
     def sort(self) -> None:
-        """Put the rows into the order of their items, whatever order they were judged in."""
-        self._rewrite(self._sorted())
-
-    def _sorted(self) -> list[Key]:
-        return sorted(self._offsets, key=lambda item: (isinstance(item, str), item))
+        """Put the rows of the file into the order of their items."""
+        self._rewrite(sorted(self._offsets))
 
     def close(self) -> None:
-        """Let others write the file. Idempotent."""
+        """Release the file for other processes. Idempotent."""
         self._handle.close()
 
     def _check_settings(self) -> None:
@@ -117,9 +114,9 @@ class JsonlStore(Closing):
                 "do not belong in one file: choose another output, repeat the first settings, or remove it"
             )
 
-    def _take_up(self) -> None:
-        """Find the rows that are there; cut off a torn last line, leave out rows of outages."""
-        outages: set[Key] = set()
+    def _read_rows(self) -> None:
+        """Index the stored rows. Drops an incomplete last line, and rows of outages, which are to be judged again."""
+        is_lost = {}
         with self.path.open("rb") as handle:
             offset = 0
             for number, line in enumerate(handle):
@@ -127,11 +124,12 @@ class JsonlStore(Closing):
                     self._handle.truncate(offset)
                     break
                 row = self._parsed(line, number)
-                self._offsets[row[self._key]] = offset
-                (outages.add if row.get("outage") else outages.discard)(row[self._key])
+                item = row[self._key]
+                self._offsets[item] = offset
+                is_lost[item] = bool(row.get("outage"))
                 offset += len(line)
-        if outages:
-            self._rewrite([item for item in self._offsets if item not in outages])
+        if any(is_lost.values()):
+            self._rewrite([item for item in self._offsets if not is_lost[item]])
 
     def _parsed(self, line: bytes, number: int) -> Row:
         try:
@@ -146,8 +144,9 @@ class JsonlStore(Closing):
         )
 
     def _rewrite(self, items: list[Key]) -> None:
-        """Replace the file, all at once, by these items' rows in this order."""
+        """Replace the file, all at once, by the rows of these items in this order."""
         partial = self.path.with_name(self.path.name + ".partial")
+        # Locked before it gets the file's name, so that no other process can take the file in between.
         replacement = _open_locked(partial)
         replacement.truncate(0)
         offsets = {}
@@ -162,7 +161,7 @@ class JsonlStore(Closing):
 
 
 def files_of(path: Path) -> tuple[Path, Path]:
-    """The files of a store: its rows and its settings."""
+    """Return the two files of a store: its rows and its settings."""
     return path, path.with_name(path.name + ".settings.json")
 
 

@@ -1,4 +1,4 @@
-"""The loop that judges many items in parallel, with progress, into a store that a repeated command resumes."""
+"""The loop that judges many items in parallel and puts their rows into a resumable store."""
 
 import contextlib
 import itertools
@@ -16,33 +16,33 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MAX_OUTAGES_IN_A_ROW = 20
-"""The sandbox is down when so many items could not be judged one after the other."""
+"""Number of items in a row that meet an outage before the sandbox counts as down."""
 
 
 def in_parallel(
     items: Iterable[Item], work: Callable[[Item], Result], *, num_threads: int
 ) -> Generator[tuple[Item, Result]]:
-    """Items with their results as they get ready; only so many are started that every thread has one to continue with.
+    """Yield items with their results in the order in which they are finished.
 
     Args:
-        items: read lazily.
+        items: read lazily; two items per thread are under way, so that a free thread always has a next one.
         work: called from ``num_threads`` threads; its first error ends the loop.
-        num_threads: at least 1. The work waits for judge processes, so more threads than cores keep them busy.
+        num_threads: at least 1. The threads wait for judge processes, so more threads than cores keep those busy.
     """
     waiting = iter(items)
     running: dict[Future[Result], Item] = {}
     threads = ThreadPoolExecutor(num_threads, thread_name_prefix="judge-loop")
     try:
         while True:
-            some = itertools.islice(waiting, 2 * num_threads - len(running))
-            running |= {threads.submit(work, item): item for item in some}
+            started = itertools.islice(waiting, 2 * num_threads - len(running))
+            running |= {threads.submit(work, item): item for item in started}
             if not running:
                 return
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
                 yield running.pop(future), future.result()
     finally:
-        # Not waited for: whoever breaks off closes the judges next, which ends what still runs.
+        # Do not wait for running work: a caller that breaks off closes the judges next, and that ends it.
         threads.shutdown(wait=False, cancel_futures=True)
 
 
@@ -56,20 +56,20 @@ def judge_into(
     what: str = "judge",
     unit: str = "question",
 ) -> None:
-    """Append the rows that ``work`` makes of each item, in the order in which they get ready.
+    """Append the rows that ``work`` makes of each item, in the order in which they are finished.
 
     Args:
-        store: resumed by the caller, who leaves out of ``items`` what it holds.
-        items: what is left.
-        work: one item -> its rows; those that the store holds already stay as they are there. A row's ``outage`` is a
-            text where the sandbox could not say, else empty or None.
-        num_workers: judge processes; each has several items at once.
-        total: rows that the store holds at the end.
-        what: the work, for the progress.
-        unit: what a row is of.
+        store: receives the rows.
+        items: the items that the store lacks.
+        work: makes the rows of an item; rows that the store already has stay unchanged. A row's ``outage`` is the
+            reason of an outage, else empty or None.
+        num_workers: number of judge processes; each gets several items at once.
+        total: number of rows that the store has at the end.
+        what: name of the work in the progress bar.
+        unit: name of a row in the progress bar.
 
     Raises:
-        OutageError: ``MAX_OUTAGES_IN_A_ROW`` items in a row met an outage; what is done is in the store.
+        OutageError: ``MAX_OUTAGES_IN_A_ROW`` items in a row met an outage; finished rows are in the store.
     """
     if not items:
         return

@@ -1,6 +1,9 @@
-"""Command-line options that several commands share. A command's options are the fields of a frozen dataclass, each an
-``Annotated`` type with Typer's words for it; ``cli.declared`` makes the command's parameters of them. A third part, of
-an option that is repeated, is the function that makes one value of its texts; it may raise typer.BadParameter."""
+"""Command-line options that several commands share.
+
+The options of a command are the fields of a frozen dataclass. ``cli.declared`` makes a parameter of each field whose
+type is ``Annotated`` with a Typer ``Option`` or ``Argument``. A repeatable option may have a third part: the function
+that makes one value of all its texts. That function may raise typer.BadParameter.
+"""
 
 import math
 from collections.abc import Callable, Collection, Mapping
@@ -20,7 +23,7 @@ NUM_CORES = usable_cores()
 
 
 def assignments(texts: list[str]) -> dict[str, str]:
-    """Several ``key=value`` as a dictionary; neither part is empty."""
+    """Read texts ``key=value`` as a dictionary; neither part may be empty."""
     pairs = {}
     for text in texts:
         key, separator, value = text.partition("=")
@@ -38,34 +41,42 @@ def _columns(texts: list[str]) -> dict[str, str]:
 
 
 def one_of(known: Collection[object]) -> Callable[[Any], Any]:
-    """A check that a value, or each of a list of values, is one of ``known``."""
+    """Make a check that a value, or every value of a list, is in ``known``."""
 
-    def check(value: object) -> object:
-        for one in value if isinstance(value, list) else [value]:
-            if one not in known:
-                named = ", ".join(str(name) for name in known if name != "")
-                raise typer.BadParameter(f"must be one of {named}, got {one!r}")
-        return value
+    def check(given: object) -> object:
+        for value in given if isinstance(given, list) else [given]:
+            if value not in known:
+                named = ", ".join(filter(None, map(str, known)))
+                raise typer.BadParameter(f"must be one of {named}, got {value!r}")
+        return given
 
     return check
 
 
 def within(low: float, high: float = math.inf, *, ends: str = "[]") -> Callable[[Any], Any]:
-    """A check that a number lies between ``low`` and ``high``; a round bracket leaves the end out: ``(]``."""
+    """Make a check that a number lies between ``low`` and ``high``.
+
+    Args:
+        low: lower end.
+        high: upper end.
+        ends: brackets of the interval. A round bracket excludes its end, such as 0 in ``(0, 1]``.
+    """
+    opening, closing = ends[0], ends[1]
 
     def check(value: float | None) -> float | None:
         if value is None:
             return value
-        above = value >= low if ends[0] == "[" else value > low
-        if not (above and (value <= high if ends[1] == "]" else value < high)):
-            raise typer.BadParameter(f"must be in {ends[0]}{low:g}, {high:g}{ends[1]}, got {value!r}")
+        is_above = value > low or (value == low and opening == "[")
+        is_below = value < high or (value == high and closing == "]")
+        if not (is_above and is_below):  # so that NaN is refused as well
+            raise typer.BadParameter(f"must be in {opening}{low:g}, {high:g}{closing}, got {value!r}")
         return value
 
     return check
 
 
 def _json_lines(path: Path) -> Path:
-    """A file named after another format would be refused by whoever reads it next."""
+    """Refuse the name of another format, which the readers of such a file would believe."""
     if path.suffix in (".parquet", ".csv"):
         raise typer.BadParameter(f"is written as JSON lines; name it {path.with_suffix('.jsonl')}, got {path}")
     return path
@@ -79,13 +90,10 @@ Columns = Annotated[
 ]
 Workers = Annotated[int, Option(min=1, help="judge processes", show_default="the cores")]
 Seed = Annotated[int, Option(help="of sampling")]
-Limit = Annotated[int | None, Option(min=1, help="only the first so many problems")]
 Overwrite = Annotated[bool, Option(help="replace existing outputs")]
 Tier = Annotated[int, Option(callback=one_of(LOCAL_TIERS), help="confinement tier of programs")]
 AllowMissing = Annotated[
     tuple[str, ...],
     Option(callback=one_of(OPTIONAL_FEATURES), metavar="NAME", help="a protection this kernel lacks"),
 ]
-JudgeOnly = Annotated[bool, Option(help="judge stored responses; no model is started")]
 ResumedFile = Annotated[Path, Option(callback=_json_lines, help="JSON lines; a repeated command resumes")]
-ResumedFolder = Annotated[Path, Option(help="folder of responses, verdicts and tables; a repeated command resumes")]

@@ -1,7 +1,7 @@
-"""What a command may replace: no input of its own, and no existing file that it did not write, unless told so.
+"""Rules for output files: a command never replaces its inputs, and other existing files only with ``--overwrite``.
 
-A command that is taken up again meets the files of its own unfinished work. It knows them by their digests, which stand
-in ``OUTPUT.unfinished.json`` until the work is finished.
+A resumed command may replace the files of its own unfinished work. It recognises them by their digests, which
+``OUTPUT.unfinished.json`` holds until the work is finished.
 """
 
 import json
@@ -15,26 +15,26 @@ from ..files import file_digest, write_whole
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What a command prints when its outputs are written."""
+    """The text that a command prints at its end."""
 
     text: str
     failure: str = ""
-    """Why the result is incomplete, or what was found to be wrong; the command ends with status 1."""
+    """Why the result is incomplete, or what is wrong. The command then ends with status 1."""
 
 
 def check_outputs(
     outputs: Sequence[Path], *, inputs: Iterable[Path], overwrite: bool, work_files: Sequence[Path]
 ) -> None:
-    """Refuse what would destroy a file; called before any work.
+    """Refuse outputs that would destroy a file. Call this before any work.
 
     Args:
-        outputs: files that the command writes, the one that ``--output`` names first.
-        inputs: files that it reads.
-        overwrite: existing outputs may be replaced; inputs never.
-        work_files: what it keeps beside, for going on.
+        outputs: files that the command writes; the first is the file that ``--output`` names.
+        inputs: files that the command reads.
+        overwrite: True allows replacing existing outputs, but never inputs.
+        work_files: files that the command keeps beside its outputs to resume from.
 
     Raises:
-        OutputError: an output is an input, or exists and is not of this command's unfinished work.
+        OutputError: an output is also an input, or exists and does not come from this command's unfinished work.
     """
     written = {path.resolve(): path for path in (*outputs, *work_files, _note(outputs[0]))}
     for path in inputs:
@@ -51,32 +51,32 @@ def check_outputs(
 
 
 def check_folder(output: Path, *, own: Sequence[str]) -> None:
-    """Refuse a folder with files of somebody else's; called before any work.
+    """Refuse a folder that holds files of other origin. Call this before any work.
 
     Args:
         output: the folder of a command's results; it may be missing or empty.
-        own: names of which one is in every folder that the command has written.
+        own: names of files; every folder that the command has written holds at least one of them.
 
     Raises:
-        OutputError: it is a file, or has files and none of ``own``.
+        OutputError: ``output`` is a file, or a folder with files of which none is named in ``own``.
     """
     if not output.exists():
         return
     if not output.is_dir():
         raise OutputError(f"--output {output} is a file; name a folder")
-    there = {path.name for path in output.iterdir()}
-    if there and there.isdisjoint(own):
+    names = {path.name for path in output.iterdir()}
+    if names and names.isdisjoint(own):
         raise OutputError(
-            f"--output {output} holds {min(there)!r}, which this command did not write; name a new folder, or that of "
+            f"--output {output} holds {min(names)!r}, which this command did not write; name a new folder, or that of "
             "an earlier call"
         )
 
 
 def note_work(outputs: Sequence[Path], *, is_finished: bool) -> None:
-    """Remember the files of unfinished work: the repeated command may replace them, other files need ``--overwrite``.
+    """Record the outputs of unfinished work, which the repeated command may replace without ``--overwrite``.
 
     Raises:
-        OSError: that cannot be written.
+        OSError: the record cannot be written.
     """
     if is_finished:
         _note(outputs[0]).unlink(missing_ok=True)

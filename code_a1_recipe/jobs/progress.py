@@ -1,4 +1,4 @@
-"""Progress of a long command on stderr, shown by tqdm as verl's is."""
+"""Progress of a long command on stderr, shown by tqdm like verl's own."""
 
 import sys
 from collections.abc import Iterable
@@ -6,18 +6,18 @@ from collections.abc import Iterable
 from tqdm import tqdm
 
 SECONDS_IN_A_LOG = 30.0
-"""Between two lines where stderr is no terminal."""
+"""Seconds between two lines where stderr is no terminal."""
 
 
 class Progress(tqdm):  # type: ignore[misc]  # tqdm has no types
-    """Counts what is done and shows it; used in a ``with`` statement, or in a loop over ``items``, by one thread.
+    """A progress bar, used by one thread: in a ``with`` statement, or as the iterable of a loop.
 
     Args:
-        what: the work, as one or two words ("judge").
-        items: what a loop takes from it, each counted when it is done.
-        total: items in all; None where nobody knows.
-        done: of which were there before, for instance of an earlier run of the command.
-        unit: what is counted ("question").
+        what: the work in one or two words, such as "judge".
+        items: iterable to loop over; each item counts when the loop has finished with it.
+        total: number of all items; None if it is unknown.
+        done: number of items that an earlier call of the command has finished.
+        unit: the thing that is counted, such as "question".
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Progress(tqdm):  # type: ignore[misc]  # tqdm has no types
         )
 
     def advance(self, number: int = 1, **counts: int) -> None:
-        """``number`` more are done; ``counts`` above 0 are shown beside, for instance ``outages=2``."""
+        """Count ``number`` more items. Also show those ``counts`` that are above 0, such as ``outages=2``."""
         if counts:
             self.set_postfix({name: count for name, count in counts.items() if count}, refresh=False)
         self.update(number)

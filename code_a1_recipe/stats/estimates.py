@@ -1,6 +1,7 @@
-"""Figures with 95 % intervals: bootstrap over questions, Student's t over seeds; and the unbiased pass@k. No I/O.
+"""Estimates with 95 % intervals, and the unbiased pass@k. Nothing here reads or writes files.
 
-Samples of one question depend on one another, so questions are what is resampled.
+Intervals over questions come from the bootstrap, intervals over seeds from Student's t. The bootstrap resamples whole
+questions, because the samples of one question depend on each other.
 """
 
 import math
@@ -15,38 +16,44 @@ from numpy.typing import NDArray
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
 MOST_UNDEFINED = 0.01
-"""Share of resamples on which a statistic may be undefined."""
+"""Largest share of resamples on which a statistic may be undefined."""
 _BATCH = 1_000
-"""Resamples that are in memory at once."""
+"""Number of resamples that are in memory at once."""
 
 Key = TypeVar("Key", bound=Hashable)
 Array = NDArray[np.float64]
 Statistic = Callable[..., Any]
-"""``(*columns[..., question]) -> [...]``: reduces the last axis."""
+"""A function ``(*columns[..., question]) -> [...]`` that reduces the last axis."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A figure with its 95 % interval: NaN bounds where none can be given, infinite ones for the mean of one value."""
+    """A figure with its 95 % interval.
+
+    The bounds are NaN where no interval can be given, and infinite for the mean of a single value.
+    """
 
     value: float
     low: float
     high: float
     num_values: int
-    """Questions, or seeds, that it rests on."""
+    """Number of questions or seeds behind the figure."""
 
     @property
     def half_width(self) -> float:
-        """Half the width of an interval that is symmetric, as Student's t is."""
+        """Half the width of a symmetric interval, such as Student's t."""
         return (self.high - self.low) / 2
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether 0 lies outside; never with fewer than three values, since two that happen to agree say nothing."""
+        """True if 0 lies outside of the interval.
+
+        Fewer than three values never exclude zero, because two values may agree by chance.
+        """
         return self.num_values >= 3 and (self.low > 0 or self.high < 0)
 
     def text(self, *, signed: bool = False) -> str:
-        """``63.4 [61.0, 65.9]``, in percent; ``63.4 [?]`` where no interval can be given."""
+        """Return percents such as ``63.4 [61.0, 65.9]``, or ``63.4 [?]`` where no interval can be given."""
         if math.isnan(self.value):
             return "–"
         sign = "+" if signed else ""
@@ -56,22 +63,23 @@ class Estimate:
         return f"{value} [{self.low * 100:{sign}.1f}, {self.high * 100:{sign}.1f}]"
 
     def plus_minus(self, *, signed: bool = False) -> str:
-        """``0.512 ± 0.034``, for symmetric intervals; with a sign for differences."""
+        """Return a text such as ``0.512 ± 0.034``, for symmetric intervals; differences are shown ``signed``."""
         sign = "+" if signed else ""
         half = f"{self.half_width:.3f}" if math.isfinite(self.half_width) else "?"
         return f"{self.value:{sign}.3f} ± {half}"
 
 
 def pass_at_k(num_samples: int, num_right: int, k: int) -> float:
-    """Chance that at least one of ``k`` samples, drawn without replacement, is right: ``1 - C(n-c, k) / C(n, k)``.
+    """Estimate pass@k by ``1 - C(n-c, k) / C(n, k)``, with n samples of which c are right.
 
-    Unbiased for any n >= k (Chen et al., arXiv 2107.03374, equation 1); pass@1 is the plain average, avg@n.
+    This is the chance that at least one of ``k`` samples, drawn without replacement, is right. The estimate is unbiased
+    for any n >= k (Chen et al., arXiv 2107.03374, equation 1). pass@1 is the plain average, avg@n.
 
     Returns:
         A value in [0, 1].
 
     Raises:
-        ValueError: not ``1 <= k <= num_samples`` or not ``0 <= num_right <= num_samples``.
+        ValueError: ``k`` is outside of [1, num_samples], or ``num_right`` outside of [0, num_samples].
     """
     if not 1 <= k <= num_samples:
         raise ValueError(f"pass@k needs 1 <= k <= the number of samples, got k={k} of {num_samples} samples")
@@ -82,31 +90,31 @@ def pass_at_k(num_samples: int, num_right: int, k: int) -> float:
 
 
 def mean_over_questions(values: Array) -> Any:
-    """The usual statistic: every question weighs the same."""
+    """The plain mean: every question weighs the same."""
     return values.mean(axis=-1)
 
 
 def ratio_of_sums(numerators: Array, denominators: Array) -> Any:
-    """``sum / sum`` over questions (micro average); NaN where the denominators sum to zero."""
+    """Divide both sums over questions (micro average); NaN where the denominators sum to zero."""
     total = denominators.sum(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return numerators.sum(axis=-1) / total
 
 
 def bootstrap(*columns: Sequence[float], statistic: Statistic = mean_over_questions, seed: int = 0) -> Estimate:
-    """``statistic`` with its percentile bootstrap interval (Efron and Tibshirani 1993, chapter 13).
+    """Estimate ``statistic`` with its percentile bootstrap interval (Efron and Tibshirani 1993, chapter 13).
 
     Args:
-        columns: one value per question each, all of the same length; questions are drawn whole.
+        columns: each holds one value per question; questions are drawn whole.
         statistic: reduces the last axis of its arguments.
-        seed: of the resampling; the same input gives the same interval.
+        seed: seed of the resampling; the same input gives the same interval.
 
     Returns:
-        The bounds are NaN where the statistic is undefined on more than 1 % of the resamples: those that are left
-        would not be a fair sample. With no question at all the value is NaN too.
+        The bounds are NaN where the statistic is undefined on more than 1 % of the resamples, because the other
+        resamples would not be a fair sample. Without any question the value is NaN too.
 
     Raises:
-        ValueError: columns of different lengths.
+        ValueError: the columns have different lengths.
     """
     values = np.array(list(zip(*columns, strict=True)), dtype=np.float64)
     number = len(values)
@@ -114,9 +122,9 @@ def bootstrap(*columns: Sequence[float], statistic: Statistic = mean_over_questi
     value = float(statistic(*arrays)) if number else math.nan
     if number < 2:
         return Estimate(value=value, low=value, high=value, num_values=number)
-    from scipy import stats  # here: it takes longer to load than all other uses of this module
+    from scipy import stats  # not at the top: it loads slowly, and most users of this module do without it
 
-    with np.errstate(all="ignore"):  # scipy's own interval of figures among which some are undefined
+    with np.errstate(all="ignore"):  # scipy also makes an interval of its own, which warns about undefined figures
         replicates = stats.bootstrap(
             arrays,
             lambda *drawn, axis: statistic(*drawn),
@@ -136,12 +144,12 @@ def bootstrap(*columns: Sequence[float], statistic: Statistic = mean_over_questi
 
 
 def mean_estimate(values: Sequence[float]) -> Estimate:
-    """The mean of independent values with Student's t interval.
+    """Estimate the mean of independent values with Student's t interval.
 
     Raises:
-        ValueError: no values.
+        ValueError: there are no values.
     """
-    from scipy import stats  # here: it takes longer to load than all other uses of this module
+    from scipy import stats  # not at the top, as in ``bootstrap``
 
     if not values:
         raise ValueError("an interval needs at least one value")
@@ -155,7 +163,7 @@ def mean_estimate(values: Sequence[float]) -> Estimate:
 
 
 def paired_difference(after: Mapping[Key, float], before: Mapping[Key, float]) -> Estimate:
-    """``after - before`` over the keys (questions, or seeds) that both have; see :func:`mean_estimate`.
+    """Estimate the mean of ``after - before`` over the questions or seeds that both have; see :func:`mean_estimate`.
 
     Raises:
         ValueError: they share no key.

@@ -1,4 +1,4 @@
-"""One table, written as Markdown."""
+"""A table of texts, and how it is written as Markdown."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,25 +7,24 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Cells as text, row by row."""
+    """A table whose cells are texts."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
-    """What a reader needs to know to read the figures; one paragraph."""
+    """One paragraph that explains the figures."""
 
     def markdown(self) -> str:
-        """Columns padded, so that it also reads well in a terminal."""
+        """Return Markdown with padded columns, which also reads well in a terminal."""
         rows = []
         for cells in (self.columns, *self.rows):
-            rows.append([_in_markdown(cell) for cell in cells])
+            rows.append(list(map(_in_markdown, cells)))
         widths = []
         for column in zip(*rows, strict=True):
-            widths.append(max(3, *map(len, column)))  # the line below the head has at least three dashes
+            widths.append(max(3, *map(len, column)))  # Markdown wants three dashes or more below the head
         rows.insert(1, ["-" * width for width in widths])
-        title = f"**{self.title}**\n\n" if self.title else ""
-        lines = [title]
+        lines = [f"**{self.title}**\n\n"] if self.title else []
         for row in rows:
             padded = map(str.ljust, row, widths)
             lines.append(f"| {' | '.join(padded)} |\n")
@@ -35,7 +34,7 @@ class Table:
 
 
 def counts_text(counts: Counter[str]) -> str:
-    """``wrong_value 3, raised 1``: the most frequent first."""
+    """Return a text such as ``wrong_value 3, raised 1``, the most frequent first."""
     words = []
     for name, count in counts.most_common():
         words.append(f"{name} {count}")
@@ -43,29 +42,30 @@ def counts_text(counts: Counter[str]) -> str:
 
 
 def counted(number: int, thing: str) -> str:
-    """``1 step``, ``2 steps``."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+    """Return a text such as ``1 step`` or ``2 steps``."""
+    if number != 1:
+        thing += "s"
+    return f"{number} {thing}"
 
 
 def table_with_head(rows: Iterable[Iterable[str]], *, title: str = "", note: str = "") -> Table:
-    """A table whose first row names the columns."""
+    """Make a table whose first row names the columns."""
     head, *body = map(tuple, rows)
-    return Table(
-        title=title,
-        columns=head,
-        rows=tuple(body),
-        note=note,
-    )
+    return Table(title=title, columns=head, rows=tuple(body), note=note)
 
 
 def table_of(title: str, rows: Sequence[Mapping[str, str]], *, note: str = "") -> Table:
-    """A table from rows that name their cells; columns in order of first appearance, missing cells empty."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [[row.get(name, "") for name in columns] for row in rows]
-    return table_with_head([columns, *cells], title=title, note=note)
+    """Make a table of rows that map columns to cells. Columns keep the order of their first appearance."""
+    columns: dict[str, None] = {}
+    for row in rows:
+        columns |= dict.fromkeys(row)
+    body = []
+    for row in rows:
+        body.append([row.get(name, "") for name in columns])
+    return table_with_head([columns, *body], title=title, note=note)
 
 
 def _in_markdown(cell: str) -> str:
-    """One line that neither ends a cell nor begins a tag."""
+    """Put a cell on one line, with the characters escaped that would end the cell or begin a tag."""
     line = " ".join(cell.split())
     return line.replace("|", "\\|").replace("<", "&lt;")

@@ -99,8 +99,15 @@ def _sampled_programs(questions: Sequence[Question], model: ModelChoice, options
     """Programs of each question; responses without one are left out."""
     template = template_for("code", options.prompt)
     prompts = [(one.id, render(template, **one.prompt_fields)) for one in questions]
+    parameters = options.model.sampling("code")
     responses = sample_stored(
-        model, prompts, options, policy="code", num_samples=options.samples, description="programs"
+        model,
+        prompts,
+        options,
+        policy="code",
+        num_samples=options.samples,
+        parameters=parameters,
+        description="programs",
     )
     pools = []
     for question, row in zip(questions, responses, strict=True):

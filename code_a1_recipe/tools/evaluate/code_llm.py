@@ -1,4 +1,4 @@
-"""``code-a1 eval code``: a Code LLM on problems with tests. Sampling and judging are apart, and both resumable."""
+"""``code-a1 eval code``: samples programs from a Code LLM and grades them. Both halves are resumable."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from reward_fns import extract_candidate
 from sandbox import SandboxUnavailableError
 
 from ...errors import InputError
-from ...files import fingerprint
+from ...files import file_fingerprint, fingerprint
 from ...jobs.jsonl_store import JsonlStore, Row
 from ...jobs.judge_loop import judge_into
 from ...stats.estimates import pass_at_k
@@ -18,7 +18,7 @@ from .benchmarks.tasks import CodeTask, Extracted
 from .models.options import run_of, usual_prompt
 from .models.prompt_styles import Asked, ask_code, check_style
 from .models.source import ModelChoice, choose_model, sample_stored
-from .options import CodeEvalOptions
+from .options import CodeEvalOptions, SamplingEvalOptions
 from .results import LOST, PartsByQuestion, Results
 from .scoring.evalplus_sanitizer import MAX_TOKENS, sanitizer_version
 
@@ -29,7 +29,7 @@ TOO_LONG = "the prompt is too long for the model"
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One response to one problem, or the file's own reference."""
+    """One response to a problem, or the reference that the file has for it."""
 
     task: CodeTask
     number: int
@@ -38,69 +38,82 @@ class Sample:
     text: str | None
     """The response, or None where the prompt is too long for the model."""
     is_truncated: bool = False
-    """It was cut at the limit of tokens, before its answer was over."""
+    """True if the response reached the token limit before its answer was over."""
 
     @property
     def key(self) -> str:
-        """Changes with the program, so that a verdict is never another response's."""
+        """Key of the verdict. It changes with the program, so no verdict is taken for another response's."""
         prefix = self.asked.prefix if self.asked else ""
         return f"{self.task.id} {self.number} {fingerprint(prefix, self.text or '')}"
 
 
 def evaluate(options: CodeEvalOptions) -> tuple[Results | int, list[str]]:
-    """Sample, judge, summarise; responses, verdicts and results are in ``options.output``.
+    """Sample, judge and summarise. Responses, verdicts and results are written to ``options.output``.
 
     Returns:
-        The results, with ``--sample-only`` the number of stored responses; and with ``--references`` what does not
-        pass, with the reasons.
+        The results, or with ``--sample-only`` the number of stored responses; and with ``--references`` the references
+        that do not pass, with the reasons.
 
     Raises:
-        InputError, SandboxConfigError: something cannot be used.
-        OutageError, SandboxUnavailableError: the model or the sandbox is down; what is done is kept.
+        InputError, SandboxConfigError: an option, a file, the model or the sandbox cannot be used.
+        OutageError, SandboxUnavailableError: the model or the sandbox is down; finished work is kept.
     """
     run = run_of(options.model)
     options = replace(options, prompt=options.prompt or usual_prompt(run, "code"))
     check_style(options.prompt)
-    model = None
+    model = ModelChoice(label=REFERENCES, fingerprint=REFERENCES)
     if not options.references:
         model = choose_model(options.model, policy="code", work_folder=options.output, stored_only=options.judge_only)
     with loaded_tasks(options) as (tasks, counts):
-        if run is None and options.model.max_tokens is None and all(task.extraction for task in tasks):
-            # EvalPlus's length of a response, where its sanitizer reads all of them and nobody says another.
+        is_sanitized = [task.extraction is not None for task in tasks]
+        if all(is_sanitized) and run is None and options.model.max_tokens is None:
+            # Published figures of EvalPlus are of responses of this length.
             options = replace(options, model=replace(options.model, max_tokens=MAX_TOKENS))
-        samples = sampled(tasks, model, options) if model else _references(tasks)
+        samples = _references(tasks) if options.references else sampled(tasks, model, options)
         if options.sample_only:
             return len(samples), []
-        judged_with = options.read_with()
+        judged_with = reading_settings(options)
         if options.references:
             judged_with["references"] = True
-        if any(task.extraction for task in tasks):
+        if any(is_sanitized):
             judged_with["sanitizer"] = sanitizer_version()
         with JsonlStore(options.output / VERDICTS, settings=judged_with) as verdicts:
             judge(samples, verdicts, num_workers=options.workers)
             rows = [verdicts.row(sample.key) for sample in samples]
-    # A row gives a reason in place of a verdict where the reference confirms no test of the problem.
+    # A row has a reason but no verdict where the reference confirms no test of the problem.
     untested = {row["question"] for row in rows if row["passed"] is None and row["reason"]}
     tested = [pair for pair in zip(samples, rows, strict=True) if pair[0].task.id not in untested]
     counts[f"samples {LOST}"] = sum(bool(row["outage"]) for row in rows)
     counts["problems left out because their reference confirms no test"] = len(untested)
     results = Results(
         kind="code",
-        label=model.label if model else REFERENCES,
+        label=model.label,
         settings={
-            "model": model.fingerprint if model else REFERENCES,
+            "model": model.fingerprint,
             "sampling": asdict(options.model.sampling("code")),
             **{name: getattr(options, name) for name in ("limit", "prompt", "samples", "seed")},
             **judged_with,
         },
         source_of={sample.task.id: sample.task.data_source for sample, _ in tested},
-        parts=parts_of(tested, ks=options.ks),
+        parts=parts_of(tested, ks=sorted({1, 5, 10, options.samples})),
         counts={**+counts, **_export(samples, rows, options.output)},
     )
     results.save(options.output)
-    if model:
-        return results, []
-    return results, [f"{row['question']}: {row['outage'] or row['reason']}" for row in rows if not row["passed"]]
+    failed = [row for row in rows if options.references and not row["passed"]]
+    return results, [f"{row['question']}: {row['outage'] or row['reason']}" for row in failed]
+
+
+def reading_settings(options: SamplingEvalOptions) -> Row:
+    """Describe the files and how they are read. These settings belong to every verdict.
+
+    Raises:
+        InputError: a file does not exist.
+    """
+    return {
+        "files": list(map(file_fingerprint, options.files)),
+        "adapter": options.adapter,
+        "columns": dict(sorted(options.columns.items())),
+    }
 
 
 def _references(tasks: Sequence[CodeTask]) -> list[Sample]:
@@ -111,36 +124,42 @@ def _references(tasks: Sequence[CodeTask]) -> list[Sample]:
 
 
 def sampled(tasks: Sequence[CodeTask], model: ModelChoice, options: CodeEvalOptions) -> list[Sample]:
-    """The model's responses to ``options.prompt``, all of one task together; sampled where they are not stored."""
+    """Return the responses to ``options.prompt``, task by task. Only responses that are not stored are sampled."""
     asked = [ask_code(options.prompt, task, can_prefill=not model.endpoint) for task in tasks]
-    prompts = [(task.id, one.messages) for task, one in zip(tasks, asked, strict=True)]
-    responses = sample_stored(model, prompts, options, policy="code", num_samples=options.samples)
-    most = options.model.sampling("code").max_response_tokens
+    prompts = [(task.id, prompt.messages) for task, prompt in zip(tasks, asked, strict=True)]
+    parameters = options.model.sampling("code")
+    responses = sample_stored(
+        model, prompts, options, policy="code", num_samples=options.samples, parameters=parameters
+    )
     samples = []
     for task, prompt, row in zip(tasks, asked, responses, strict=True):
         for number, response in enumerate(row):
-            text = response.text if response else None
-            is_full = response is not None and len(response.token_ids) >= most
-            is_truncated = is_full and prompt.answer(text or "") == text
+            text, is_truncated = None, False
+            if response:
+                text = response.text
+                is_full = len(response.token_ids) >= parameters.max_response_tokens
+                # A full response may still hold a whole answer, with more text behind the answer's end.
+                is_truncated = is_full and prompt.answer(text) == text
             samples.append(Sample(task=task, number=number, asked=prompt, text=text, is_truncated=is_truncated))
     return samples
 
 
 def _export(samples: Sequence[Sample], rows: Sequence[Row], folder: Path) -> dict[str, str]:
-    """Write the samples of each benchmark with an evaluator of its own; the commands that are still to be run."""
-    solutions = defaultdict(list)
+    """Write the samples of benchmarks that have their own evaluators; returns the commands that run these."""
+    solutions_of = defaultdict(list)
     for sample, row in zip(samples, rows, strict=True):
-        if sample.task.evaluator and not row["outage"]:
-            solutions[sample.task.evaluator].append((sample.task.official_id, row["program"] or ""))
+        task = sample.task
+        if task.evaluator and not row["outage"]:
+            solutions_of[task.evaluator].append((task.official_id, row["program"] or ""))
     commands = {}
-    for evaluator, own in solutions.items():
-        if command := evaluator.write(folder, own):
+    for evaluator, solutions in solutions_of.items():
+        if command := evaluator.write(folder, solutions):
             commands[evaluator.benchmark] = f"judged by the benchmark's own evaluator, `{command}`"
     return commands
 
 
 def judge(samples: Sequence[Sample], verdicts: JsonlStore, *, num_workers: int) -> None:
-    """Grade what is not there yet; equal programs of a problem once. An outage is a row that says so."""
+    """Grade the samples that have no row yet. An outage becomes a row too, which a repeated command replaces."""
     left = defaultdict(list)
     for sample in samples:
         if sample.key not in verdicts:
@@ -156,11 +175,12 @@ def judge(samples: Sequence[Sample], verdicts: JsonlStore, *, num_workers: int) 
 
 
 def _grade(samples: Sequence[Sample]) -> list[Row]:
-    """Rows of the samples of one problem; ``passed`` is None where the benchmark's own evaluator judges."""
+    """Make the rows of one problem's samples. ``passed`` is None where the benchmark's own evaluator judges."""
     rows = [_extracted_row(sample) for sample in samples]
     grading = samples[0].task.grading
     if grading is None:
         return rows
+    # Equal programs are graded once.
     programs = list({row["program"]: None for row in rows if row["program"] is not None})
     verdicts = dict(zip(programs, grading.grade(programs), strict=True))
     for row in rows:
@@ -175,12 +195,11 @@ def _grade(samples: Sequence[Sample]) -> list[Row]:
 
 
 def _extracted_row(sample: Sample) -> Row:
-    """The row of a sample before its program is graded."""
-    extracted, outage = Extracted(), ""
+    """Make the row of a sample whose program is not graded yet."""
     try:
-        extracted = _extracted(sample)
+        extracted, outage = _extracted(sample), ""
     except SandboxUnavailableError as error:
-        outage = str(error)
+        extracted, outage = Extracted(), str(error)
     return {
         "key": sample.key,
         "question": sample.task.id,
@@ -194,7 +213,7 @@ def _extracted_row(sample: Sample) -> Row:
 
 
 def _extracted(sample: Sample) -> Extracted:
-    """The program of a sample, by the rule of its benchmark.
+    """Extract the program of a sample by the rule of its benchmark.
 
     Raises:
         SandboxUnavailableError: EvalPlus's sanitizer could not be run.
@@ -217,9 +236,9 @@ def _extracted(sample: Sample) -> Extracted:
 
 
 def parts_of(tested: Iterable[tuple[Sample, Row]], *, ks: Sequence[int]) -> PartsByQuestion:
-    """pass@k by question, for responses also how many were lost on the way to a program.
+    """Compute pass@k by question, and for responses the rates of extraction failures and of truncated ones.
 
-    Samples lost to an outage are left out, and with fewer than k left the question.
+    Samples that met an outage are left out. A question with fewer than k other samples has no pass@k.
     """
     pairs_of = defaultdict(list)
     for sample, row in tested:
@@ -232,7 +251,7 @@ def parts_of(tested: Iterable[tuple[Sample, Row]], *, ks: Sequence[int]) -> Part
         if first.task.grading:
             num_passed = sum(row["passed"] for _, row in pairs)
             for k in ks:
-                if number >= k:
+                if k <= number:
                     parts[f"pass@{k}"][question] = (pass_at_k(number, num_passed, k), 1.0)
         if first.asked:
             num_failed = sum(bool(row["extraction_failure"]) for _, row in pairs)

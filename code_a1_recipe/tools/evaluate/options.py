@@ -1,30 +1,29 @@
-"""Options of the commands that sample a model and judge its responses."""
+"""Options of ``eval code`` and ``eval test``; ``select`` shares most of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Argument, Option
 
 from ...algorithm.question import Question
 from ...data.reader import question_table
 from ...errors import InputError
-from ...files import file_fingerprint
 from ...jobs import options as shared
 from ...jobs.outputs import check_folder
 from .models.options import ModelOptions
 
 OWN_FILES = ("responses.jsonl", "verdicts.jsonl", "choices.jsonl", "models")
-"""Every folder that these commands write has one of these files."""
+"""Every folder that these commands write holds at least one of these files."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingEvalOptions:
-    """The options that these commands share."""
+    """Options of every command that samples responses to problems and judges them."""
 
     files: Annotated[Sequence[Path], Argument(metavar="FILE...", help="problems; any file that training reads")]
-    output: shared.ResumedFolder
+    output: Annotated[Path, Option(help="folder of responses, verdicts and tables; a repeated command resumes")]
     model: ModelOptions = field(default_factory=ModelOptions)
     prompt: Annotated[
         str,
@@ -36,11 +35,11 @@ class SamplingEvalOptions:
     ] = ""
     adapter: shared.Adapter = "auto"
     columns: shared.Columns = field(default_factory=dict)
-    limit: shared.Limit = None
+    limit: Annotated[int | None, Option(min=1, help="only the first so many problems")] = None
     seed: shared.Seed = 0
     workers: shared.Workers = shared.NUM_CORES
     sample_only: Annotated[bool, Option(help="store responses and stop, for instance on a GPU node")] = False
-    judge_only: shared.JudgeOnly = False
+    judge_only: Annotated[bool, Option(help="judge stored responses; no model is started")] = False
 
     def __post_init__(self) -> None:
         if self.sample_only and self.judge_only:
@@ -48,28 +47,16 @@ class SamplingEvalOptions:
         check_folder(self.output, own=OWN_FILES)
 
     def check_own(self, option: str, *, num_samples: int = 1) -> None:
-        """Refuse options of sampled responses beside ``option``, which takes what the files have themselves."""
+        """Refuse options of sampling beside ``option``, which measures programs or tests of the files themselves."""
         if self.model.is_named or self.sample_only or num_samples > 1:
             raise InputError(
                 f"{option} takes what the files have themselves; leave the model out, and --samples and --sample-only"
             )
 
     def questions(self) -> list[Question]:
-        """The first ``limit`` questions of all files. Raises InputError where a file cannot be read."""
+        """Read the first ``limit`` questions of all files. Raises InputError if a file cannot be read."""
         table = question_table(self.files, adapter=self.adapter, columns=self.columns)
         return list(table.values())[: self.limit]
-
-    def read_with(self) -> dict[str, Any]:
-        """The files of the problems and how they are read; part of the settings of every verdict.
-
-        Raises:
-            InputError: a file is not there.
-        """
-        return {
-            "files": [file_fingerprint(path) for path in self.files],
-            "adapter": self.adapter,
-            "columns": dict(sorted(self.columns.items())),
-        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +74,6 @@ class CodeEvalOptions(SamplingEvalOptions):
         if self.references:
             self.check_own("--references", num_samples=self.samples)
 
-    @property
-    def ks(self) -> list[int]:
-        """The k of pass@k, ascending."""
-        return sorted({k for k in (1, 5, 10, self.samples) if k <= self.samples})
-
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteEvalOptions(SamplingEvalOptions):
@@ -105,8 +87,3 @@ class SuiteEvalOptions(SamplingEvalOptions):
         super().__post_init__()
         if self.own_tests:
             self.check_own("--own-tests")
-
-    @property
-    def ks(self) -> list[int]:
-        """The numbers of first tests, ascending."""
-        return sorted({k for k in (1, 2, 5, self.tests) if k <= self.tests})

@@ -1,7 +1,9 @@
-"""An evaluation's values by question, on disk; every table and comparison is made from them."""
+"""The stored values of an evaluation by question, and the tables that are made from them."""
 
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,9 @@ from ...stats.tables import Table, table_of
 
 RESULTS = "results.json"
 LOST = "lost to an outage"
-"""The end of a count's name that says for how many responses the sandbox gave no verdict."""
+"""Ending of the names of counts of responses without a verdict."""
 MIN_QUESTIONS = 20
-"""Questions below which no difference is called settled: the bootstrap of a handful is too narrow."""
+"""Least number of questions for a settled difference: the bootstrap of fewer gives too narrow intervals."""
 Pair = tuple[float, float]
 PartsByQuestion = dict[str, dict[str, Pair]]
 """Metric -> question -> (numerator, denominator)."""
@@ -25,16 +27,16 @@ PartsByQuestion = dict[str, dict[str, Pair]]
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """One evaluation of one model.
+    """The results of an evaluation of one model.
 
-    Every metric is ``sum(numerators) / sum(denominators)`` over questions, in [0, 1]; with denominators 1 that is the
-    plain mean. Metrics of ``products`` are products of two others, such as Mul = pass@5 * mut@5.
+    Every metric is ``sum(numerators) / sum(denominators)`` over questions and lies in [0, 1]. With denominators of 1
+    that is the plain mean. A metric in ``products`` is the product of two others, such as Mul = pass@5 * mut@5.
     """
 
     kind: str
     """"code" or "test"."""
     label: str
-    """The model, as tables show it."""
+    """Name of the model in tables."""
     settings: Mapping[str, Any]
     """The settings of sampling and judging."""
     source_of: Mapping[str, str]
@@ -43,15 +45,15 @@ class Results:
     """Metric -> question -> (numerator, denominator). A question may be missing from a metric."""
     products: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
-    """Questions and samples left out, with the reasons, and other totals."""
+    """How many questions and samples were left out for which reason, and other totals."""
 
     def save(self, folder: Path) -> None:
-        """Write ``results.json``, all at once."""
+        """Write ``results.json`` into the folder."""
         write_whole(folder / RESULTS, json.dumps(asdict(self), indent=1) + "\n")
 
     @classmethod
     def load(cls, folder: Path) -> "Results":
-        """Raises InputError where ``folder`` holds none."""
+        """Read ``results.json`` of a folder. Raises InputError if it is missing or damaged."""
         path = folder / RESULTS
         try:
             return cls(**json.loads(path.read_bytes()))
@@ -63,42 +65,50 @@ class Results:
 
     @property
     def num_lost(self) -> int:
-        """Responses without a verdict, because of outages."""
+        """Number of responses that have no verdict because of outages."""
         return sum(number for name, number in self.counts.items() if name.endswith(LOST))
 
     @property
-    def sources(self) -> list[str | None]:
-        """Data sources in order of first appearance, and None for all where there are several."""
-        names: list[str | None] = list(dict.fromkeys(self.source_of.values()))
-        return [*names, None] if len(names) > 1 else names
+    def groups(self) -> list[tuple[str, list[str]]]:
+        """Data sources with their questions. If there are several, the group "all" follows."""
+        questions_of = defaultdict(list)
+        for name, source in self.source_of.items():
+            questions_of[source].append(name)
+        groups = list(questions_of.items())
+        if len(groups) > 1:
+            groups.append(("all", list(self.source_of)))
+        return groups
 
     @property
     def metrics(self) -> list[str]:
         """Names of all metrics, products last."""
         return [*self.parts, *self.products]
 
-    def questions(self, metric: str, source: str | None = None) -> list[str]:
-        """Questions that have the metric (of a product: both factors), of one data source or of all."""
-        first, *others = (self.parts.get(factor, {}) for factor in self.products.get(metric, (metric,)))
-        names = [name for name in first if source in (None, self.source_of[name])]
-        return [name for name in names if all(name in other for other in others)]
+    def questions(self, metric: str, among: Iterable[str]) -> list[str]:
+        """List the questions that have the metric. For a product they need both factors."""
+        for factor in self._factors(metric):
+            among = [name for name in among if name in self.parts.get(factor, ())]
+        return list(among)
 
     def columns(self, metric: str, questions: Sequence[str]) -> list[tuple[float, ...]]:
-        """Numerators and denominators over ``questions``: two lists, of a product four."""
+        """Return the numerators and the denominators of ``questions``: two columns, or four for a product."""
         columns: list[tuple[float, ...]] = []
-        for factor in self.products.get(metric, (metric,)):
+        for factor in self._factors(metric):
             columns += zip(*(self.parts[factor][name] for name in questions), strict=True)
         return columns
 
     def estimate(self, metric: str, questions: Sequence[str]) -> Estimate:
-        """The figure with its interval; NaN where no question counts."""
+        """Estimate the metric with its interval; NaN if no question counts."""
         return bootstrap(*self.columns(metric, questions), statistic=product_of_ratios)
+
+    def _factors(self, metric: str) -> tuple[str, ...]:
+        return self.products.get(metric, (metric,))
 
 
 def product_of_ratios(*columns: Array) -> Any:
-    """``sum(columns[0]) / sum(columns[1])``, in a product times the ratio of the next two.
+    """Return ``sum(columns[0]) / sum(columns[1])``, for a product times the same ratio of the next two columns.
 
-    In a product a ratio that no question counts for is 0: Mul of tests of which no function passes the baseline.
+    In a product an undefined ratio counts as 0. So Mul is 0 if no function passes the baseline of ``mut@k``.
     """
     ratio = ratio_of_sums(columns[0], columns[1])
     if len(columns) == 2:
@@ -108,19 +118,19 @@ def product_of_ratios(*columns: Array) -> Any:
 
 
 def results_table(results: Results) -> Table:
-    """One row for each metric, one column for each data source, and for all where there are several."""
+    """Make a table with a row for each metric and a column for each data source, and for all if there are several."""
     rows = []
     samples = results.settings.get("samples", 1)
     for metric in results.metrics:
-        is_average = metric == "pass@1" and samples > 1
-        row = {"metric": f"pass@1 (avg@{samples})" if is_average else metric}
-        for source in results.sources:
-            number = sum(source in (None, name) for name in results.source_of.values())
-            questions = results.questions(metric, source)
-            cell = results.estimate(metric, questions).text()
-            if 0 < len(questions) < number:
-                cell += f" of {len(questions)}"
-            row[f"{source or 'all'} ({number})"] = cell
+        row = {"metric": metric}
+        if metric == "pass@1" and samples > 1:
+            row["metric"] += f" (avg@{samples})"
+        for source, questions in results.groups:
+            counted = results.questions(metric, questions)
+            cell = results.estimate(metric, counted).text()
+            if 0 < len(counted) < len(questions):
+                cell += f" of {len(counted)}"
+            row[f"{source} ({len(questions)})"] = cell
         rows.append(row)
     note = "Percent; in brackets the 95 % bootstrap interval over questions, [?] where too few count for one."
     counts = [f"{name}: {value}" for name, value in results.counts.items()]
@@ -130,27 +140,26 @@ def results_table(results: Results) -> Table:
 
 
 def comparison_table(first: Results, second: Results) -> Table:
-    """Both figures and their paired difference, second minus first, over the questions that count on both sides.
+    """Compare two evaluations on the questions that count in both. The paired difference is second minus first.
 
-    A product keeps all questions that both have: its factors count different ones by definition.
+    A product keeps all questions that both evaluations have, because its factors count different questions.
 
     Raises:
-        InputError: of different kinds, or without a common question and metric.
+        InputError: the evaluations are of different kinds, or share no question and metric.
     """
     if first.kind != second.kind:
         raise InputError(f"an evaluation of a {first.kind} LLM and one of a {second.kind} LLM cannot be compared")
     label = second.label if second.label != first.label else f"{second.label} (second)"
     rows = []
-    for metric in first.metrics:
-        for source in first.sources:
-            shared = _shared(metric, source, first, second)
-            if not shared:
-                continue
-            change = bootstrap(*second.columns(metric, shared), *first.columns(metric, shared), statistic=_difference)
+    for metric, (source, questions) in itertools.product(first.metrics, first.groups):
+        shared = _shared(metric, questions, first, second)
+        if shared:
+            columns = (*second.columns(metric, shared), *first.columns(metric, shared))
+            change = bootstrap(*columns, statistic=_difference)
             settled = "yes" if change.excludes_zero else "no"
             row = {
                 "metric": metric,
-                "questions of": f"{source or 'all'} ({len(shared)})",
+                "questions of": f"{source} ({len(shared)})",
                 first.label: first.estimate(metric, shared).text(),
                 label: second.estimate(metric, shared).text(),
                 "difference": change.text(signed=True),
@@ -172,15 +181,14 @@ def comparison_table(first: Results, second: Results) -> Table:
 
 
 def _difference(*columns: Array) -> Any:
-    """The statistic of the first half of the columns minus that of the second."""
+    """Subtract the statistic of the second half of the columns from the statistic of the first half."""
     half = len(columns) // 2
     return product_of_ratios(*columns[:half]) - product_of_ratios(*columns[half:])
 
 
-def _shared(metric: str, source: str | None, first: Results, second: Results) -> list[str]:
-    """Questions of ``first`` that have the metric on both sides, and count for it unless it is a product."""
-    known = set(second.questions(metric))
-    shared = [name for name in first.questions(metric, source) if name in known]
+def _shared(metric: str, questions: Sequence[str], first: Results, second: Results) -> list[str]:
+    """List the questions that have the metric in both evaluations and, except for a product, count in both."""
+    shared = second.questions(metric, first.questions(metric, questions))
     if metric in first.products:
         return shared
     return [name for name in shared if first.parts[metric][name][1] and second.parts[metric][name][1]]

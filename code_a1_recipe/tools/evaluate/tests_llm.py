@@ -1,4 +1,4 @@
-"""``code-a1 eval test``: a Test LLM on functions with references, by UnLeakedTestBench's metrics."""
+"""``code-a1 eval test``: measures the tests that a Test LLM writes, by UnLeakedTestBench's metrics."""
 
 import contextlib
 from collections import Counter, defaultdict
@@ -19,7 +19,7 @@ from ...jobs.jsonl_store import JsonlStore, Row
 from ..test_quality.coverage import calls_in, measure_coverage
 from ..test_quality.metrics import FunctionResult, killable_by, measure_function, parts_of
 from ..test_quality.mutants import mutants_of
-from .code_llm import VERDICTS
+from .code_llm import VERDICTS, reading_settings
 from .models.options import run_of, usual_prompt
 from .models.source import ModelChoice, choose_model, sample_stored
 from .options import SuiteEvalOptions
@@ -30,7 +30,7 @@ OWN_TESTS = "the questions' own tests"
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenSuite:
-    """The response about one question."""
+    """The asserts that a response holds about one question."""
 
     question: Question
     asserts: tuple[str, ...] = ()
@@ -38,19 +38,19 @@ class WrittenSuite:
 
     @property
     def key(self) -> str:
-        """Changes with the asserts, so that a measurement is never another response's."""
+        """Key of the measurement. It changes with the asserts, so no measurement is taken for another response's."""
         return f"{self.question.id} {fingerprint(*self.asserts)}"
 
 
 def evaluate(options: SuiteEvalOptions) -> Results | int:
-    """Sample, measure, summarise; responses, verdicts and results are in ``options.output``.
+    """Sample, measure and summarise. Responses, measurements and results are written to ``options.output``.
 
     Returns:
-        The results; of ``--sample-only`` the number of stored responses.
+        The results, or with ``--sample-only`` the number of stored responses.
 
     Raises:
-        InputError, SandboxConfigError: something cannot be used.
-        OutageError, SandboxUnavailableError: the model or the sandbox is down; what is done is kept.
+        InputError, SandboxConfigError: an option, a file, the model or the sandbox cannot be used.
+        OutageError, SandboxUnavailableError: the model or the sandbox is down; finished work is kept.
     """
     options = replace(options, prompt=options.prompt or usual_prompt(run_of(options.model), "test"))
     questions = options.questions()
@@ -62,15 +62,16 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
             )
         if question.is_listed:
             raise InputError(f"question {question.id!r} has listed outputs; eval test needs its reference's own code")
-    model = None
+    model = ModelChoice(label=OWN_TESTS, fingerprint=OWN_TESTS)
     if options.own_tests:
-        written = [WrittenSuite(question=one, asserts=one.tests[: options.tests]) for one in questions]
+        written = [WrittenSuite(question=question, asserts=question.tests[: options.tests]) for question in questions]
     else:
         model = choose_model(options.model, policy="test", work_folder=options.output, stored_only=options.judge_only)
         written = sample_suites(questions, model, options)
     if options.sample_only:
         return len(written)
-    judged_with = {**options.read_with(), "max_mutants": options.max_mutants}
+    judged_with = {**reading_settings(options), "max_mutants": options.max_mutants}
+    ks = sorted({k for k in (1, 2, 5, options.tests) if k <= options.tests})
     with (
         JsonlStore(options.output / VERDICTS, settings=judged_with) as verdicts,
         LocalRunner(num_workers=options.workers) as runner,
@@ -84,34 +85,37 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
             num_workers=options.workers,
             unit="suite",
         )
-        parts, found = summarise((verdicts.row(one.key) for one in written), ks=options.ks)
+        parts, counts = summarise((verdicts.row(suite.key) for suite in written), ks=ks)
     results = Results(
         kind="test",
-        label=model.label if model else OWN_TESTS,
+        label=model.label,
         settings={
-            "model": model.fingerprint if model else OWN_TESTS,
+            "model": model.fingerprint,
             "sampling": asdict(options.model.sampling("test")),
             **{name: getattr(options, name) for name in ("prompt", "tests", "seed")},
             **judged_with,
         },
-        source_of={one.id: one.data_source or "questions" for one in questions},
+        source_of={question.id: question.data_source or "questions" for question in questions},
         parts=parts,
-        products={f"mul@{k}": (f"pass@{k}", f"mut@{k}") for k in options.ks if f"mut@{k}" in parts},
-        counts=found,
+        products={f"mul@{k}": (f"pass@{k}", f"mut@{k}") for k in ks if f"mut@{k}" in parts},
+        counts=counts,
     )
     results.save(options.output)
     return results
 
 
 def sample_suites(questions: Sequence[Question], model: ModelChoice, options: SuiteEvalOptions) -> list[WrittenSuite]:
-    """Responses of the Test LLM as suites, sampled where they are not stored; ``options.prompt`` is filled in."""
+    """Return the Test LLM's suites. Only responses that are not stored are sampled; ``options.prompt`` must be set."""
     template = template_for("test", options.prompt)
-    prompts = [
-        (one.id, render(template, **one.prompt_fields, candidate=one.reference, num_cases=options.tests))
-        for one in questions
-    ]
+    prompts = []
+    for question in questions:
+        # The reference stands where training shows the program under test.
+        program = question.reference
+        messages = render(template, **question.prompt_fields, candidate=program, num_cases=options.tests)
+        prompts.append((question.id, messages))
+    parameters = options.model.sampling("test")
+    responses = sample_stored(model, prompts, options, policy="test", num_samples=1, parameters=parameters)
     written = []
-    responses = sample_stored(model, prompts, options, policy="test", num_samples=1)
     for question, (response,) in zip(questions, responses, strict=True):
         asserts = extract_suite(response.text, max_asserts=options.tests) if response else None
         if isinstance(asserts, tuple):
@@ -123,7 +127,7 @@ def sample_suites(questions: Sequence[Question], model: ModelChoice, options: Su
 
 
 def measured_row(suite: WrittenSuite, options: SuiteEvalOptions, *, judge_all: JudgeAll, runner: LocalRunner) -> Row:
-    """The row of a suite; an outage leaves ``result`` null, a ``FunctionResult``, and says why in ``outage``."""
+    """Measure a suite. ``result`` is a ``FunctionResult``, or null after an outage, which ``outage`` explains."""
     question, asserts = suite.question, suite.asserts
     row: Row = {
         "key": suite.key,
@@ -137,9 +141,9 @@ def measured_row(suite: WrittenSuite, options: SuiteEvalOptions, *, judge_all: J
     try:
         if options.max_mutants:
             mutants = mutants_of(question.reference, max_mutants=options.max_mutants)
-            killable = killable_by(question, [one.source for one in mutants], question.tests, judge_all)
+            killable = killable_by(question, [mutant.source for mutant in mutants], question.tests, judge_all)
         calls = calls_in(question, asserts)
-        with contextlib.suppress(ValueError):  # a reference that does not load covers nothing
+        with contextlib.suppress(ValueError):  # the reference does not load, so nothing is covered
             coverage = measure_coverage(runner, question.reference, calls, prelude=question.prelude)
         result = measure_function(
             question, asserts, judge_all=judge_all, mutants=mutants, coverage=coverage, killable=killable
@@ -150,7 +154,7 @@ def measured_row(suite: WrittenSuite, options: SuiteEvalOptions, *, judge_all: J
 
 
 def summarise(rows: Iterable[Row], *, ks: Sequence[int]) -> tuple[PartsByQuestion, dict[str, int]]:
-    """Parts of every metric by question, and counts."""
+    """Return the parts of every metric by question, and counts of lost suites."""
     parts: PartsByQuestion = defaultdict(dict)
     counts: Counter[str] = Counter()
     for row in rows:
@@ -163,5 +167,6 @@ def summarise(rows: Iterable[Row], *, ks: Sequence[int]) -> tuple[PartsByQuestio
             for metric, pair in parts_of(result, k).items():
                 if result.killable is not None or "killable" not in metric:
                     parts[f"{metric}@{k}"][row["question"]] = pair
+    # A metric without any denominator, such as mut@k without mutants, is no result.
     known = {metric: pairs for metric, pairs in parts.items() if any(total for _, total in pairs.values())}
     return known, dict(+counts)

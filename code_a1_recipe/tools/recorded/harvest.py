@@ -1,5 +1,6 @@
-"""``code-a1 harvest``: a run's questions with the tests that its Test LLM wrote as golden tests, for ``arm=static``."""
+"""``code-a1 harvest``: turns the tests of a run's Test LLM into golden tests of its questions, for ``arm=static``."""
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
@@ -22,62 +23,65 @@ from ..test_quality.metrics import cases_by_place, is_broken
 from ..test_quality.mutants import check_cosmic_ray, mutants_of
 
 MAX_TESTS = 32
-"""Tests of a question that stay where none is judged again: as many as ``arm=static`` uses."""
+"""Number of tests that a question keeps without judging: as many as ``arm=static`` uses."""
 _MAX_JUDGED = 512
 _MAX_MUTANTS = 200
 
 
 @dataclass
 class Found:
-    """Tests and incorrect programs that a run recorded for a question."""
+    """The tests and incorrect programs that a run recorded for a question."""
 
     question: Question
     num_broken: Counter[str] = field(default_factory=Counter)
-    """Programs that each valid case broke, by the case as an assert."""
+    """Number of programs that each valid case broke, by the case as an assert."""
     programs: dict[str, str] = field(default_factory=dict)
     """Incorrect programs by syntax tree."""
 
     @property
     def tests(self) -> list[str]:
-        """The asserts, those first that broke most programs."""
+        """The asserts, beginning with the assert that broke most programs."""
         return [text for text, _ in self.num_broken.most_common()]
 
 
 def collect(run: RunRecords) -> list[Found]:
-    """The questions of a run that have a valid case, in the order of their files.
+    """Collect the questions of a run that have a valid case, in the order of their files.
 
-    Tests come from the second half of the steps, when the Test LLM is trained. Only a question without a valid case
-    there has tests of the first half.
+    Tests come from the second half of the steps, because the Test LLM gets better in training. A question without a
+    valid case there gets its tests from the first half.
 
     Raises:
-        InputError: the run has no suites, or a file of its questions has gone.
+        InputError: the run has no suites, or a file of its questions is missing.
     """
-    found = {name: Found(question) for name, question in run.questions("train_files").items()}
+    founds = {name: Found(question) for name, question in run.questions("train_files").items()}
     steps = run.training_steps
     middle = len(steps) // 2
     for half in (steps[middle:], steps[:middle]):
-        is_done = {name for name, one in found.items() if one.num_broken}
-        for step in half:
-            for record in run.training(step):
-                question = found.get(record.question)
-                if question is None:
-                    continue
-                if record.source is not None and _is_wrong(record):
-                    question.programs.setdefault(syntax_key(record.source), record.source)
-                if record.question in is_done:
-                    continue
-                for suite in record.suites:
-                    for case in suite.verdict.cases if suite.verdict else ():
-                        has_caught = case.outcome not in (CaseOutcome.PASSED, CaseOutcome.NOT_LOADED)
-                        question.num_broken[f"assert {case.call} == {case.reference_value}"] += has_caught
-    harvested = [one for one in found.values() if one.num_broken]
+        is_done = {name for name, found in founds.items() if found.num_broken}
+        for record in itertools.chain.from_iterable(map(run.training, half)):
+            found = founds.get(record.question)
+            if found is None:
+                continue
+            if record.source is not None and _is_wrong(record):
+                found.programs.setdefault(syntax_key(record.source), record.source)
+            if record.question not in is_done:
+                _count_broken(record, found.num_broken)
+    harvested = [found for found in founds.values() if found.num_broken]
     if not harvested:
         raise InputError(f"{run.folder}: no valid case in its rollouts; harvest a run in which a Test LLM took part")
     return harvested
 
 
+def _count_broken(record: RolloutRecord, num_broken: Counter[str]) -> None:
+    """Count for each valid case of a program's suites if it broke the program. Other cases enter with 0."""
+    for suite in record.suites:
+        for case in suite.verdict.cases if suite.verdict else ():
+            has_caught = case.outcome not in (CaseOutcome.PASSED, CaseOutcome.NOT_LOADED)
+            num_broken[f"assert {case.call} == {case.reference_value}"] += has_caught
+
+
 def _is_wrong(record: RolloutRecord) -> bool:
-    """Whether the program loads, and a test broke it, a hidden one included."""
+    """True if the program loads and fails a test, which may be a hidden one."""
     hidden = record.hidden_tests
     is_caught = record.is_broken() or (hidden is not None and hidden.num_failed > 0)
     return record.is_loaded and is_caught and not record.outage
@@ -87,20 +91,20 @@ def harvest(folder: Path, *, output: Path, minimise: bool = True, workers: int =
     """Write a run's questions with ``golden_tests`` as JSON lines. A repeated call resumes.
 
     Args:
-        folder: of the run.
-        output: one row a question, in the native columns.
-        minimise: keep as few tests as kill the same programs; otherwise the best ``MAX_TESTS``, judging nothing.
-        workers: judge processes, which confine programs as in the run.
+        folder: folder of the run.
+        output: receives a row for each question, in the native columns.
+        minimise: True keeps as few tests as kill the same programs. False keeps the best ``MAX_TESTS`` without judging.
+        workers: number of judge processes; they confine programs as in the run.
 
     Raises:
-        InputError, SandboxConfigError: something cannot be used; nothing was written.
-        OutageError: the sandbox is down; what was judged is kept.
+        InputError, SandboxConfigError: the run or the sandbox cannot be used; nothing was written.
+        OutageError: the sandbox is down; judged rows are kept.
     """
     run = RunRecords.open(folder)
-    found = collect(run)
+    founds = collect(run)
     sandbox = SandboxSettings.read(run.config.get("sandbox") or {}, where=f"the run in {folder}: sandbox")
     confinement = Confinement.of_run(sandbox)
-    recorded = [(asdict(one.question), one.tests, list(one.programs.values())) for one in found]
+    recorded = [(asdict(found.question), found.tests, list(found.programs.values())) for found in founds]
     settings = {
         **confinement.described(),
         "minimise": minimise,
@@ -112,16 +116,16 @@ def harvest(folder: Path, *, output: Path, minimise: bool = True, workers: int =
         if minimise:
             judge_confined(
                 store,
-                found,
-                lambda one, judge_all: minimal_row(one, _mutants(one), judge_all),
-                key=lambda one: one.question.id,
+                founds,
+                lambda found, judge_all: minimal_row(found, _mutants(found), judge_all),
+                key=lambda found: found.question.id,
                 confinement=confinement,
                 num_workers=workers,
                 what="harvest",
             )
         else:
-            for one in found:
-                store.append(_row(one, one.tests[:MAX_TESTS]))
+            for found in founds:
+                store.append(_row(found, found.tests[:MAX_TESTS]))
         rows = list(store.rows())
     num_outages = sum(bool(row["outage"]) for row in rows)
     failure = f"{num_outages} questions met an outage and kept all their tests; repeat the command to judge them again"
@@ -134,15 +138,15 @@ def _mutants(found: Found) -> list[str]:
 
 
 def minimal_row(found: Found, mutants: Sequence[str], judge_all: JudgeAll) -> Row:
-    """Choose as few of a question's tests as kill the same mutants of its reference and the same recorded programs.
+    """Choose few tests of a question that kill the same mutants and recorded programs as all its tests.
 
     A test kills a program that answers its call otherwise than the reference, raises, runs out of time or does not
-    load. A test that the reference does not confirm goes, for its file may have changed since the run. After an outage
-    all tests stay.
+    load. A test that the reference does not confirm is dropped, because the reference may have changed since the run.
+    After an outage all tests stay.
     """
     tests = found.tests[:_MAX_JUDGED]
     programs = [*mutants, *found.programs.values()]
-    # The reference comes first: it says which tests hold.
+    # The reference comes first, because only tests that it confirms are counted.
     requests = [request_for(found.question, source, tests) for source in (found.question.reference, *programs)]
     kills: dict[str, set[int]] = {}
     for number, result in enumerate(judge_all(requests)):
@@ -160,7 +164,7 @@ def minimal_row(found: Found, mutants: Sequence[str], judge_all: JudgeAll) -> Ro
 
 
 def _row(found: Found, tests: Sequence[str], *, outage: str = "", **counts: int) -> Row:
-    """The question with its golden tests, and counts, which readers of questions leave alone."""
+    """Make the row of a question with its golden tests. Readers of questions ignore the columns of counts."""
     counts["num_harvested"] = len(found.num_broken)
     return {
         **asdict(found.question),
@@ -171,10 +175,10 @@ def _row(found: Found, tests: Sequence[str], *, outage: str = "", **counts: int)
 
 
 def cover(sets: Mapping[str, Set[int]]) -> list[str]:
-    """Choose few sets whose union is the union of all, by name; of equals the earlier one.
+    """Choose few sets whose union is the union of all, and return their names. Ties go to the earlier set.
 
-    The smallest choice is NP-hard to find. This one is greedy: at most ``1 + ln(n)`` times as many, with ``n`` the size
-    of the largest set (Chvatal 1979, "A Greedy Heuristic for the Set-Covering Problem").
+    Finding the smallest choice is NP-hard. This greedy choice has at most ``1 + ln(n)`` times as many sets, with ``n``
+    the size of the largest set (Chvatal 1979, "A Greedy Heuristic for the Set-Covering Problem").
 
     Example:
         >>> cover({"a": {1}, "b": {1, 2}, "c": {3}, "d": {2, 3}})
@@ -187,7 +191,7 @@ def cover(sets: Mapping[str, Set[int]]) -> list[str]:
         chosen.append(best)
         missing -= sets[best]
     for name in reversed(chosen.copy()):
-        # Later sets together may hold all of an earlier one.
+        # Sets that were chosen later may together contain an earlier one.
         others = [sets[other] for other in chosen if other != name]
         if sets[name] <= set().union(*others):
             chosen.remove(name)
@@ -195,7 +199,7 @@ def cover(sets: Mapping[str, Set[int]]) -> list[str]:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """The effect of the harvest, for the terminal."""
+    """Describe the effect of the harvest for the terminal."""
     names = ("num_harvested", "num_killed", "num_programs")
     num_harvested, num_killed, num_programs = (sum(row.get(name, 0) for row in rows) for name in names)
     num_tests = sum(len(row["golden_tests"]) for row in rows)

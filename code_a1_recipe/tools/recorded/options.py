@@ -11,7 +11,7 @@ from ...jobs import options as shared
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions:
-    """What is scored. Settings and questions of a run that ``source`` lies in stand for what is not given."""
+    """The rollouts and how they are rewarded. If ``source`` lies in a run, None stands for the run's own value."""
 
     source: Annotated[Path, Argument(help="run folder, or rollouts")]
     output: shared.ResumedFile

@@ -1,4 +1,4 @@
-"""Rollout files as programs to judge: lines of a run's ``rollouts/``, or rows of one's own with ``COLUMNS``."""
+"""Reads programs to judge from lines of a run's ``rollouts/``, or from a user's rows with ``COLUMNS``."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,32 +22,34 @@ COLUMNS = {
     "candidate": "program that the responses are suites for; without it they are programs",
     "tests": "asserts that judge programs (default: the question's)",
 }
-"""Columns of a row of one's own, and what each holds; others are ignored."""
+"""Columns of a user's row and their meaning. Other columns are ignored."""
 
 _RECORDED_COLUMNS = {"question", "candidate", "response", "suites", "verdict"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One program to judge."""
+    """A program to judge."""
 
     question: Question
     result: CandidateResult
-    """The program with the suites written for it, not yet judged."""
+    """The program with the suites that were written for it, not yet judged."""
     tests: tuple[str, ...] = ()
-    """Asserts that judge it in place of suites."""
+    """Asserts that judge the program in place of suites."""
     history: tuple[str, ...] = ()
-    """Calls to replay."""
+    """Calls of the Mistake Book to replay."""
     row: Mapping[str, Any]
-    """The output row without what the judge says: a recorded line, or columns of a row of one's own. ``item`` is its
-    key: its position among all items of all files."""
+    """The output row before judging: a recorded line, or columns of a user's row.
+
+    Its key ``item`` is the item's position among all items of all files.
+    """
 
 
 def read_episodes(files: Sequence[Path], questions: QuestionTable) -> list[list[Item]]:
-    """Items of all files in groups. The programs of a group are rewarded together, as they were in training.
+    """Read the items of all files in groups. The programs of a group are rewarded together, as in training.
 
     Raises:
-        InputError: a file cannot be read, or a row breaks a rule; nothing has run.
+        InputError: a file cannot be read, or a row breaks a rule. No program has run.
     """
     episodes: dict[object, list[Item]] = {}
     index = 0
@@ -61,25 +63,25 @@ def read_episodes(files: Sequence[Path], questions: QuestionTable) -> list[list[
 
 
 def _read_file(path: Path, questions: QuestionTable) -> Iterator[tuple[object, list[Item]]]:
-    """For each row a key, which is equal for the rows of an episode, and its items."""
+    """Yield the items of each row, with a key that is equal for all rows of an episode."""
     rows = list(iter_rows(path))
     if not rows:
         raise InputError(f"{path}: no rows; there is nothing to score")
     records = []
     if rows[0].keys() >= _RECORDED_COLUMNS:
         records = [rollout_of(row, f"{path}: row {number}") for number, row in enumerate(rows)]
-    # A program lost to an outage has the replays of its siblings.
+    # A program that met an outage has no verdict, and takes the replayed calls from the other programs of its episode.
     replays = {}
     for record in records:
         if record.verdict is not None:
-            replays[record.step, record.index] = record.verdict.history
+            calls = [case.call for case in record.verdict.history]
+            replays[record.step, record.index] = tuple(calls)
     for number, row in enumerate(rows):
         try:
             if records:
                 record = records[number]
                 place = (record.step, record.index)
-                calls = tuple(case.call for case in replays.get(place, ()))
-                yield (record.kind, place), _recorded_items(record, questions, calls)
+                yield (record.kind, place), _recorded_items(record, questions, replays.get(place, ()))
             else:
                 yield number, _own_items(row, questions)
         except RowError as error:
@@ -87,22 +89,18 @@ def _read_file(path: Path, questions: QuestionTable) -> Iterator[tuple[object, l
 
 
 def _recorded_items(record: RolloutRecord, questions: QuestionTable, history: tuple[str, ...]) -> list[Item]:
-    if record.kind == "greedy" or record.turn:  # without suites of its own, of which a reward could be made again
+    if record.kind == "greedy" or record.turn:  # such programs have no suites that could reward them again
         return []
     question = _question(record.question, questions)
     program = candidate_result(Response.scripted(record.response), question)
     suites = tuple(suite_result(Response.scripted(suite.response)) for suite in record.suites)
-    result = replace(
-        program,
-        suites=suites,
-        is_too_long_to_test=record.is_too_long_to_test,
-    )
+    result = replace(program, suites=suites, is_too_long_to_test=record.is_too_long_to_test)
     row = msgspec.to_builtins(record)
     return [Item(question=question, result=result, history=history, row=row)]
 
 
 def _own_items(row: Mapping[str, Any], questions: QuestionTable) -> list[Item]:
-    present = {name: value for name, value in row.items() if value is not None}  # parquet fills up with None
+    present = {name: value for name, value in row.items() if value is not None}  # parquet has None for missing cells
     question = _question(str(present.get("question")), questions)
     is_list = isinstance(present.get("response"), list)
     texts = list_of(present, "response") if is_list else [text_of(present, "response")]

@@ -1,6 +1,6 @@
-"""``code-a1 score``: rollouts through extraction, judge and rewards, to JSON lines. Loads no torch."""
+"""``code-a1 score``: gives rollouts their rewards by extraction, judge and reward functions. It needs no torch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -32,19 +32,19 @@ def score(options: ScoreOptions) -> Report:
     """Write the reward of every rollout into ``output``, in the order of the rows. A repeated call resumes.
 
     Raises:
-        InputError, SandboxConfigError: something cannot be used; nothing was judged.
-        OutageError, SandboxUnavailableError: the sandbox is down; what was judged is kept.
+        InputError, SandboxConfigError: a file, an option or the sandbox cannot be used; nothing was judged.
+        OutageError, SandboxUnavailableError: the sandbox is down; judged rows are kept.
     """
-    source, questions, num_cases = options.source, options.questions, _CASES_PER_SUITE
+    source, questions = options.source, options.questions
     files = _rollout_files(source)
-    rewards, confinement, seed = _PAPER, Confinement(allow_missing=options.allow_missing), 0
     table = question_table(questions)
-    # From run/rollouts/train_000001.jsonl, or from run/rollouts, up to the run.
+    rewards, num_cases, seed = _PAPER, _CASES_PER_SUITE, 0
+    confinement = Confinement(allow_missing=options.allow_missing)
+    # A file of a run lies two levels below it (run/rollouts/train_000001.jsonl), and the folder run/rollouts one level.
     if run := RunRecords.find(source, levels=1 if source.is_dir() else 2):
         settings = run.settings
-        rewards, seed = settings.rewards, settings.seed
+        rewards, num_cases, seed = settings.rewards, settings.episode.cases_per_suite, settings.seed
         confinement = Confinement.of_run(settings.sandbox, allow_missing=options.allow_missing)
-        num_cases = settings.episode.cases_per_suite
         if not questions:
             questions = tuple(run.question_files("train_files", "val_files"))
             table = run.questions("train_files", "val_files")
@@ -58,14 +58,21 @@ def score(options: ScoreOptions) -> Report:
     rewards = rewards.replaced(where="rewards", **given)
     num_cases = options.cases or num_cases
     episodes = read_episodes(files, table)
-    rewards_of = _reward_functions(rewards, num_cases)
+    trained = QuestionRewards(rewards, num_cases=num_cases)
+    by_the_paper = QuestionRewards(rewards.by_the_paper(), num_cases=num_cases)
+
+    def rewards_of(items: Sequence[Item]) -> QuestionRewards:
+        # Validation rewards buggy programs by the paper's rule, whatever training does.
+        is_buggy = items[0].row.get("kind") == "buggy_program"
+        return by_the_paper if is_buggy else trained
+
     read_files = (*files, *questions, *rewards.user_files.values())
     decisive = {
         **rewards.model_dump(mode="json"),
         **confinement.described(),
         "cases": num_cases,
         "seed": seed,
-        "files": [file_fingerprint(file) for file in read_files],
+        "files": list(map(file_fingerprint, read_files)),
     }
     with JsonlStore(options.output, settings=decisive, key="item") as store:
         left = [items for items in episodes if any(item.row["item"] not in store for item in items)]
@@ -82,17 +89,10 @@ def score(options: ScoreOptions) -> Report:
                 )
         store.sort()
         rows = list(store.rows())
-    judged = [row for row in rows if not row["outage"]]
-    num_lost = len(rows) - len(judged)
+    rewarded = [row for row in rows if not row["outage"]]
+    num_lost = len(rows) - len(rewarded)
     failure = f"{num_lost} programs met an outage and have no reward; repeat the command" if num_lost else ""
-    return Report(text=f"{options.output}: {summary(judged)}", failure=failure)
-
-
-def _reward_functions(settings: RewardSettings, num_cases: int) -> Callable[[Sequence[Item]], QuestionRewards]:
-    """What rewards an episode. Validation rewards buggy programs by the paper's rule, whatever training does."""
-    trained = QuestionRewards(settings, num_cases=num_cases)
-    by_the_paper = QuestionRewards(settings.by_the_paper(), num_cases=num_cases)
-    return lambda items: by_the_paper if items[0].row.get("kind") == "buggy_program" else trained
+    return Report(text=f"{options.output}: {summary(rewarded)}", failure=failure)
 
 
 def _rollout_files(source: Path) -> list[Path]:
@@ -106,7 +106,7 @@ def _rollout_files(source: Path) -> list[Path]:
 
 
 def judged_rows(items: Sequence[Item], judge_all: JudgeAll, rewards: QuestionRewards) -> list[Row]:
-    """Output rows of one episode. A program that met an outage has the reason and no reward."""
+    """Judge the programs of an episode and make their output rows. After an outage a row has no reward."""
     requests = []
     for item in items:
         suites = [item.tests] if item.tests else [suite.asserts for suite in item.result.suites]
@@ -143,7 +143,7 @@ def _row(item: Item, result: CandidateResult) -> Row:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Counts and mean rewards for the terminal."""
+    """Describe counts and mean rewards for the terminal."""
     suites = [suite for row in rows for suite in row["suites"]]
     programs = [row for row in rows if row.get("role") != "test"]
     text = f"{len(rows)} programs judged"

@@ -1,6 +1,6 @@
-"""``code-a1 validate``: a run's own validation of a checkpoint, outside training.
+"""``code-a1 validate``: repeats a run's validation of a checkpoint outside of training.
 
-Episodes, seeds, prompts and judge are the same as in training, so the figures are the figures that training wrote.
+Episodes, seeds, prompts and judge are the same as in training, so the figures must be the same too.
 """
 
 import asyncio
@@ -34,23 +34,24 @@ from ..evaluate.models.source import checkpoint_model
 from ..test_quality.metrics import verdicts_of
 
 _OF_SERVERS = "val/test/prompt_cached_frac"
+"""A metric of training's servers, which an engine of its own does not repeat."""
 _ENGINE_KEYS = (
     "dtype max_model_len max_num_seqs enable_chunked_prefill max_num_batched_tokens enable_prefix_caching "
     "enforce_eager seed"
 )
-"""Keys of a policy's block ``rollout`` that decide kernels and rounding, under vLLM's own names."""
+"""Keys of a policy's block ``rollout`` that may change computed values. vLLM has the same names."""
 
 
 def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
     """Validate both policies of a run at a step: latest, best, or a number.
 
-    Responses, records and the table are written to the folder ``output``, and responses in it are not sampled again.
+    Responses, records and the table are written to the folder ``output``. Stored responses are not sampled again.
 
     Returns:
-        The figures beside the figures of training, and how many differ.
+        The table of new figures beside the figures of training, and the number of figures that differ.
 
     Raises:
-        InputError, SandboxConfigError: something cannot be used.
+        InputError, SandboxConfigError: the run, its models or the sandbox cannot be used.
         OutageError, SandboxUnavailableError: a model or the sandbox is down.
     """
     run = RunRecords.open(folder)
@@ -74,7 +75,7 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
     ):
         policies = [_samplers(name, run, store, step=number, output=output) for name in settings.policy_names]
         code, greedy = policies[0]
-        test, _ = policies[-1]  # a run with one model writes suites by it too
+        test, _ = policies[-1]  # a run of a single model has one pair for both roles
         runner = ValidationRunner(
             code_llm=code,
             test_llm=test,
@@ -104,7 +105,7 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
 
 
 def comparison_table(metrics: dict[str, float], before: dict[str, Any], *, step: int) -> tuple[Table, int]:
-    """Figures of both policies beside the figures of training, where it wrote any, and how many differ."""
+    """Put new figures beside the figures of training. Returns the table and how many figures differ."""
     rows = []
     for name, value in metrics.items():
         if not name.startswith(("val/code/", "val/test/")) or name == _OF_SERVERS:
@@ -122,7 +123,7 @@ def comparison_table(metrics: dict[str, float], before: dict[str, Any], *, step:
 def _samplers(
     name: str, run: RunRecords, store: ResponseStore, *, step: int, output: Path
 ) -> tuple[StoredSampler, StoredSampler]:
-    """One policy at a step, and the same one greedy. Their one engine starts when a response is not stored."""
+    """Make two samplers of a policy, as validated and greedy. They share an engine, which starts at the first miss."""
     rollout = run.settings.policy(name).rollout
     arguments = {
         **{key: getattr(rollout, key) for key in _ENGINE_KEYS.split()},
@@ -147,7 +148,7 @@ def _samplers(
 
 @dataclass(frozen=True)
 class _AsyncJudge:
-    """An ``AsyncJudge`` over judge processes of this machine, without Ray."""
+    """An ``AsyncJudge`` that uses judge processes of this machine instead of Ray."""
 
     judges: JudgeProcesses
 

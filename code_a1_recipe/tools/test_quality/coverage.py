@@ -1,9 +1,8 @@
-"""Lines and branches of a reference that calls run: coverage.py's counts, call by call, taken in the sandbox.
+"""Coverage of a reference, call by call: the lines and branches that coverage.py counts.
 
-What there is to cover (statements, branches) is read off the text by coverage.py's parser in this process. What was
-covered is recorded by coverage.py's tracer inside the sandbox, where the reference runs under it and each call
-answers with the jumps between lines that it made; they come from an untrusted process and are checked.
-A call that hangs or dies loses its own lines only.
+coverage.py's parser finds statements and branches in the text of the reference, in this process. Its tracer runs in the
+sandbox with the reference, and each call returns the jumps between lines that it made. These values come from an
+untrusted process and are checked. A call that hangs or dies loses its own lines only.
 """
 
 import ast
@@ -33,18 +32,17 @@ from ...algorithm.question import Question
 from ...errors import PARSE_ERRORS
 
 Arc = tuple[int, int]
-"""A jump from line to line; a negative line is the entry to, or the exit from, the code that begins at its absolute
-value."""
+"""A jump from line to line. A negative number -n means the entry to the code that begins in line n, or its exit."""
 
 _FILE = "/reference-under-coverage.py"
-# The compiler's remarks on style are not for our log, and must not become errors under -W error; coverage.py compiles
-# the text under this name and parses it under none.
+# The compiler's warnings about a reference are not for our log, and must not become errors under -W error. coverage.py
+# compiles the text under this name and parses it under no name.
 for _name in (_FILE.removesuffix(".py"), "<unknown>"):
     warnings.filterwarnings("ignore", module=_name)
 _CALLS_AT_ONCE = 512
 _LIBRARY = {name: value.__module__ for name, value in LIBRARY_NAMES.items()}
-# Runs in the sandbox in place of the reference. The tracer is chosen by name because coverage.py's other one, the
-# default on newer Pythons, reports a line only the first time it runs and not once for every call.
+# This program runs in the sandbox in place of the reference. It names the tracer, because the default of newer Pythons
+# reports a line only when it first runs, and not for every call.
 _WRAPPER = """\
 def _make_arcs_of(scope):
     import coverage, importlib
@@ -81,40 +79,41 @@ _arcs_of_call = _make_arcs_of(globals())
 
 @dataclass(frozen=True, kw_only=True)
 class CallCoverage:
-    """The lines and branches that each of a list of calls covers.
+    """The lines and branches that each call covers.
 
-    Loading the program (its ``def`` lines) counts as covered by every call.
+    Every call also covers the lines that run when the program is loaded, such as its ``def`` lines.
     """
 
     lines: frozenset[int]
-    """All statements, by their first lines."""
+    """First lines of all statements."""
     branches: frozenset[Arc]
-    """All ways out of the lines that have several."""
+    """All jumps from lines that have several exits."""
     lines_of_call: tuple[frozenset[int], ...]
-    """In the order of the calls; empty where there was none, or it timed out or ended its process."""
+    """[calls] covered lines. Empty without a call, and for a call that timed out or ended its process."""
     branches_of_call: tuple[frozenset[Arc], ...]
+    """[calls] covered branches."""
 
 
 def measure_coverage(runner: Runner, source: str, calls: Sequence[Call | None], *, prelude: str = "") -> CallCoverage:
-    """Make ``calls`` of a program, one after the other in one process, and say what each of them covers.
+    """Make calls of a program, one after the other in one process, and measure what each call covers.
 
-    A call that raises covers what it ran until then.
+    A call that raises covers what ran before.
 
     Args:
         runner: a ``LocalRunner``; the sandbox loads coverage.py from this Python environment.
         source: the reference.
-        calls: as the judge makes them; None stands for a test without a call, which covers nothing.
+        calls: calls as the judge makes them. None stands for a test without a call, which covers nothing.
         prelude: runs before the source; its lines do not count.
 
     Raises:
         ValueError: the source is no Python program, or does not load.
-        SandboxUnavailableError: the sandbox could not run it.
+        SandboxUnavailableError: the sandbox could not run the program.
     """
     scheme = _Scheme(source)
     made = [(index, call) for index, call in enumerate(calls) if call is not None]
     covered = [(frozenset[int](), frozenset[Arc]())] * len(calls)
-    for at in range(0, len(made), _CALLS_AT_ONCE):
-        chunk = made[at : at + _CALLS_AT_ONCE]
+    for start in range(0, len(made), _CALLS_AT_ONCE):
+        chunk = made[start : start + _CALLS_AT_ONCE]
         answers = _run(runner, source, [call for _, call in chunk], prelude=prelude)
         for (index, _), answer in zip(chunk, answers, strict=True):
             if (arcs := _read_arcs(answer)) is not None:
@@ -128,9 +127,9 @@ def measure_coverage(runner: Runner, source: str, calls: Sequence[Call | None], 
 
 
 def calls_in(question: Question, asserts: Sequence[str]) -> list[Call | None]:
-    """The call that each assert makes of the function under test, None where there is none that can be made.
+    """Find the call of the function under test in each assert; None where an assert has no usable call.
 
-    Also of asserts that the judge refuses for their form (``assert f(3) > 0``): a test runner would run them.
+    Asserts count even if the judge refuses their form (``assert f(3) > 0``), because a test runner would run them.
     """
     interface = Interface.of(question.reference, question.entry_points)
     return [_call_in(text, interface) for text in asserts]
@@ -153,7 +152,7 @@ def _call_in(text: str, interface: Interface) -> Call | None:
 
 
 class _Scheme:
-    """The lines and branches of a program, and the meaning of recorded jumps, by coverage.py with its defaults."""
+    """The lines and branches of a program by coverage.py's defaults. It also translates recorded jumps."""
 
     def __init__(self, source: str) -> None:
         text = source.replace("\r\n", "\n").replace("\r", "\n")
@@ -172,10 +171,10 @@ class _Scheme:
         self._never_missed = frozenset(branch for branch in self.branches if branch[0] in one_way)
 
     def covered_by(self, arcs: Iterable[Arc]) -> tuple[frozenset[int], frozenset[Arc]]:
-        """Statements and branches, given the jumps that were made."""
+        """Return the statements and branches that the recorded jumps cover."""
         arcs = set(arcs)
         lines = self._parser.translate_lines(line for arc in arcs for line in arc if line > 0)
-        # Twice, as coverage.py does: the ends of a `with` are known by the first lines of its statements.
+        # coverage.py translates twice too: it knows the exits of a `with` by the first lines of its statements.
         jumps = self._parser.translate_arcs(self._parser.translate_arcs(arcs))
         return self.lines & lines, (self.branches & jumps) | self._never_missed
 
@@ -196,7 +195,7 @@ def _run(runner: Runner, source: str, calls: Sequence[Call], *, prelude: str) ->
 
 
 def _read_arcs(answer: CallResult) -> list[Arc] | None:
-    """The jumps of one answer, or None where it does not hold any."""
+    """Read the jumps of an answer; None if the answer holds none."""
     if answer.status is not CallStatus.VALUE:
         return None
     try:

@@ -1,17 +1,21 @@
-"""Figures of generated tests: correct assertions, coverage and killed mutants of N functions, by their first k tests.
+"""Metrics of generated tests: correct assertions, coverage and killed mutants of N functions by their first k tests.
 
 The definitions come from UnLeakedTestBench (Huang et al., arXiv 2508.00408) and its public scripts. All metrics are
-percentages and all are a ratio of two sums over functions, so that the functions can be resampled (``parts_of``).
+percentages. Each is a ratio of two sums over functions, so that the functions can be resampled (``parts_of``).
 
 - ``pass@k``: right tests among the first k, over N * k; a missing test counts as wrong.
-- ``line_cov@k``, ``branch_cov@k``: covered by the first k tests, right or wrong, over all there are (micro average).
+- ``line_cov@k``, ``branch_cov@k``: lines and branches that the first k tests cover, right or wrong, over all lines and
+  branches (micro average).
 - ``mut@k``: mean over functions of killed / all mutants, under one of three rules, see ``MUTATION_RULES``.
-- ``Mul = pass@5 * mut@5 / 100`` (Code-A1, arXiv 2603.15611), which ``evaluation`` makes of the two.
+- ``Mul = pass@5 * mut@5 / 100`` (Code-A1, arXiv 2603.15611), which ``tools.evaluate`` computes.
 
-What the scripts do otherwise: they choose the functions of ``mut@k`` by the first five tests whatever k is (here by
-the first k), count a function without mutants as 100 % killed (here it is left out),
-report 100 % when no function qualifies (here nothing), leave a function whose run broke off out of the coverage (here
-its tests cover nothing), and count the import lines that they put before the function as covered lines.
+The scripts differ in five points:
+
+- They choose the functions of ``mut@k`` by the first five tests whatever k is; here the first k tests choose.
+- They count a function without mutants as 100 % killed; here it is left out.
+- They report 100 % when no function qualifies; here there is no figure.
+- They leave a function whose run broke off out of the coverage; here its tests cover nothing.
+- They count the import lines that they put before the function as covered lines.
 """
 
 import itertools
@@ -39,41 +43,41 @@ if TYPE_CHECKING:
 
 Pair = tuple[float, float]
 """Numerator and denominator of a metric; 0 and 0 where nothing counts."""
-
-
 Flags = tuple[bool, ...]
-"""One for each test, or for each mutant."""
+"""A truth value for each test, or for each mutant."""
 MUTATION_RULES = (
-    "mut",  # only functions whose first tests are all right, at least one of them there; cosmic-ray's baseline
-    "mut_all",  # all functions; one that fails the baseline kills nothing
-    "mut_right_only",  # all functions; their right tests among the first k do the killing; not of UnLeakedTestBench
+    "mut",  # counts only functions with at least one test whose first k tests are all right: cosmic-ray's baseline
+    "mut_all",  # counts all functions; a function that fails the baseline kills nothing
+    "mut_right_only",  # counts all functions, by the right tests among the first k; not in UnLeakedTestBench
 )
-"""Metrics, and which functions and tests each counts."""
+"""Metrics of mutants. They differ in the functions and tests that count."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionResult:
-    """The verdicts about the tests of one function, in the order in which they were written."""
+    """Measurements of the tests of one function, in the order in which the tests were written."""
 
     right: Flags
-    """[tests] the expected output equals the reference's return value."""
+    """[tests] True if the expected output equals the reference's return value."""
     kills: tuple[Flags, ...] = ()
-    """[mutants][tests] the test fails on the mutant; False for tests that are not right."""
+    """[mutants][tests] True if the test is right and fails on the mutant."""
     killable: Flags | None = None
-    """[mutants] the question's own tests (or others that the caller names) kill it; None: a test here does."""
+    """[mutants] True if the question's own tests kill the mutant. None lets the tests of this result decide."""
     num_lines: int = 0
-    """Statements of the reference."""
+    """Number of statements of the reference."""
     lines: tuple[frozenset[int], ...] = ()
-    """[tests] statements covered by each, or nothing where coverage was not measured."""
+    """[tests] statements that each test covers. Empty without a measured coverage."""
     num_branches: int = 0
+    """Number of branches of the reference."""
     branches: tuple[frozenset[tuple[int, int]], ...] = ()
-    """[tests] branches covered by each."""
+    """[tests] branches that each test covers."""
 
 
 def parts_of(result: FunctionResult, k: int) -> dict[str, Pair]:
-    """The metrics of one function by its first k tests, before the division, by name: ``pass``, ``line_cov``,
-    ``branch_cov``, ``mut`` (baseline), ``mut_all``, ``mut_right_only``, and the last three with only killable mutants,
-    such as ``mut_killable``. Over several functions numerators and denominators add up.
+    """Return numerator and denominator of every metric of one function by its first k tests.
+
+    The names are ``pass``, ``line_cov``, ``branch_cov`` and ``MUTATION_RULES``. The latter come again with the ending
+    ``_killable``, for killable mutants only. Over several functions numerators and denominators add up.
     """
     lines = set().union(*result.lines[:k])
     branches = set().union(*result.branches[:k])
@@ -84,14 +88,14 @@ def parts_of(result: FunctionResult, k: int) -> dict[str, Pair]:
     }
     killable = result.killable or map(any, result.kills)
     killable_rows = tuple(itertools.compress(result.kills, killable))
-    for ending, rows in (("", result.kills), ("_killable", killable_rows)):
+    for ending, rows in {"": result.kills, "_killable": killable_rows}.items():
         for rule in MUTATION_RULES:
             parts[f"{rule}{ending}"] = _killed(rows, result.right[:k], rule)
     return parts
 
 
 def _killed(kills: Sequence[Sequence[bool]], right: Sequence[bool], rule: str) -> Pair:
-    """The share of mutants that the first tests kill, and 1; 0 and 0 where the function does not count.
+    """Return the share of mutants that the first tests kill, and 1; or 0 and 0 where the function does not count.
 
     Args:
         kills: [mutants][tests]
@@ -115,30 +119,31 @@ def measure_function(
     coverage: "CallCoverage | None" = None,
     killable: Flags | None = None,
 ) -> FunctionResult:
-    """Judge one function's generated tests on its reference and on mutants of it.
+    """Judge the generated tests of one function on its reference and on mutants.
 
-    Each assert is a suite of its own: one that repeats another's call still counts, as it would in a test file.
-    Mutants are judged as candidates, on the right asserts only; a test kills a mutant that answers otherwise, raises,
+    Mutants are judged as candidates, on the right asserts only. A test kills a mutant that answers otherwise, raises,
     runs out of time or does not load.
 
     Args:
-        question: its own tests are not used.
+        question: the function; its own tests are not used.
         asserts: the generated tests, in order.
-        judge_all: of a ``JudgeProcesses``; called twice, with requests of this question alone.
-        mutants: of the question's reference.
-        coverage: of the asserts' calls, in their order, see ``coverage.measure_coverage`` and ``calls_in``.
+        judge_all: judges requests, see ``JudgeAll``; it is called twice.
+        mutants: mutants of the question's reference.
+        coverage: coverage by the calls of the asserts, in their order, see ``coverage.measure_coverage``.
         killable: [mutants] see ``FunctionResult.killable``.
 
     Raises:
-        SandboxUnavailableError: the sandbox could not judge something; nothing is made up for it.
+        SandboxUnavailableError: the sandbox could not judge a program.
     """
-    (verdict,) = verdicts_of(judge_all, [request_for(question, None, *((text,) for text in asserts))])
+    # Each assert is a suite of its own, because a repeated call counts here as it would in a test file.
+    suites = [(text,) for text in asserts]
+    (verdict,) = verdicts_of(judge_all, [request_for(question, None, *suites)])
     right = tuple(any(case.expected_correct for case in suite.cases) for suite in verdict.suites)
     kills: tuple[Flags, ...] = ((False,) * len(asserts),) * len(mutants)
-    suites = [(text,) for text in itertools.compress(asserts, right)]
-    if suites and mutants:
-        requests = [request_for(question, mutant.source, *suites) for mutant in mutants]
-        kills = tuple(_spread(verdict, right) for verdict in verdicts_of(judge_all, requests))
+    if any(right):
+        right_suites = list(itertools.compress(suites, right))
+        requests = [request_for(question, mutant.source, *right_suites) for mutant in mutants]
+        kills = tuple(_kills(verdict, right) for verdict in verdicts_of(judge_all, requests))
     result = FunctionResult(right=right, kills=kills, killable=killable)
     if coverage is None:
         return result
@@ -151,17 +156,22 @@ def measure_function(
     )
 
 
-def _spread(verdict: CandidateVerdict, right: Sequence[bool]) -> Flags:
-    """One row of ``kills``: the judged suites in the places of the right tests."""
-    kills = (not verdict.loaded or any(case.outcome.failed for case in suite.cases) for suite in verdict.suites)
-    return tuple(is_right and next(kills) for is_right in right)
+def _kills(verdict: CandidateVerdict, right: Sequence[bool]) -> Flags:
+    """Make the row of a mutant in ``kills``. Its verdict has suites for the right tests only."""
+    suites = iter(verdict.suites)
+    kills = []
+    for is_right in right:
+        cases = next(suites).cases if is_right else ()
+        fails = any(case.outcome.failed for case in cases)
+        kills.append(fails or (is_right and not verdict.loaded))
+    return tuple(kills)
 
 
 def verdicts_of(judge_all: JudgeAll, requests: Sequence[JudgeRequest]) -> list[CandidateVerdict]:
-    """The verdicts of ``requests``, in order.
+    """Judge ``requests`` and return their verdicts in order.
 
     Raises:
-        SandboxUnavailableError: the first outage among them.
+        SandboxUnavailableError: a request met an outage; the first of these errors is raised.
     """
     verdicts = []
     for result in judge_all(requests):
@@ -172,40 +182,41 @@ def verdicts_of(judge_all: JudgeAll, requests: Sequence[JudgeRequest]) -> list[C
 
 
 def killable_by(question: Question, sources: Sequence[str], tests: Sequence[str], judge_all: JudgeAll) -> Flags | None:
-    """[sources] whether a right test fails on each program; None where no test that was met is right.
-
-    Most mutants die on the first tests, so survivors alone meet the rest: 8 tests, up to 64, all. What survives is
-    either equivalent to the reference or shows which tests are missing.
+    """Return [sources] True if a right test fails on the program. None if no test is right.
 
     Raises:
-        SandboxUnavailableError: something could not be judged.
+        SandboxUnavailableError: the sandbox could not judge a program.
     """
     alive = list(range(len(sources)))
-    num_right = 0
-    for start, end in ((0, 8), (8, 64), (64, None)):
-        batch = tests[start:end]
+    has_right = False
+    # Most mutants die on the first few tests, so only survivors meet the others.
+    for batch in (tests[:8], tests[8:64], tests[64:]):
         if not batch or not alive:
             break
-        verdicts = verdicts_of(judge_all, [request_for(question, sources[place], batch) for place in alive])
-        suites = [verdict.suites[0].cases for verdict in verdicts]
-        num_right += sum(case.expected_correct for case in suites[0])
-        is_killed = [any(case.expected_correct and case.outcome.failed for case in cases) for cases in suites]
-        alive = [place for place, killed in zip(alive, is_killed, strict=True) if not killed]
-    return tuple(place not in alive for place in range(len(sources))) if num_right else None
+        requests = [request_for(question, sources[index], batch) for index in alive]
+        survivors = []
+        for index, verdict in zip(alive, verdicts_of(judge_all, requests), strict=True):
+            right = [case for case in verdict.suites[0].cases if case.expected_correct]
+            has_right |= bool(right)
+            if not any(case.outcome.failed for case in right):
+                survivors.append(index)
+        alive = survivors
+    if not has_right:
+        return None
+    return tuple(index not in alive for index in range(len(sources)))
 
 
 def cases_by_place(tests: Sequence[str], suite: SuiteVerdict) -> Iterator[tuple[int, CaseResult]]:
-    """Each valid case with the place of its text: cases come in written order, without what was refused."""
+    """Yield each valid case with the index of its text in ``tests``."""
     refused = {rejection.text for rejection in suite.rejections}
+    # The cases stand in the order of the texts, without refused ones.
     places = [place for place, text in enumerate(tests) if text not in refused]
     return zip(places, suite.cases, strict=True)
 
 
 def is_broken(case: CaseResult) -> bool:
-    """Say if the case broke the program: another value, an exception, a time-out, or it does not load.
-
-    A call for which the program had no time left, or that it was not asked because it hung in all before, says nothing.
-    """
+    """True if the program gave another value, raised, timed out or did not load."""
     if case.outcome is CaseOutcome.TIMED_OUT:
+        # Calls for which no time was left, or that were skipped because all earlier ones hung, prove nothing.
         return case.detail not in (TOTAL_SPENT, HANGS_THROUGHOUT)
     return case.outcome.failed

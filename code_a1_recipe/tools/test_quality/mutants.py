@@ -3,10 +3,10 @@
 The changes are made by the library cosmic-ray, which UnLeakedTestBench uses (Huang et al., arXiv 2508.00408), under
 its default configuration; ``OPERATORS`` lists them. Nothing here is run: mutants are text until the sandbox has them.
 
-What can be seen to change nothing is left out: a mutant with the syntax tree of the original or of an
-earlier mutant, and one that compiles to the same bytecode and constants (Papadakis et al. 2015, "Trivial compiler
-equivalence"). Whether any other mutant is equivalent cannot be decided, so a perfect suite may stay below 100 %.
-Beside the rate over all mutants, give the one over the "killable" ones, which at least one test at hand kills.
+A mutant is left out if its syntax tree, or its bytecode with the constants, equals that of the original or of an
+earlier mutant (Papadakis et al. 2015, "Trivial compiler equivalence"). Whether another mutant is equivalent to the
+original cannot be decided, so a perfect suite may stay below 100 %. Therefore report also the rate over "killable"
+mutants, which at least one known test kills.
 """
 
 import contextlib
@@ -43,23 +43,23 @@ OPERATORS = {
     "ReplaceUnaryOperator",  # one of + - ~ becomes another or goes; not goes
     "ZeroIterationForLoop",  # a for loop runs over an empty list
 }
-"""Families of operators used here, and what they do. cosmic-ray has a class for each pair, named after both.
+"""Families of operators. A family that replaces one thing by another has a class for each pair in cosmic-ray.
 
-As in its default configuration, which applies no operator that has arguments, two are not used: VariableInserter needs
-the names of two variables, VariableReplacer that of one, and both go by chance."""
+VariableInserter and VariableReplacer are left out, as in cosmic-ray's default configuration: they need names of
+variables as arguments and choose places at random."""
 
 _PROVIDER = "core/"
 _MUTANT = "<mutant>"
 _FUNCTIONS = ("funcdef", "lambdef")
 _ANNOTATED = ("annassign", "tfpdef")
-"""Types of nodes of the tree: functions, and what has its annotation behind a colon."""
-# The compiler's remarks on style (`x is 1`) are not for our log, and must not become errors under -W error.
+"""Types of nodes whose annotation stands behind a colon."""
+# The compiler's warnings about mutants (`x is 1`) are not for our log, and must not become errors under -W error.
 warnings.filterwarnings("ignore", module=_MUTANT)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """One changed program. It defines the same names as the original."""
+    """A changed program. It defines the same names as the original."""
 
     source: str
     operator: str
@@ -69,15 +69,15 @@ class Mutant:
 
 
 def mutants_of(source: str, *, max_mutants: int | None = None, seed: int = 0) -> list[Mutant]:
-    """All distinct mutants of the function bodies of a program, inner functions and methods included, by line.
+    """Make all distinct mutants of the function bodies of a program, sorted by line.
 
-    Docstrings, annotations, and signatures and decorators of outer functions stay as they are, and so does code outside
-    functions where there are any.
+    Inner functions and methods are mutated too. Docstrings, annotations, and the signatures and decorators of outer
+    functions stay unchanged. Code outside of functions is mutated only if the program has no function.
 
     Args:
         source: a Python program, such as a reference. It is parsed and compiled, never run.
-        max_mutants: at most so many, at least 1, spread evenly over the lines; the same ones for the same seed.
-        seed: of that choice.
+        max_mutants: largest number of mutants, at least 1. The choice is spread evenly over the lines.
+        seed: seed of the choice; the same seed gives the same mutants.
 
     Raises:
         ValueError: the source is no Python program.
@@ -86,19 +86,19 @@ def mutants_of(source: str, *, max_mutants: int | None = None, seed: int = 0) ->
     total = len(mutants)
     if max_mutants is None or total <= max_mutants:
         return mutants
-    # One by chance out of each of so many runs of neighbours.
+    # Cut the mutants into equal runs of neighbours, and draw one of each run.
     rng = random.Random(f"{seed}:{hashlib.sha256(source.encode()).hexdigest()}")
     starts = [part * total // max_mutants for part in range(max_mutants + 1)]
     return [mutants[rng.randrange(start, end)] for start, end in pairwise(starts)]
 
 
 def family_of(operator: str) -> str:
-    """The one of ``OPERATORS`` that a cosmic-ray operator belongs to."""
+    """Return the family of a cosmic-ray operator, as in ``OPERATORS``."""
     return operator.removeprefix(_PROVIDER).partition("_")[0]
 
 
 def bytecode_key(source: str) -> types.CodeType:
-    """Equal for programs that compile to the same instructions and constants; line numbers do not count.
+    """Compile a program without line numbers. Keys are equal for equal instructions and constants.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: the source does not compile.
@@ -107,12 +107,14 @@ def bytecode_key(source: str) -> types.CodeType:
 
 
 def _without_lines(code: types.CodeType) -> types.CodeType:
-    constants = [_without_lines(one) if isinstance(one, types.CodeType) else one for one in code.co_consts]
+    constants = []
+    for constant in code.co_consts:
+        constants.append(_without_lines(constant) if isinstance(constant, types.CodeType) else constant)
     return code.replace(co_consts=tuple(constants), co_firstlineno=1, co_linetable=b"")
 
 
 def _make_all(source: str) -> list[Mutant]:
-    # As in `sandbox.text.parse_untrusted`: CPython may take another thread's parsing for a mistake of its own.
+    # As in `sandbox.text.parse_untrusted`: CPython may raise SystemError while another thread parses.
     for _ in range(5):
         with contextlib.suppress(SystemError):
             return _made(source)
@@ -139,10 +141,10 @@ def _made(source: str) -> list[Mutant]:
 
 
 def _changes(source: str) -> Iterator[tuple[str, int, str]]:
-    """(operator, line, changed source) of every change that cosmic-ray knows of in bodies, operator by operator."""
+    """Yield (operator, line, changed source) of every change that cosmic-ray can make in function bodies."""
     trees, plugins = _library("ast"), _library("plugins")
     nodes = list(trees.ast_nodes(trees.get_ast(source)))
-    # A program without functions is taken whole, as one that reads standard input may be.
+    # Programs that read standard input may have no function.
     is_whole = not any(node.type in _FUNCTIONS for node in nodes)
     for name in plugins.operator_names():
         if family_of(name) not in OPERATORS:
@@ -156,7 +158,7 @@ def _changes(source: str) -> Iterator[tuple[str, int, str]]:
 
 
 def _surroundings(node: Any) -> tuple[bool, bool]:
-    """Whether a node of the tree lies in the body of a function or a lambda, and whether in an annotation."""
+    """Say if a node lies in the body of a function or lambda, and if it lies in an annotation."""
     is_inside = is_annotation = False
     while (parent := node.parent) is not None:
         is_inside |= parent.type in _FUNCTIONS and node is parent.children[-1]
@@ -167,19 +169,19 @@ def _surroundings(node: Any) -> tuple[bool, bool]:
 
 
 def _mutated(source: str, operator: Any, occurrence: int) -> str:
-    """The changed source; "" where the operator failed."""
+    """Return the changed source, or "" if the operator failed."""
     try:
         return str(_library("mutating").mutate_code(source, operator, occurrence) or "")
-    except (AttributeError, IndexError, ArithmeticError) as error:  # syntax that the operator's author had not seen
+    except (AttributeError, IndexError, ArithmeticError) as error:  # the operator does not know the syntax
         logger.debug("operator=%r occurrence=%d: %r", operator, occurrence, error)
         return ""
 
 
 def _library(name: str) -> Any:
-    """A module of cosmic-ray, loaded when mutants are first made.
+    """Load a module of cosmic-ray.
 
     Raises:
-        InputError: it is not installed.
+        InputError: cosmic-ray is not installed.
     """
     try:
         return importlib.import_module(f"cosmic_ray.{name}")
@@ -188,5 +190,5 @@ def _library(name: str) -> Any:
 
 
 def check_cosmic_ray() -> None:
-    """Raises InputError where it is not installed."""
+    """Raises InputError if cosmic-ray is not installed."""
     _library("plugins")

@@ -1,7 +1,7 @@
-"""HumanEval+ and MBPP+ problems with all their inputs, and how EvalPlus compares each of them.
+"""Problems of HumanEval+ and MBPP+ with all their inputs and with EvalPlus's rules of comparison.
 
-``data.formats`` keeps tests that can be written as ``assert f(literals) == literal``. Here problems are kept whole,
-with EvalPlus's own rules (0.3.1, ``evalplus/eval``; arXiv 2305.01210). tools/evaluate/README.md lists the exceptions.
+Training keeps only tests of the form ``assert f(literals) == literal`` (``data.formats``). Evaluation keeps all inputs,
+under EvalPlus's own rules (0.3.1, ``evalplus/eval``; arXiv 2305.01210). tools/evaluate/README.md lists the exceptions.
 """
 
 import ast
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sandbox import Call, CallStatus, Program, Role, Runner, ValueFormatError
+from sandbox import Call, CallStatus, Limits, Program, Role, Runner, ValueFormatError
 from sandbox.text import encode, spell
 
 from ....data.asserts import literal_value
@@ -18,41 +18,43 @@ from ....data.formats import evalplus_row
 from ....data.native_row import Row
 from ....data.reader import columns_of, iter_rows, read_each, row_reader
 from ....errors import InputError, RowError
-from .tasks import MIB, USUAL_LIMITS
 
-EVALPLUS_LIMITS = replace(
-    USUAL_LIMITS,
+_MIB = 1 << 20
+EVALPLUS_LIMITS = Limits(
+    min_cpu_seconds_per_case=0.05,
     cpu_seconds_per_case=2.0,
     reference_cpu_seconds_per_case=30.0,
     reference_factor=8.0,
     wall_seconds_per_case=2.0,
+    load_cpu_seconds=10.0,
     total_seconds=120.0,
-    value_bytes=16 * MIB,
-    total_output_bytes=512 * MIB,
+    memory_bytes=4096 * _MIB,
+    value_bytes=16 * _MIB,
+    total_output_bytes=512 * _MIB,
 )
-"""EvalPlus gives an input ``max(1 s, 4 x reference)`` of wall time, 60 s for all, and 4 GiB. Here it has twice the
-seconds, and in CPU time: a program that EvalPlus passes must not fail because this machine is slow or busy."""
+"""EvalPlus gives an input ``max(1 s, 4 x reference)`` of wall time, all inputs 60 s, and the program 4 GiB. Here all
+times are twice as long and count CPU time, so that a slow or busy machine fails no program that EvalPlus passes."""
 
 
 class Comparison(enum.StrEnum):
-    """A rule that compares an answer with the reference's."""
+    """How an answer is compared with the reference's."""
 
     VALUE = "value"
-    """Equal, or close where the problem or the expected value allows a tolerance."""
+    """Equal, or close if the problem or the expected value allows a tolerance."""
     SET = "set"
-    """Equal as sets: the statement leaves the order open."""
+    """Equal as sets, because the statement leaves the order open."""
     NOT_NONE = "not_none"
-    """A truth value must be the expected one; anything else counts as True unless it is None."""
+    """The same truth value. Anything but False and None counts as True."""
     ROOT = "root"
-    """A root of the polynomial whose coefficients are the input; any root will do."""
+    """Any root of the polynomial whose coefficients are the input."""
     ANYTHING = "anything"
-    """Whatever is returned: the statement has no one meaning."""
+    """Anything that is returned, because the statement is ambiguous."""
     VALUE_OR_ZERO = "value_or_zero"
     """Like VALUE, or 0."""
     VALUE_OR_PADDED_DIGITS = "value_or_padded_digits"
     """Like VALUE, or the sum of digit differences with the shorter number padded by zeros."""
     VALUE_OR_PYRAMID = "value_or_pyramid"
-    """Like VALUE, or the surface with the height measured from the base's centre rather than along a face."""
+    """Like VALUE, or the surface of a pyramid whose height is measured from the centre of its base."""
 
 
 _COMPARED_AS_SETS = (
@@ -76,59 +78,59 @@ _COMPARISONS = {
         **dict.fromkeys(_COMPARED_AS_SETS, Comparison.SET),
     },
 }
-"""Dataset -> entry point -> comparison, as EvalPlus 0.3.1 has it; VALUE for all others."""
+"""Dataset -> entry point -> comparison, as in EvalPlus 0.3.1. All other functions are compared by VALUE."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvalPlusProblem:
-    """One problem. ``expected`` is empty until the reference ran where the file lists no results."""
+    """A problem. If the file lists no results, ``expected`` is empty until the reference has run."""
 
     id: str
-    """``HumanEval/0``, ``MBPP/2``."""
+    """The id, such as ``HumanEval/0`` or ``MBPP/2``."""
     dataset: str
-    """``humaneval`` or ``mbpp``, in EvalPlus's spelling."""
+    """The data set in EvalPlus's spelling: ``humaneval`` or ``mbpp``."""
     entry_point: str
     prompt: str
-    """EvalPlus's statement: of HumanEval+ the signature with its docstring, of MBPP+ a docstring of task and assert."""
+    """EvalPlus's statement: a signature with docstring for HumanEval+, a docstring of task and assert for MBPP+."""
     reference: str
-    """A whole program."""
+    """The reference, a whole program."""
     calls: tuple[str, ...]
-    """``f(literals)``, in the order in which EvalPlus makes them."""
+    """Calls ``f(literals)`` in EvalPlus's order."""
     expected: tuple[bytes, ...]
-    """The right answers, encoded (``sandbox.values``); one per call."""
+    """The expected return value of each call, encoded as in ``sandbox.values``."""
     comparison: Comparison
     atol: float
     """Absolute tolerance: 0, 1e-6 or 1e-4."""
     reference_cpu_seconds: tuple[float, ...] = ()
-    """Per call, once the reference ran."""
+    """CPU seconds of each call. Empty until the reference has run."""
 
     @property
     def is_prepared(self) -> bool:
-        """The reference ran: the answers and its times are known."""
+        """True if the reference has run, so that expected values and times are known."""
         return len(self.expected) == len(self.reference_cpu_seconds) == len(self.calls)
 
     def arguments(self, index: int) -> list[Any]:
-        """The arguments of one call, as new objects."""
+        """Return the arguments of one call as new objects."""
         call = ast.parse(self.calls[index], mode="eval").body
         assert isinstance(call, ast.Call)
         return list(map(_value, call.args))
 
 
 def read_problems(path: Path) -> list[EvalPlusProblem]:
-    """The problems of such a file; nothing is run.
+    """Read the problems of a file without running anything.
 
     Raises:
-        InputError: the file cannot be read, lacks a column, or a row is no EvalPlus problem.
+        InputError: the file cannot be read or lacks a column, or a row is no EvalPlus problem.
     """
     row_reader(columns_of(iter_rows(path)), where=path, adapter="evalplus")
     return list(read_each(iter_rows(path), read_problem, where=path))
 
 
 def read_problem(row: Row) -> EvalPlusProblem:
-    """One row; nothing is run.
+    """Read a row without running anything.
 
     Raises:
-        RowError: it is no EvalPlus problem.
+        RowError: the row is no EvalPlus problem.
     """
     native, check = evalplus_row(row)
     if not native.id:
@@ -168,9 +170,9 @@ def _call_text(entry_point: str, given: ast.expr) -> str:
 
 
 def prepare(problem: EvalPlusProblem, runner: Runner) -> EvalPlusProblem:
-    """Run the reference once: its seconds per call, and its answers where the file lists none.
+    """Run the reference once, to time each call and to get the expected values that the file does not list.
 
-    Calls without a usable answer (too long, too slow) are left out.
+    Calls whose answer is too long or too slow are left out.
 
     Raises:
         SandboxUnavailableError: the reference could not be run.

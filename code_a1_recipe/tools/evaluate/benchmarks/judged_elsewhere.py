@@ -1,4 +1,4 @@
-"""LiveCodeBench's and BigCodeBench's problems as tasks for a Code LLM; the benchmarks' own evaluators judge them.
+"""Problems of LiveCodeBench and BigCodeBench as tasks, which the benchmarks' own evaluators judge.
 
 Jain et al., arXiv 2403.07974; Zhuo et al., arXiv 2406.15877.
 """
@@ -13,14 +13,14 @@ from .own_evaluators import OwnEvaluator, code_lists, solution_lines
 from .tasks import CodeTask
 
 LIVECODEBENCH_COLUMNS = {"question_id", "question_content", "starter_code", "contest_date"}
-"""Columns that must all exist; they also recognise the benchmark."""
+"""Columns by which a file of the benchmark is recognised."""
 BIGCODEBENCH_COLUMNS = {"task_id", "complete_prompt", "instruct_prompt", "entry_point"}
 _HINT = "take the file as its authors published it, or remove the row"
 _FENCE = "```"
 
 
 def livecodebench_tasks(path: Path) -> list[CodeTask]:
-    """All problems of a file.
+    """Read all problems of a file.
 
     Raises:
         InputError: the file cannot be read, or a row breaks a rule.
@@ -30,7 +30,7 @@ def livecodebench_tasks(path: Path) -> list[CodeTask]:
 
 
 def last_block(response: str) -> str:
-    """The lines between the last two that hold a fence, LiveCodeBench's own rule; empty without two of them.
+    """Return the lines between the last two fences, by LiveCodeBench's own rule; empty without two fences.
 
     Example:
         >>> last_block("Like this:\\n```python\\nprint(1)\\n```\\nIt prints 1.")
@@ -73,7 +73,7 @@ def _livecodebench_task(row: Row) -> CodeTask:
 
 
 def bigcodebench_tasks(path: Path, *, split: str) -> list[CodeTask]:
-    """All problems of a file, asked as in the split "complete" or "instruct".
+    """Read all problems of a file, with the prompts of the split "complete" or "instruct".
 
     Raises:
         InputError: the file cannot be read, or a row breaks a rule.
@@ -83,7 +83,7 @@ def bigcodebench_tasks(path: Path, *, split: str) -> list[CodeTask]:
         benchmark=f"BigCodeBench-{split.capitalize()}",
         samples_name=f"bigcodebench_{split}_samples.jsonl",
         form=solution_lines,
-        # The whole response: the benchmark's sanitizer looks for the program, as in published figures.
+        # Write the whole response: the benchmark's sanitizer finds the program in it, as for published figures.
         extract=str.strip,
         command=f"bigcodebench.sanitize --samples {{stem}}.jsonl && {evaluate} --samples {{stem}}-sanitized.jsonl",
     )

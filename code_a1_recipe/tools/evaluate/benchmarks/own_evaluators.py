@@ -1,4 +1,4 @@
-"""Samples in the form that a benchmark's own evaluator reads, and the command that judges them."""
+"""Samples in the form that a benchmark's own evaluator reads."""
 
 import json
 import shlex
@@ -10,7 +10,7 @@ from pathlib import Path
 from ....files import json_lines, write_whole
 
 Solution = tuple[str, str]
-"""A problem's id in its benchmark, and a program."""
+"""The benchmark's id of a problem, and a program."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,23 +19,23 @@ class OwnEvaluator:
 
     benchmark: str
     samples_name: str
-    """Name of its file of samples in ``--output``."""
+    """Name of the file of samples in ``--output``."""
     form: Callable[[Sequence[Solution]], str]
-    """Makes the text of that file."""
+    """Writes solutions as the text of that file."""
     extract: Callable[[str], str] | None = None
-    """The program in a response, empty without one. None where programs are judged here as well."""
+    """Extracts the program of a response, or an empty text. None where programs are judged here too."""
     command: str = ""
-    """Judges the samples; ``{stem}`` stands for the path of their file without its suffix."""
+    """Shell command that judges the samples. ``{stem}`` stands for the file's path without its suffix."""
 
     def write(self, folder: Path, solutions: Sequence[Solution]) -> str:
-        """Write all samples into ``folder``, and return the command that judges them."""
+        """Write all samples into ``folder``; returns the command that judges them."""
         path = folder / self.samples_name
         write_whole(path, self.form(solutions))
         return self.command.format(stem=shlex.quote(str(path.with_suffix(""))))
 
 
 def solution_lines(solutions: Sequence[Solution]) -> str:
-    """EvalPlus's and BigCodeBench's form: one JSON line a program.
+    """Write the form of EvalPlus and BigCodeBench: a JSON line for each program.
 
     Example:
         >>> solution_lines([("Mbpp/2", "x = 1")])
@@ -45,7 +45,7 @@ def solution_lines(solutions: Sequence[Solution]) -> str:
 
 
 def code_lists(solutions: Sequence[Solution]) -> str:
-    """LiveCodeBench's form: a JSON list of problems, each with all its programs.
+    """Write the form of LiveCodeBench: a JSON list of problems with their programs.
 
     Example:
         >>> code_lists([("abc301_a", "x = 1"), ("abc301_a", "x = 2")])

@@ -1,4 +1,4 @@
-"""The benchmark that a file holds, recognised by its columns, and its problems as tasks for a Code LLM."""
+"""Recognises the benchmark of a file by its columns, and reads its problems as tasks for a Code LLM."""
 
 import contextlib
 import functools
@@ -23,7 +23,9 @@ from .tasks import AssertGrading, CodeTask
 
 @contextlib.contextmanager
 def loaded_tasks(options: CodeEvalOptions) -> Iterator[tuple[list[CodeTask], Counter[str]]]:
-    """The tasks of all files with what grades them, and counts of what could not be taken.
+    """Read the tasks of all files, with counts of questions and tests that were left out.
+
+    The judges and runners that grade the tasks end with the ``with`` statement.
 
     Raises:
         InputError: a file cannot be used.
@@ -35,9 +37,10 @@ def loaded_tasks(options: CodeEvalOptions) -> Iterator[tuple[list[CodeTask], Cou
 
         @functools.cache
         def started(make: Callable[..., Any], **settings: Any) -> Any:
-            """Started at the first file that needs it; nobody asks for it where nothing is judged."""
-            is_judged = not options.sample_only
-            return stack.enter_context(make(num_workers=options.workers, **settings)) if is_judged else None
+            """Start a judge or runner for the first file that needs it; None with ``--sample-only``."""
+            if options.sample_only:
+                return None
+            return stack.enter_context(make(num_workers=options.workers, **settings))
 
         tasks = [task for path in options.files for task in _tasks(path, options, started, left_out)]
         (most_frequent, number), *_ = Counter(task.id for task in tasks).most_common()
@@ -47,18 +50,15 @@ def loaded_tasks(options: CodeEvalOptions) -> Iterator[tuple[list[CodeTask], Cou
 
 
 def _question_tasks(
-    path: Path,
-    options: CodeEvalOptions,
-    judges: JudgeProcesses,
-    left_out: Counter[str],
+    path: Path, options: CodeEvalOptions, judges: JudgeProcesses, left_out: Counter[str]
 ) -> list[CodeTask]:
-    """Tasks of the questions of a file that have tests; see ``AssertGrading``."""
+    """Make tasks of the questions that have tests; ``AssertGrading`` grades them."""
     loaded = read_questions(path, adapter=options.adapter, columns=options.columns)
-    tasks = [
-        CodeTask.of(one, AssertGrading(question=one, judges=judges, holds_expected_outputs=options.references))
-        for one in loaded.questions
-        if one.tests
-    ]
+    tasks = []
+    for question in loaded.questions:
+        if question.tests:
+            grading = AssertGrading(question=question, judges=judges, holds_expected_outputs=options.references)
+            tasks.append(CodeTask.of(question, grading))
     if not tasks:
         raise InputError(f"{path}: no question has a test that can be judged; give it a column 'tests' of asserts")
     left_out["questions without a usable test"] += len(loaded.questions) - len(tasks)
@@ -67,9 +67,10 @@ def _question_tasks(
 
 
 def _tasks(path: Path, options: CodeEvalOptions, started: Callable[..., Any], left_out: Counter[str]) -> list[CodeTask]:
-    """The tasks of one file; what could not be taken is counted."""
+    """Read the tasks of one file, and count in ``left_out`` what cannot become a task."""
     columns = columns_of(iter_rows(path))
     is_evalplus = options.adapter in ("auto", "evalplus") and ADAPTERS["evalplus"].needs <= columns
+    # A user who names columns of the file wants it read as questions.
     renamed = {column.partition(".")[0] for column in options.columns.values()}
     if not is_evalplus and options.adapter == "auto" and renamed.isdisjoint(columns):
         if columns >= LIVECODEBENCH_COLUMNS:
@@ -83,7 +84,7 @@ def _tasks(path: Path, options: CodeEvalOptions, started: Callable[..., Any], le
     if options.references or not (is_evalplus or options.prompt == EVALPLUS):
         return tasks
     if not options.sample_only:
-        evalplus_sanitizer.sanitizer_source()  # refused before anything is asked
+        evalplus_sanitizer.sanitizer_source()  # a missing package is an error before the model is asked
     runner = started(LocalRunner, preload=evalplus_sanitizer.PRELOAD)
     sanitized = []
     for task in tasks:

@@ -16,13 +16,13 @@ _TOO_LONG = ("context_length_exceeded", "maximum context length", "max_model_len
 
 
 class EndpointModel:
-    """Chat completions of one model, with the client library's own retries."""
+    """Chat completions of one model. The client library retries failed requests."""
 
     length_is_settled = False
-    """Another server behind the same address may take longer prompts."""
+    """False, because another server at the same address may take longer prompts."""
 
     def __init__(self, *, url: str, name: str, parameters: SamplingParameters) -> None:
-        from openai import AsyncOpenAI  # here: vLLM brings it, a judge does without
+        from openai import AsyncOpenAI  # not at the top: vLLM brings it, and judging needs neither
 
         self._name = name
         self._url = url
@@ -37,19 +37,19 @@ class EndpointModel:
         )
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
-        """One answer; the token counts are the endpoint's own, where it gives any.
+        """Return one answer. Its token counts are the endpoint's own, or 0 if it gives none.
 
         Raises:
-            PromptTooLongError: the endpoint says so, also of a single token's answer.
-            InputError: it refuses the request, and would again.
-            OutageError: it does not answer; a later try may do.
+            PromptTooLongError: the prompt does not fit, even with an answer of a single token.
+            InputError: the endpoint refuses the request, and would refuse it again.
+            OutageError: the endpoint does not answer; a later call may succeed.
         """
-        if beginning_of_answer(messages):  # endpoints do not go on from one in general
+        if beginning_of_answer(messages):  # most endpoints cannot continue an answer
             messages = messages[:-1]
         try:
             answer = await self._asked(messages, seed=seed, session=session)
         except PromptTooLongError:
-            # Prompt and answer share the context: does the prompt fit by itself?
+            # Prompt and answer share the context, so the prompt may fit without the answer. Then no error follows here.
             await self._asked(messages, seed=seed, session=session, max_tokens=1)
             raise InputError(
                 f"--endpoint={self._url}: the prompt of question {session!r} and --max-tokens "

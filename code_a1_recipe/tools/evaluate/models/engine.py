@@ -1,4 +1,4 @@
-"""A Hugging Face folder in a vLLM engine of this process, on GPUs or on a CPU."""
+"""A vLLM engine in this process, on GPUs or on a CPU."""
 
 import itertools
 import json
@@ -15,12 +15,12 @@ from ....jobs.cores import usable_cores
 from ....verl_plugin.cpu.environment import cpu_environment
 
 LOADING_ERRORS = (OSError, ValueError, RuntimeError, TypeError)
-"""Errors of vLLM and transformers for a model that they cannot load."""
+"""Errors that vLLM and transformers raise for a model that they cannot load."""
 _request_numbers = itertools.count()
 
 
 def prepare_environment() -> bool:
-    """Set the variables that vLLM reads when it is imported. Returns True on a machine without an NVIDIA GPU."""
+    """Set the variables that vLLM reads during its import. Returns True on a machine without an NVIDIA GPU."""
     import torch
 
     variables = {
@@ -38,10 +38,10 @@ def prepare_environment() -> bool:
 
 
 def check_context(path: str, parameters: SamplingParameters, options: Mapping[str, Any], *, prefix: str) -> None:
-    """Refuse lengths that a folder's model does not have; a hub id is left to vLLM.
+    """Refuse lengths beyond the context of a model in a folder. For a hub id vLLM does that.
 
     Raises:
-        InputError: with both lengths and the hint.
+        InputError: prompt and response together exceed the context.
     """
     try:
         config = json.loads((Path(path) / "config.json").read_bytes())
@@ -57,7 +57,13 @@ def check_context(path: str, parameters: SamplingParameters, options: Mapping[st
 
 
 def chat_tokenizer(path: str, parameters: SamplingParameters, options: Mapping[str, Any], *, prefix: str = "") -> Any:
-    """The tokenizer of a model that can be asked; the arguments are the engine's.
+    """Load the tokenizer of a model, and check that the model can be asked.
+
+    Args:
+        path: folder or hub id.
+        parameters: how the model will sample.
+        options: arguments of vLLM's engine.
+        prefix: prefix of the model's options in messages.
 
     Raises:
         InputError: the model's context is too short, or its tokenizer cannot be loaded or has no chat template.
@@ -79,7 +85,7 @@ def chat_tokenizer(path: str, parameters: SamplingParameters, options: Mapping[s
 
 @dataclass(frozen=True)
 class EngineModel:
-    """One model in one engine; many requests at once, each with a seed of its own."""
+    """A model in an engine that serves many requests at once."""
 
     engine: Any
     tokenizer: Any
@@ -90,12 +96,12 @@ class EngineModel:
         """Load tokenizer and weights.
 
         Args:
-            path: folder, or an id of the hub's.
-            parameters: bound the engine's context length unless ``options`` does.
+            path: folder or hub id.
+            parameters: they set the engine's context length, unless ``options`` does.
             options: further arguments of vLLM's engine.
 
         Raises:
-            InputError: the model cannot be loaded, or cannot be asked as :func:`chat_tokenizer` says.
+            InputError: the model cannot be loaded, or fails the checks of :func:`chat_tokenizer`.
         """
         on_cpu = prepare_environment()
         tokenizer = chat_tokenizer(path, parameters, options)
@@ -113,7 +119,7 @@ class EngineModel:
                 "enforce_eager": True,
                 "distributed_executor_backend": "vllm.v1.executor.uniproc_executor.UniProcExecutor",
                 "worker_extension_cls": "code_a1_recipe.verl_plugin.cpu.sampling.InversionSampling",
-                # A seeded request whose prompt is cut in two takes a random draw back, which torch cannot do on a CPU.
+                # For a prompt in two chunks vLLM rewinds the seeded generator, which torch cannot do on a CPU.
                 "enable_chunked_prefill": False,
                 "max_num_batched_tokens": max(4096, defaults["max_model_len"]),
             }
@@ -124,12 +130,12 @@ class EngineModel:
         return cls(engine, tokenizer, parameters)
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
-        """One response.
+        """Sample one response.
 
         Raises:
             PromptTooLongError: the prompt exceeds ``parameters.max_prompt_tokens``.
             OutageError: the engine has died.
-            InputError: it refuses the prompt.
+            InputError: the engine refuses the prompt.
         """
         from vllm import SamplingParams
         from vllm.v1.engine.exceptions import EngineDeadError
@@ -168,5 +174,5 @@ class EngineModel:
         )
 
     async def close(self) -> None:
-        """Idempotent."""
+        """Stop the engine. Idempotent."""
         self.engine.shutdown()

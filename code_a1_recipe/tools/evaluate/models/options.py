@@ -1,4 +1,8 @@
-"""The model that a command line names, and how it samples; what it leaves open, a run's own validation says."""
+"""The model that a command line names, and how it samples.
+
+A model answers well only what it was trained on. So a model that is a run samples as in the run's own validation,
+except for what the options say.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,27 +23,28 @@ if TYPE_CHECKING:
 USUAL_SAMPLING = SamplingParameters(
     temperature=0.7, top_p=0.95, top_k=-1, max_prompt_tokens=8192, max_response_tokens=4096
 )
-"""Temperature and top-p of the paper's validation."""
+"""Sampling with the temperature and the top-p of the paper's validation."""
 USUAL_PROMPT = "chat_v2"
 _LEVELS = 3
-"""From a step's folder up to its run: run/checkpoints/global_step_n."""
+"""Number of folders on a path run/checkpoints/global_step_n, each of which may be named in place of the run."""
 option = partial(typer.Option, rich_help_panel="The model: where it is and how it samples")
 _AS_VALIDATED = "of a run as it validated"
 
 
 def _engine_arguments(texts: list[str]) -> dict[str, Any]:
-    """``KEY=VALUE`` with values as YAML reads them."""
+    """Read texts ``KEY=VALUE`` with values as in YAML."""
     import yaml
 
     pairs = assignments(texts)
-    if odd := next((key for key in pairs if not key.isidentifier()), None):
-        raise typer.BadParameter(f"--engine must be KEY=VALUE, got {odd!r} as a key")
+    for key in pairs:
+        if not key.isidentifier():
+            raise typer.BadParameter(f"--engine must be KEY=VALUE, got {key!r} as a key")
     return {key: yaml.safe_load(value) for key, value in pairs.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """``--model`` and its neighbours. Where None stands for a value, it is as the run validated, or the usual one."""
+    """Options of the model. None stands for the value of the run's validation, or else for the usual one."""
 
     model: Annotated[
         str,
@@ -76,23 +81,23 @@ class ModelOptions:
         _engine_arguments,
     ] = field(default_factory=dict)
     usual: ClassVar[SamplingParameters] = USUAL_SAMPLING
-    """The sampling of a model that no run trained."""
+    """Sampling of a model that no run trained."""
     prefix: str = ""
-    """Before the options' names, for messages: "test-" of ``--test-model``."""
+    """Prefix of the options' names in messages, such as "test-" in ``--test-model``."""
 
     @property
     def is_named(self) -> bool:
-        """A model was named."""
+        """True if the command line names a model."""
         return bool(self.model or self.endpoint)
 
     def sampling(self, policy: str) -> SamplingParameters:
-        """The parameters that it samples with.
+        """Return the sampling parameters of the model.
 
         Args:
-            policy: "code" or "test", where the model is a run.
+            policy: "code" or "test"; it chooses the policy of a run.
 
         Raises:
-            InputError: a run's configuration cannot be read.
+            InputError: the run's configuration cannot be read.
         """
         stated: dict[str, Any] = {
             "temperature": self.temperature,
@@ -109,26 +114,24 @@ class ModelOptions:
 
 
 def run_of(*models: ModelOptions) -> "RunConfig | None":
-    """The ``resolved_config.yaml`` of the first model that is a run; None without one.
-
-    A model answers well only what it was trained on, so a run says how its models are asked where options do not.
+    """Read the configuration of the first model that is a run or lies in one; None without a run.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: the configuration cannot be read.
     """
-    for one in models:
-        if not one.model or (Path(one.model) / "config.json").is_file():
-            continue
-        if run := RunRecords.find(Path(one.model), levels=_LEVELS):
+    for options in models:
+        path = Path(options.model)
+        is_weights = (path / "config.json").is_file()
+        if options.model and not is_weights and (run := RunRecords.find(path, levels=_LEVELS)):
             return run.settings
     return None
 
 
 def usual_prompt(run: "RunConfig | None", *policies: str) -> str:
-    """Name of the pair of templates, or the run's own template for the one policy that is asked.
+    """Return the name of a pair of templates, or the path of the run's own template for a single policy.
 
     Raises:
-        InputError: several policies are asked, and the run has templates of its own.
+        InputError: the command asks several policies, and the run has templates of its own.
     """
     if run is None:
         return USUAL_PROMPT

@@ -1,4 +1,4 @@
-"""Responses on disk: what was sampled once is never sampled again, and can be judged without a model."""
+"""Responses on disk. A stored response is never sampled again, and can be judged without a model."""
 
 import asyncio
 import hashlib
@@ -17,20 +17,20 @@ Result = TypeVar("Result")
 
 RESPONSES = "responses.jsonl"
 REQUESTS_AT_ONCE = 256
-"""Under way at one model: enough to fill a batch, few enough for an endpoint's queue."""
+"""Requests under way at one model: enough to fill a batch, few enough for an endpoint's queue."""
 
 
 class OpenModel(Sampler, Protocol):
-    """A model that answers; see ``models.ModelChoice.open``."""
+    """A started model; ``ModelChoice.open`` makes it."""
 
     async def close(self) -> None: ...
 
 
 class ResponseStore(JsonlStore):
-    """One file of responses, keyed by model, prompt, seed and sampling parameters.
+    """A file of responses, keyed by model, prompt, seed and sampling parameters.
 
     Args:
-        path: JSON lines; made where missing, resumed where there.
+        path: the file of JSON lines; it is made if it is missing.
 
     Raises:
         OutputError: the file holds something else, or another process writes it.
@@ -43,10 +43,10 @@ class ResponseStore(JsonlStore):
 async def finish_all(
     work: Iterable[Coroutine[Any, Any, Result]], *, samplers: "Iterable[StoredSampler]"
 ) -> list[Result]:
-    """The results of all, in order. The first error ends the others; at the end the models are closed."""
+    """Return all results in order, and close the models at the end. The first error cancels the other work."""
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in work]
+            tasks = list(map(group.create_task, work))
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
     finally:
@@ -57,31 +57,31 @@ async def finish_all(
 
 @dataclass
 class StoredSampler:
-    """A ``Sampler`` that answers from the store and asks a model only for what is not there."""
+    """A ``Sampler`` that answers from the store, and asks a model only for missing responses."""
 
     store: ResponseStore
-    """Shared by all samplers of an evaluation."""
+    """The store, which all samplers of an evaluation share."""
     model: str
-    """Names the weights; part of every key."""
+    """Fingerprint of the weights, part of every key."""
     parameters: SamplingParameters
-    """Part of every key."""
+    """Sampling parameters, part of every key."""
     open_model: Callable[[SamplingParameters], Awaitable[OpenModel]] | None
-    """Starts the model, at the first miss; None: a miss is an error."""
+    """Starts the model at the first missing response. If it is None, a missing response is an error."""
     _opening: asyncio.Future[OpenModel] | None = None
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(REQUESTS_AT_ONCE))
 
     def key(self, messages: Sequence[Message], *, seed: int) -> str:
-        """32 hexadecimal digits."""
+        """Return the key of a response: 32 hexadecimal digits."""
         salt = json.dumps([self.model, asdict(self.parameters)], sort_keys=True)
         text = json.dumps([salt, list(messages), seed], sort_keys=True)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
-        """Answer as a ``Sampler`` of ``algorithm.episode_types`` does; of the tokens only their number is meant.
+        """Return a response. Its token ids are all 0, because the store keeps only their number.
 
         Raises:
-            PromptTooLongError: the prompt does not fit; also where that was found out before.
-            InputError: it is not stored and no model may be asked.
+            PromptTooLongError: the prompt does not fit, as the model says or has said before.
+            InputError: the response is not stored, and no model may be asked.
         """
         key = self.key(messages, seed=seed)
         if key not in self.store:
@@ -115,10 +115,10 @@ class StoredSampler:
         return await asyncio.shield(self._opening)
 
     async def close(self) -> None:
-        """End the model, if it was started."""
+        """Stop the model if it was started."""
         opening, self._opening = self._opening, None
         if opening is None:
             return
         if opening.done() and (opening.cancelled() or opening.exception()):
-            return  # whoever asked for the response has had the error
+            return  # the callers of ``sample`` have received the error
         await (await opening).close()

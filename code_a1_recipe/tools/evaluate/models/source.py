@@ -1,4 +1,4 @@
-"""A model to sample from: a Hugging Face folder, a run's checkpoint, or an endpoint; and sampling from it."""
+"""Sampling from a model: a Hugging Face folder, a run's checkpoint or an endpoint."""
 
 import asyncio
 import contextlib
@@ -21,9 +21,9 @@ from .options import ModelOptions
 from .response_store import RESPONSES, OpenModel, ResponseStore, StoredSampler, finish_all
 
 Prompts = Sequence[tuple[str, Sequence[Message]]]
-"""Each with a name, for error messages and the store."""
+"""Names and messages of prompts. Names appear in error messages and in the store."""
 Samples = list[list[Response | None]]
-"""``[prompt][sample]`` responses; None where the prompt is too long."""
+"""Responses by ``[prompt][sample]``; None where the prompt is too long."""
 _OF_PLACEMENT = {
     "tensor_parallel_size",
     "pipeline_parallel_size",
@@ -31,40 +31,41 @@ _OF_PLACEMENT = {
     "gpu_memory_utilization",
     "max_num_seqs",
 }
-"""Engine arguments that say where and how much at once, not what is computed."""
+"""Engine arguments that change speed and memory, but not the computed values."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelChoice:
-    """A model that can be opened."""
+    """A model that is chosen but not started."""
 
     label: str
-    """Its name in tables; at an endpoint also the name that is asked for."""
+    """The name in tables, and for an endpoint also the name in requests."""
     fingerprint: str
-    """Equal for equal weights; part of the key of every stored response."""
+    """A text that is equal for equal weights. It is part of the key of every stored response."""
     path: str = ""
-    """Folder or hub id, for a vLLM engine of this process."""
+    """The folder or hub id that a vLLM engine of this process loads."""
     endpoint: str = ""
     engine: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of vLLM's engine."""
 
     def check(self, parameters: SamplingParameters, *, prefix: str = "") -> None:
-        """Refuse what can be refused without its weights: before work that comes first; an endpoint is not asked.
+        """Check what can be checked without loading the weights, before other long work. An endpoint is not asked.
 
         Args:
-            prefix: of the options that name it, for messages.
+            parameters: how the model will sample.
+            prefix: prefix of the model's options in messages.
 
         Raises:
-            InputError: its context is too short for ``parameters``, or its tokenizer cannot be used.
+            InputError: the model's context is too short for ``parameters``, or its tokenizer cannot be used.
         """
         if not self.endpoint:
             chat_tokenizer(self.path, parameters, self.engine, prefix=prefix)
 
     async def open(self, parameters: SamplingParameters) -> OpenModel:
-        """Start or reach it.
+        """Start the engine, or make a client of the endpoint.
 
         Raises:
-            InputError: it cannot be loaded or reached.
+            InputError: the model cannot be loaded.
         """
         if self.endpoint:
             return EndpointModel(url=self.endpoint, name=self.label, parameters=parameters)
@@ -72,15 +73,16 @@ class ModelChoice:
 
 
 def choose_model(options: ModelOptions, *, policy: str, work_folder: Path, stored_only: bool = False) -> ModelChoice:
-    """The model of the command line; a checkpoint's policy is exported into ``work_folder`` first.
+    """Find the model that the command line names. A checkpoint's policy is first exported into ``work_folder``.
 
     Args:
-        policy: "code" or "test", of a run.
-        work_folder: exports go to its ``models/``, and are found there again.
-        stored_only: nothing is exported; the choice serves to find stored responses.
+        options: the model's options.
+        policy: "code" or "test"; it chooses the policy of a run.
+        work_folder: exported models are kept in its ``models/``, and found there again.
+        stored_only: True if the choice only serves to find stored responses. Then nothing is exported.
 
     Raises:
-        InputError: none or two are named, or what is named is no model.
+        InputError: the options name no model or two, or something that is no model.
     """
     model, endpoint, prefix = options.model, options.endpoint, options.prefix
     if bool(model) == bool(endpoint):
@@ -93,11 +95,11 @@ def choose_model(options: ModelOptions, *, policy: str, work_folder: Path, store
             raise InputError(f"--{prefix}endpoint must begin with http:// or https://, got {endpoint!r}")
         return ModelChoice(label=name, fingerprint=f"{endpoint} {name}", endpoint=endpoint)
     engine, path = options.engine, Path(model)
-    found = ModelChoice(label=model, fingerprint=model, path=model, engine=engine)
+    choice = ModelChoice(label=model, fingerprint=model, path=model, engine=engine)
     if (path / "config.json").is_file():
-        found = replace(found, label=path.name, fingerprint=files_fingerprint(path, path.iterdir()))
+        choice = replace(choice, label=path.name, fingerprint=files_fingerprint(path, path.iterdir()))
     elif path.is_dir():
-        found = checkpoint_model(
+        choice = checkpoint_model(
             path, options.step, policy, work_folder=work_folder, engine=engine, stored_only=stored_only
         )
     elif model.startswith((".", "/", "~")) or model.count("/") != 1:
@@ -106,18 +108,18 @@ def choose_model(options: ModelOptions, *, policy: str, work_folder: Path, store
         )
     deciding = {name: value for name, value in sorted(engine.items()) if name not in _OF_PLACEMENT}
     if not deciding:
-        return found
+        return choice
     # Another dtype or revision gives other responses.
-    return replace(found, fingerprint=f"{found.fingerprint} {json.dumps(deciding, default=str)}")
+    return replace(choice, fingerprint=f"{choice.fingerprint} {json.dumps(deciding, default=str)}")
 
 
 def checkpoint_model(
     source: Path, step: str, policy: str, *, work_folder: Path, engine: Mapping[str, Any], stored_only: bool = False
 ) -> ModelChoice:
-    """One policy of a run's checkpoint, exported once into ``work_folder/models``.
+    """Choose one policy of a run's checkpoint, which is exported once into ``work_folder/models``.
 
     Raises:
-        InputError: there is no such checkpoint or policy, or it cannot be exported.
+        InputError: the checkpoint or the policy does not exist, or cannot be exported.
     """
     try:
         found = find_step(source, step)
@@ -150,29 +152,34 @@ def sample_all(
     stored_only: bool = False,
     description: str = "sample",
 ) -> Samples:
-    """``[prompt][sample]`` responses, stored ones first looked up; None where the prompt is too long.
+    """Return responses by ``[prompt][sample]``. Only responses that are not stored are sampled.
 
     Args:
-        prompts: each with a name, for error messages and the store.
-        seeds: for each prompt one seed per sample.
-        stored_only: never ask the model.
+        model: starts when the first response is not stored.
+        prompts: names and messages.
+        seeds: by ``[prompt][sample]``.
+        parameters: how the model samples.
+        store: holds earlier responses and receives new ones.
+        stored_only: True forbids asking the model.
+        description: name of the work in the progress bar.
 
     Raises:
-        InputError: the model cannot be started, reached or asked; what was sampled is stored.
-        InputError: ``stored_only``, and something is not stored.
+        InputError: the model cannot be started or asked; responses until then are stored.
+        InputError: with ``stored_only``, a response is not stored.
+        OutageError: the model does not answer any more.
     """
     open_model = None if stored_only else model.open
     sampler = StoredSampler(store, model=model.fingerprint, parameters=parameters, open_model=open_model)
     with Progress(description, total=sum(map(len, seeds)), unit="response") as progress:
 
-        async def one(name: str, messages: Sequence[Message], seed: int) -> Response | None:
+        async def sample(name: str, messages: Sequence[Message], seed: int) -> Response | None:
             response = None
             with contextlib.suppress(PromptTooLongError):
                 response = await sampler.sample(messages, seed=seed, session=name)
             progress.advance()
             return response
 
-        work = [one(*prompt, seed) for prompt, row in zip(prompts, seeds, strict=True) for seed in row]
+        work = [sample(*prompt, seed) for prompt, row in zip(prompts, seeds, strict=True) for seed in row]
         responses = iter(asyncio.run(finish_all(work, samplers=[sampler])))
     return [[next(responses) for _ in row] for row in seeds]
 
@@ -184,13 +191,12 @@ def sample_stored(
     *,
     policy: str,
     num_samples: int,
-    parameters: SamplingParameters | None = None,
+    parameters: SamplingParameters,
     description: str = "sample",
 ) -> Samples:
-    """``[prompt][sample]`` responses of an evaluation, kept in its output folder.
+    """Call :func:`sample_all` with the response store of an evaluation's output folder.
 
-    The seeds depend on the prompts' names. Without ``parameters`` the command's one model samples as the
-    options say. Other arguments, result and errors as of :func:`sample_all`.
+    The seeds depend on ``--seed``, the policy, the prompts' names and the samples' numbers.
     """
     numbers = range(num_samples)
     with ResponseStore(options.output / RESPONSES) as store:
@@ -198,7 +204,7 @@ def sample_stored(
             model,
             prompts,
             seeds=[[sampling_seed(options.seed, policy, name, n) for n in numbers] for name, _ in prompts],
-            parameters=parameters or options.model.sampling(policy),
+            parameters=parameters,
             store=store,
             stored_only=options.judge_only,
             description=description,

@@ -1,1 +1,1 @@
-"""Rules of judging that belong to single benchmarks."""
+"""EvalPlus's rules of judging and its sanitizer."""

@@ -17,15 +17,15 @@ _SOURCES = {"humaneval": "HumanEval+", "mbpp": "MBPP+"}
 
 @dataclass(frozen=True)
 class EvalPlusGrading:
-    """One problem and where its programs run."""
+    """Grades programs on one problem by EvalPlus's rules."""
 
     problem: EvalPlusProblem
     runner: Runner
 
     def grade(self, programs: Sequence[str]) -> Grades:
-        """Grade as ``tasks.Grading`` says; the reference runs once, before the first program.
+        """Grade as ``tasks.Grading`` says. The reference runs once, before the first program.
 
-        A program does not get the prompt's imports, as in EvalPlus.
+        As in EvalPlus, programs must import for themselves what the prompt imports.
         """
         problem = self.problem
         grades: Grades = []
@@ -39,7 +39,7 @@ class EvalPlusGrading:
 
 
 def evalplus_tasks(path: Path, runner: Runner) -> list[CodeTask]:
-    """All problems of a file with the columns of the Code-A1 release.
+    """Read all problems of a file with the columns of the Code-A1 release.
 
     Raises:
         InputError: a row is no EvalPlus problem.

@@ -1,8 +1,8 @@
-"""A program on an EvalPlus problem: run in our sandbox, compared by EvalPlus's rules.
+"""Judges programs on EvalPlus problems: they run in our sandbox and are compared by EvalPlus's rules.
 
-The program's process gets calls and gives values; it never holds an expected one. The rules are EvalPlus 0.3.1's
-(Liu et al., arXiv 2305.01210), applied here to canonical bytes, in this process; where verdicts differ is in
-tools/evaluate/README.md. Once a tolerance was 1e-6, because a float was expected, **it stays so for all later inputs**.
+The program's process gets calls and returns values, but never an expected value. The rules are EvalPlus 0.3.1's
+(Liu et al., arXiv 2305.01210); this process applies them to encoded values. tools/evaluate/README.md lists the verdicts
+that differ. A tolerance of 0 becomes 1e-6 at the first expected float and **stays so for all later inputs**.
 """
 
 import math
@@ -18,47 +18,47 @@ from ..benchmarks.evalplus import EVALPLUS_LIMITS, Comparison, EvalPlusProblem
 from ..benchmarks.tasks import CodeVerdict
 
 FIRST_CALLS = 16
-"""Asked before all the others: most buggy programs fail one of these."""
+"""Number of calls that are made before all others. Most buggy programs fail one of them."""
 FLOAT_ATOL = 1e-6
 RTOL = 1e-7
 _HAS_VALUE = (CallStatus.VALUE, CallStatus.UNENCODABLE, CallStatus.OUTPUT_LIMIT)
-"""The statuses of a call that returned something, readable or not."""
+"""Statuses of calls that returned something, even if it cannot be read."""
 _SIZE_FACTOR = 8
 _SIZE_SLACK = 64
 _LEAST_VALUE_BYTES = 1 << 16
 _MOST_BROADCAST = 16
-"""Times the larger side that ``numpy.allclose`` may blow a comparison up to."""
+"""How many times larger than its larger side ``numpy.allclose`` may make a comparison by broadcasting."""
 _MOST_DECIMAL_BITS = 1 << 15
-"""The longest int that a Decimal is compared with, because that takes quadratic time."""
+"""Longest int that is compared with a Decimal, because that takes quadratic time."""
 _FLOAT_TAGS = (b"f", b"n")
 """First bytes of encoded floats."""
 _ODD_VALUE_ERRORS = (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError)
-"""Errors that comparing an untrusted value may raise; ``ValueFormatError`` and ``UnencodableError`` among them."""
+"""Errors that comparing an untrusted value may raise, ``ValueFormatError`` and ``UnencodableError`` included."""
 
 
 def judge_program(problem: EvalPlusProblem, program: str, *, runner: Runner) -> CodeVerdict:
-    """Judge one whole program, imports included, under ``EVALPLUS_LIMITS``.
+    """Judge a whole program, imports included, under ``EVALPLUS_LIMITS``.
 
     Args:
-        problem: with its expected answers; without the reference's seconds only slow references suffer.
+        problem: has its expected values. Without the reference's seconds, calls that take long may time out.
         program: source text, untrusted.
-        runner: where it runs, in the role of candidates.
+        runner: runs the program as a candidate.
 
     Raises:
-        SandboxUnavailableError: it could not be run. That is no verdict.
-        ValueError: the problem has no expected answers yet.
+        SandboxUnavailableError: the program could not be run, which is no verdict.
+        ValueError: the problem has no expected values yet.
     """
     if not problem.calls or len(problem.expected) != len(problem.calls):
         raise ValueError(f"{problem.id} has no expected answers: run prepare() first, which asks the reference")
     first = _judge_calls(problem, program, FIRST_CALLS, runner)
     if not first.passed or len(problem.calls) <= FIRST_CALLS:
         return first
-    # From the first call on again, in one process: what the program remembers of earlier calls counts.
+    # Start again at the first call, in one process, because a program may remember earlier calls.
     return _judge_calls(problem, program, len(problem.calls), runner)
 
 
 def tolerances(problem: EvalPlusProblem) -> Iterator[tuple[float, float]]:
-    """For each call: the absolute tolerance before and after its expected value was looked at."""
+    """Yield the absolute tolerance of each call, before and after its expected value was considered."""
     atol = problem.atol
     for expected in problem.expected:
         before = atol
@@ -75,25 +75,24 @@ def accepts(
     atol_before: float,
     atol: float,
 ) -> bool:
-    """Say if an answer is right for the call at ``index``; see ``tolerances`` for the last two arguments."""
-    if problem.comparison in (Comparison.ANYTHING, Comparison.NOT_NONE):
-        has_value = answer.status in _HAS_VALUE
-        is_true = answer.status is not CallStatus.VALUE or answer.value not in (b"F", b"N")
-        is_expected = is_true == (problem.expected[index] == b"T")
-        return has_value and (problem.comparison is Comparison.ANYTHING or is_expected)
-    if answer.status is not CallStatus.VALUE:
-        return False
+    """Say if an answer is right for the call at ``index``. ``tolerances`` gives the last two arguments."""
+    comparison = problem.comparison
     expected = problem.expected[index]
-    if len(answer.value) > _most_bytes(expected):
+    is_readable = answer.status is CallStatus.VALUE
+    if comparison in (Comparison.ANYTHING, Comparison.NOT_NONE):
+        is_true = not (is_readable and answer.value in (b"F", b"N"))
+        is_expected = comparison is Comparison.ANYTHING or is_true == (expected == b"T")
+        return answer.status in _HAS_VALUE and is_expected
+    if not is_readable or len(answer.value) > _most_bytes(expected):
         return False
-    if expected == answer.value and b"n" not in expected and problem.comparison is Comparison.VALUE:
-        return True  # the same bytes are the same value; "n" may stand for NaN
+    if expected == answer.value and b"n" not in expected and comparison is Comparison.VALUE:
+        return True  # equal bytes are equal values, unless "n" stands for NaN
     try:
         returned = decode_raw(answer.value)
-        if problem.comparison is Comparison.ROOT:
+        if comparison is Comparison.ROOT:
             return abs(_polynomial(problem.arguments(index)[0], returned)) <= atol
         wanted = decode_raw(expected)
-        if problem.comparison is Comparison.SET:
+        if comparison is Comparison.SET:
             return isinstance(returned, RawSet) and _keys(returned) == _keys(wanted)
         if equal_raw(wanted, returned) or _is_second_answer(problem, index, returned, atol_before):
             return True
@@ -107,15 +106,19 @@ def _most_bytes(expected: bytes) -> int:
 
 
 def _judge_calls(problem: EvalPlusProblem, source: str, num_calls: int, runner: Runner) -> CodeVerdict:
-    # A set is made in the program's process, which alone can run through a generator it returned.
+    # The program's process makes the set, because only there can a returned generator be read.
     form = "{{*{}}}" if problem.comparison is Comparison.SET else "{}"
-    # No longer answers than a right one can be: a thousand wrong ones must fit into our memory.
-    longest = max(_LEAST_VALUE_BYTES, _most_bytes(max(problem.expected, key=len)))
+    calls = []
+    for text in problem.calls[:num_calls]:
+        calls.append(Call(expression=form.format(text)))
+    # Answers may be as long as a right one can be, so that a thousand wrong ones fit into our memory.
+    longest = max(map(_most_bytes, problem.expected))
+    value_bytes = max(_LEAST_VALUE_BYTES, longest)
     program = Program(
         source=source,
-        calls=tuple(Call(expression=form.format(text)) for text in problem.calls[:num_calls]),
+        calls=tuple(calls),
         reference_cpu_seconds=problem.reference_cpu_seconds[:num_calls],
-        limits=replace(EVALPLUS_LIMITS, value_bytes=min(EVALPLUS_LIMITS.value_bytes, longest)),
+        limits=replace(EVALPLUS_LIMITS, value_bytes=min(EVALPLUS_LIMITS.value_bytes, value_bytes)),
         max_timeouts_without_result=1,
     )
     result = runner.run(program, role=Role.CANDIDATE)
@@ -132,7 +135,7 @@ def _judge_calls(problem: EvalPlusProblem, source: str, num_calls: int, runner: 
 
 
 def _is_floats(data: bytes) -> bool:
-    """Say if bytes encode a float, or a list or tuple of at least one float and nothing else."""
+    """True for an encoded float, and for an encoded list or tuple that holds floats only and is not empty."""
     if data.startswith(_FLOAT_TAGS):
         return True
     _, _, first_item = data.partition(b":")
@@ -143,24 +146,24 @@ def _is_floats(data: bytes) -> bool:
 
 
 def _has_nan(number: Any) -> bool:
-    # Decimal's signalling NaN raises where it is compared, and a program may return it.
+    # A program may return Decimal's signalling NaN, which raises when it is compared.
     return number.is_nan() if isinstance(number, Decimal) else number != number
 
 
 def _equal_numbers(wanted: Any, returned: Any) -> bool:
     if _has_nan(wanted) or _has_nan(returned):
         return False
-    if type(wanted) is int and type(returned) is Decimal:  # their keys tell long ones apart
+    if type(wanted) is int and type(returned) is Decimal:  # equal values, but different keys when they are long
         return wanted.bit_length() <= _MOST_DECIMAL_BITS and bool(wanted == returned)
     return canonical_key(wanted) == canonical_key(returned)
 
 
 equal_raw = comparer(_equal_numbers, lambda wanted, returned: _keys(wanted) == _keys(returned))
-"""``==`` of Python on raw values, in linear time; NaN equals nothing."""
+"""Compares raw values like Python's ``==``, in linear time. NaN equals nothing."""
 
 
 def _keys(value: Any) -> set[bytes]:
-    """The items of a collection as keys of a set; a set of bytes cannot be made slow by choosing its items."""
+    """Return the items of a collection as canonical bytes, whose hashes a program cannot make collide."""
     if isinstance(value, RawSet):
         value = value.items
     elif isinstance(value, RawDict):
@@ -169,7 +172,7 @@ def _keys(value: Any) -> set[bytes]:
 
 
 def _is_close(wanted: Any, returned: Any, atol: float) -> bool:
-    """``numpy.allclose`` on values of one type, sequences of one length."""
+    """Compare by ``numpy.allclose`` values of the same type, and sequences of the same length."""
     if type(wanted) is not type(returned):
         return False
     if isinstance(wanted, (list, tuple)) and len(wanted) != len(returned):
@@ -177,30 +180,33 @@ def _is_close(wanted: Any, returned: Any, atol: float) -> bool:
     import numpy as np
 
     with np.errstate(all="ignore"):
-        one, other = np.asarray(returned), np.asarray(wanted)
-        size = math.prod(np.broadcast_shapes(one.shape, other.shape))
-        if size > _MOST_BROADCAST * max(one.size, other.size, 1):
+        arrays = np.asarray(returned), np.asarray(wanted)
+        size = math.prod(np.broadcast_shapes(*(array.shape for array in arrays)))
+        if size > _MOST_BROADCAST * max(1, *(array.size for array in arrays)):
             return False
-        return bool(np.allclose(one, other, rtol=RTOL, atol=atol))
+        return bool(np.allclose(*arrays, rtol=RTOL, atol=atol))
 
 
 def _is_second_answer(problem: EvalPlusProblem, index: int, returned: Any, atol: float) -> bool:
-    if problem.comparison is Comparison.VALUE_OR_ZERO:
-        return equal_raw(0, returned)
-    if problem.comparison is Comparison.VALUE_OR_PADDED_DIGITS:
-        one, other = map(str, problem.arguments(index))
-        width = max(len(one), len(other))
-        digits = zip(one.zfill(width), other.zfill(width), strict=True)
-        return equal_raw(sum(abs(int(left) - int(right)) for left, right in digits), returned)
-    if problem.comparison is Comparison.VALUE_OR_PYRAMID:
-        edge, height = problem.arguments(index)
-        slant = math.sqrt((edge / 2) ** 2 + height**2)
-        surface = round(edge**2 + 2 * edge * slant)
-        return bool(abs(returned - surface) <= atol)
+    match problem.comparison:
+        case Comparison.VALUE_OR_ZERO:
+            return equal_raw(0, returned)
+        case Comparison.VALUE_OR_PADDED_DIGITS:
+            one, other = map(str, problem.arguments(index))
+            width = max(len(one), len(other))
+            distance = 0
+            for left, right in zip(one.zfill(width), other.zfill(width), strict=True):
+                distance += abs(int(left) - int(right))
+            return equal_raw(distance, returned)
+        case Comparison.VALUE_OR_PYRAMID:
+            edge, height = problem.arguments(index)
+            slant = math.sqrt((edge / 2) ** 2 + height**2)
+            surface = round(edge**2 + 2 * edge * slant)
+            return bool(abs(returned - surface) <= atol)
     return False
 
 
 def _polynomial(coefficients: Sequence[float], x: Any) -> float:
-    """``sum(coefficients[i] * x**i)``; TypeError where ``x`` is no real number."""
+    """Compute ``sum(coefficients[i] * x**i)``. TypeError: ``x`` is no real number."""
     point = x.numerator / x.denominator if isinstance(x, RawRatio) else x
     return sum(coefficient * math.pow(point, power) for power, coefficient in enumerate(coefficients))

@@ -1,8 +1,9 @@
-"""EvalPlus's own sanitizer: what it keeps of a response is the program that published figures are of.
+"""EvalPlus's own sanitizer, which extracts the programs that published figures are of.
 
-It takes the longest run of lines that parses, and of those the imports and what the asked function needs; prose,
-examples, asserts and prints fall away. Its text is read from the installed package, which is not imported (that asks
-for download tools and the clients of many providers), and runs in the sandbox, since it parses what a model wrote.
+It takes the longest run of lines that parses, and keeps of them the imports and what the asked function needs. Prose,
+examples, asserts and prints are dropped. The sanitizer runs in the sandbox, because it parses what a model wrote. Its
+source is read from the installed package without importing that, which would need download tools and the clients of
+many providers.
 """
 
 import ast
@@ -23,70 +24,71 @@ from ..benchmarks.tasks import Extracted
 
 INSTALL = "pip install --no-deps evalplus==0.3.1 tree-sitter==0.26.1 tree-sitter-python==0.25.0"
 MAX_TOKENS = 768
-"""The usual limit of a response: ``max_new_tokens`` of EvalPlus's ``DecoderBase``."""
+"""EvalPlus's usual limit of a response, ``max_new_tokens`` of its ``DecoderBase``."""
 PRELOAD = ("tree_sitter", "tree_sitter_python")
 _LIMITS = replace(EVALPLUS_LIMITS, cpu_seconds_per_case=300.0, wall_seconds_per_case=300.0, total_seconds=330.0)
-"""It parses every run of lines, a number that grows with their square."""
+"""The sanitizer is slow: it parses every run of lines, and their number grows with the square of the lines."""
 _KEPT = (ast.Import, ast.FunctionDef, ast.Assign)
 _OF_ITS_COMMANDS = ("evalplus", "termcolor", "tqdm")
-"""Packages that its files import for command lines and downloads only."""
+"""Packages that its files import only for command lines and downloads."""
 
 
 def package_text(name: str, *, wanted_by: str) -> str:
-    """A source file of the installed package.
+    """Read a source file of the installed package.
 
     Raises:
-        InputError: it is not installed; the message begins with ``wanted_by``.
+        InputError: the package is not installed; the message begins with ``wanted_by``.
     """
-    found = importlib.util.find_spec("evalplus")
-    if found is None or found.origin is None:
+    package = importlib.util.find_spec("evalplus")
+    if package is None or package.origin is None:
         raise InputError(f"{wanted_by} needs the package evalplus, which is not installed: {INSTALL}")
-    return (Path(found.origin).parent / name).read_text(encoding="utf-8")
+    return (Path(package.origin).parent / name).read_text(encoding="utf-8")
 
 
 @functools.cache
 def sanitizer_source() -> str:
-    """The sanitizer as one program; ``sanitize(code, entrypoint)`` is its function.
+    """Return the sanitizer as one program, whose function is ``sanitize(code, entrypoint)``.
 
     Raises:
-        InputError: a package that it needs is not installed.
+        InputError: a package that the sanitizer needs is not installed.
     """
     wanted_by = "extracting programs for HumanEval+, MBPP+ or --prompt=evalplus as EvalPlus does"
-    if missing := [name for name in PRELOAD if importlib.util.find_spec(name) is None]:
-        name = missing[0].replace("_", "-")
-        raise InputError(f"{wanted_by} needs the package {name}, which is not installed: {INSTALL}")
-    modules = [ast.parse(package_text(name, wanted_by=wanted_by)) for name in ("syncheck.py", "sanitize.py")]
-    kept: list[ast.stmt] = [
-        node
-        for module in modules
-        for node in module.body
-        if isinstance(node, _KEPT)
-        or (isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] not in _OF_ITS_COMMANDS)
-    ]
+    for name in PRELOAD:
+        if importlib.util.find_spec(name) is None:
+            package = name.replace("_", "-")
+            raise InputError(f"{wanted_by} needs the package {package}, which is not installed: {INSTALL}")
+    kept: list[ast.stmt] = []
+    for name in ("syncheck.py", "sanitize.py"):
+        for node in ast.parse(package_text(name, wanted_by=wanted_by)).body:
+            is_kept = isinstance(node, _KEPT)
+            if isinstance(node, ast.ImportFrom):
+                is_kept = str(node.module).partition(".")[0] not in _OF_ITS_COMMANDS
+            if is_kept:
+                kept.append(node)
     return ast.unparse(ast.Module(body=kept, type_ignores=[]))
 
 
 def sanitizer_version() -> str:
-    """For the settings of verdicts. Raises as :func:`sanitizer_source`."""
+    """Name the sanitizer in the settings of verdicts. It raises like :func:`sanitizer_source`."""
     sanitizer_source()
     return f"evalplus {importlib.metadata.version('evalplus')}"
 
 
 def sanitize(text: str, *, entry_point: str, runner: Runner) -> Extracted:
-    """The program in a response, blank text included, as EvalPlus would judge it.
+    """Extract the program that EvalPlus would judge.
 
     Args:
-        text: untrusted.
+        text: the response, untrusted.
         entry_point: the function that is asked for.
-        runner: with the modules of ``PRELOAD``.
+        runner: has loaded the modules of ``PRELOAD``.
 
     Raises:
         SandboxUnavailableError: the sanitizer could not be run.
-        InputError: it does not load with the packages that are installed.
+        InputError: the sanitizer does not load with the installed packages.
     """
     if len(text) > MAX_RESPONSE_CHARS:
         return Extracted(failure="too_long")
-    call = f"sanitize({text.replace(chr(9), '    ')!r}, {entry_point!r})"  # without tabs, as EvalPlus hands it over
+    call = f"sanitize({text.replace(chr(9), '    ')!r}, {entry_point!r})"  # EvalPlus replaces tabs too
     program = Program(
         source=sanitizer_source(), calls=(Call(expression=call),), limits=_LIMITS, max_timeouts_without_result=1
     )
@@ -101,7 +103,7 @@ def sanitize(text: str, *, entry_point: str, runner: Runner) -> Extracted:
 
 
 def defines(program: str, name: str) -> bool:
-    """Say if a program parses and gives ``name`` a meaning at its top level."""
+    """True if a program parses and defines or imports ``name`` at its top level."""
     try:
         symbol = symtable.symtable(program, "<response>", "exec").lookup(name)
     except (KeyError, SyntaxError, ValueError, MemoryError, RecursionError):
