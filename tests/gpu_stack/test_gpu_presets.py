@@ -10,10 +10,10 @@ from .conftest import CASES, PAPER
 LENGTHS = {
     **{preset: {"code": 4096 + 4096, "test": 8192 + 4096} for preset in PAPER},
     "qwen2.5-coder-0.5b": {"code": 1024 + 1024, "test": 3072 + 1024},
-    "qwen2.5-coder-1.5b-1gpu": {"code": 2048 + 2048, "test": 4096 + 2048},
+    "qwen2.5-coder-1.5b-1gpu": {"code": 2048 + 2048, "test": 4096 + 1024},
 }
 """Tokens of the longest prompt and the longest response together."""
-OF_A_RUN = {"paper": (16384, 256), "qwen2.5-coder-0.5b": (8192, 128), "qwen2.5-coder-1.5b-1gpu": (16384, 256)}
+OF_A_RUN = {"paper": (16384, 512), "qwen2.5-coder-0.5b": (8192, 128)}
 """Tokens of one pass of a server, and responses that it works on at once."""
 
 
