@@ -1,10 +1,10 @@
-"""Rules about several values at once; bounds of single values stand beside their fields.
+"""Rules about several values at a time. The bounds of single values stand beside their fields.
 
-Each rule yields a message for everything that breaks it. It is passed over where a value that it reads has been refused
-by itself.
+A rule yields a message for everything that breaks it. It is skipped if a value that it reads was refused already.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from ..algorithm.settings import FUSION, RecipeSettings
 from ..errors import SettingsError
@@ -14,11 +14,11 @@ from .run_config import SEPARATE, RunConfig
 Rule = Callable[[RunConfig], Iterable[str]]
 
 _MIN_OBJECT_STORE = 75 << 20
-"""Bytes without which Ray does not start."""
+"""Bytes that Ray needs to start."""
 
 
 def broken_rules(config: RunConfig, rules: Iterable[Rule], *, is_partial: bool) -> Iterator[str]:
-    """Messages of all rules. A rule may miss a value of a configuration that is partial, and of no other."""
+    """Messages of all rules. Only a partial configuration may lack a value that a rule reads."""
     for rule in rules:
         try:
             yield from rule(config)
@@ -28,7 +28,7 @@ def broken_rules(config: RunConfig, rules: Iterable[Rule], *, is_partial: bool) 
 
 
 def groups_per_step(config: RunConfig) -> dict[str, int]:
-    """GRPO groups each policy trains on in a step when nothing is masked."""
+    """GRPO groups that each policy trains on in a step if nothing is masked."""
     questions, selection = config.data.train_batch_size, config.selection
     per_question = config.episode.num_candidates if selection.name == "all" else selection.update_n
     suites = questions * (per_question + config.learns_in_hindsight) if config.episode.num_suites else 0
@@ -125,9 +125,9 @@ def _sandbox(config: RecipeSettings) -> Iterator[str]:
 
 def _keep_best(config: RunConfig) -> Iterator[str]:
     best = config.checkpoint.keep_best
-    for key in ("save_freq", "test_freq") if best is not None else ():
+    for key in ("save_freq", "test_freq"):
         frequency = getattr(config.trainer, key)
-        if frequency <= 0:
+        if best is not None and frequency <= 0:
             need = f"above 0 with checkpoint.keep_best={best}, which needs steps that are validated and saved"
             yield f"trainer.{key} must be {need}, got {frequency}"
 
@@ -164,15 +164,17 @@ def _policies(config: RunConfig) -> Iterator[str]:
 
 
 def _numbers_of_verl(config: RunConfig) -> Iterator[str]:
-    """Numbers in blocks of any keys, whose bounds stand beside no field."""
-    start, bucket = config.ray_kwargs.ray_init, "update_weights_bucket_megabytes"
-    bounds = {"num_cpus": 1, "num_gpus": 0, "object_store_memory": _MIN_OBJECT_STORE}
-    given = [(f"ray_kwargs.ray_init.{key}", start.get(key), least) for key, least in bounds.items()]
-    given = [one for one in given if one[1] is not None]
+    """Bounds of numbers in blocks that are no classes, so that no field has their bounds."""
+    numbers: list[tuple[str, Any, int]] = []
+    for key, least in {"num_cpus": 1, "num_gpus": 0, "object_store_memory": _MIN_OBJECT_STORE}.items():
+        value = config.ray_kwargs.ray_init.get(key)
+        if value is not None:
+            numbers.append((f"ray_kwargs.ray_init.{key}", value, least))
     for name in config.policy_names:
-        engine = config.policy(name).rollout.checkpoint_engine
-        given.append((f"policies.{name}.rollout.checkpoint_engine.{bucket}", engine[bucket], 1))
-    for key, value, least in given:
+        key = "checkpoint_engine.update_weights_bucket_megabytes"
+        value = config.policy(name).rollout.checkpoint_engine["update_weights_bucket_megabytes"]
+        numbers.append((f"policies.{name}.rollout.{key}", value, 1))
+    for key, value, least in numbers:
         if not isinstance(value, int) or value < least:
             yield f"{key} must be an integer of at least {least}, got {value!r}"
 
@@ -212,4 +214,4 @@ VALUE_RULES: tuple[Rule, ...] = (
     _numbers_of_verl,
     _step_sizes,
 )
-"""What needs nothing but the values."""
+"""Rules that need only the values: no file of a model and no hardware."""
