@@ -1,4 +1,4 @@
-"""Questions as a torch dataset, in the form verl's dataloader asks for (`data.custom_cls`)."""
+"""Questions as a torch dataset for verl's dataloader (`data.custom_cls`)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ from .reader import load_questions
 
 
 class QuestionDataset(Dataset[dict[str, Any]]):
-    """Rows of ``data.train_files`` or ``data.val_files``; item ``i`` is ``{"question": Question, "index": i}``.
+    """Questions of ``data.train_files`` or ``data.val_files``. Item ``i`` is ``{"question": Question, "index": i}``.
 
     Args:
-        data_files: one path or several; all rows are kept in file order.
-        config: verl's ``data`` block; ``adapter`` names how rows become questions, ``left_out`` questions by id.
-        max_samples: keep the first so many questions; -1 keeps all.
+        data_files: a path or several. The order of the rows is kept.
+        config: verl's ``data`` block, of which ``adapter``, ``columns`` and ``left_out`` are read.
+        max_samples: number of questions that are kept, from the first one on; -1: all.
 
     Raises:
-        InputError: a row that cannot be used, by file, index and column.
+        InputError: a row cannot be used; the message names file, row and column. Or an id stands twice.
     """
 
     def __init__(
