@@ -147,8 +147,9 @@ def check_row(row: NativeRow) -> Question:
     program, _ = parsed(columns, "reference"), parsed(columns, "prelude")
     names = list(definitions(row.reference))
     callable_names = [*names, *definitions(row.prelude)]
-    tests, golden_tests = tuple(list_of(columns, "tests")), tuple(list_of(columns, "golden_tests"))
-    entry_points = tuple(list_of(columns, "entry_points"))
+    tests, golden_tests, buggy_programs, entry_points = (
+        tuple(list_of(columns, name)) for name in ("tests", "golden_tests", "buggy_programs", "entry_points")
+    )
     if kind == Kind.STDIN:
         names = callable_names = [INPUT_ENTRY]  # its tests call no function that it defines
     elif not entry_points:  # names that the tests call, since a program need not have the reference's helpers
@@ -168,7 +169,7 @@ def check_row(row: NativeRow) -> Question:
         data_source=text_of(columns, "data_source"),
         tests=tests,
         golden_tests=golden_tests,
-        buggy_programs=tuple(list_of(columns, "buggy_programs")),
+        buggy_programs=buggy_programs,
         kind=kind,
         checker=checker,
     )

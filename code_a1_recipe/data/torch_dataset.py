@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from omegaconf import ListConfig
 from torch.utils.data import Dataset
 
 from ..algorithm.question import Question
@@ -32,10 +31,10 @@ class QuestionDataset(Dataset[dict[str, Any]]):
         processor: Any = None,
         max_samples: int = -1,
     ) -> None:
-        options = config if config is not None else {}
+        options = config or {}
         adapter, columns = options.get("adapter", "auto"), dict(options.get("columns") or {})
         questions = []
-        for path in data_files if isinstance(data_files, (list, tuple, ListConfig)) else [str(data_files)]:
+        for path in [data_files] if isinstance(data_files, str) else data_files:
             questions += load_questions(path, adapter=adapter, columns=columns)
         counts = Counter(question.id for question in questions)
         if repeated := [identity for identity, count in counts.items() if count > 1]:

@@ -2,11 +2,9 @@
 
 import hashlib
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
-
-from sandbox import Kind
 
 from ..algorithm.prompts import FIELDS, render
 from ..algorithm.settings_block import Amount, Block, Count, Rate, one_of
@@ -75,7 +73,7 @@ class MicroSettings(Block):
     """A name of ``VARIANTS``."""
     world: Annotated[str, one_of(WORLDS)] = "narrow"
     """How far bounds and inputs reach (``WORLDS``)."""
-    kind: Annotated[str, one_of((Kind.FUNCTIONS.value, Kind.STDIN.value))] = Kind.FUNCTIONS.value
+    kind: Literal["functions", "stdin"] = "functions"
     """Kind of programs: "functions", or "stdin" for the same tasks with programs that read standard input and print."""
     seed: Amount = 0
     num_train: Count = 3000
