@@ -41,7 +41,7 @@ class AdversarialCodeTrainer:
     Args:
         code_llm: folder or hub id of the Code LLM; None: the preset's (``cpu``: a tiny one, made on first use).
         test_llm: folder or hub id of the Test LLM; None: the preset's.
-        reward_fn: the Test LLM's reward; None: the preset's, which is the paper's.
+        reward_fn: rewards of programs and suites; None: the preset's, which are the paper's.
         max_code_len: maximum length of a program in tokens; None: the preset's.
         preset: name or YAML file; None: ``cpu`` without a GPU, else ``qwen2.5-coder-1.5b``.
         run_dir: folder for all results. If it has a run, the run is resumed.

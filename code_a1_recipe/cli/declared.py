@@ -65,8 +65,14 @@ def _declare(options_class: type, prefix: str, parameters: list[inspect.Paramete
             default = []
         elif hint is bool and default is False:
             info.param_decls = (f"--{name.replace('_', '-')}",)  # no --no-NAME, which would change nothing
-        kind = inspect.Parameter.KEYWORD_ONLY
-        parameters.append(inspect.Parameter(name, kind, default=default, annotation=Annotated[hint, info]))
+        parameters.append(
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=default,
+                annotation=Annotated[hint, info],
+            )
+        )
         readers[field.name] = itemgetter(name) if read is None else partial(_read_list, name, read)
     fixed = {"prefix": prefix.replace("_", "-")} if prefix else {}
 

@@ -23,11 +23,15 @@ CONFIG_FORMAT = 2
 COLOCATED, SEPARATE = "colocated", "separate"
 
 _MISSING = "???"
-Paths = Annotated[
-    tuple[str, ...],
-    Field(strict=False),
-    BeforeValidator(lambda raw: () if raw in (None, _MISSING) else (raw,) if isinstance(raw, str) else raw),
-]
+
+
+def _listed_paths(raw: Any) -> Any:
+    if raw in (None, _MISSING):
+        return ()
+    return (raw,) if isinstance(raw, str) else raw
+
+
+Paths = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(_listed_paths)]
 OpenPath = Annotated[str | None, BeforeValidator(lambda raw: None if raw == _MISSING else raw)]
 
 

@@ -63,7 +63,8 @@ def from_mbpp(row: Row) -> NativeRow:
     classes and no literals.
     """
     reference = text_of(row, "code").replace("\r\n", "\n")
-    texts, defined = list_of(row, "test_list"), definitions(reference)
+    texts = list_of(row, "test_list")
+    defined = definitions(reference)
     calls = [call for text in texts for call in called_names(text)]
     entry = next((call for call in calls if call in defined), None)
     if entry is None:

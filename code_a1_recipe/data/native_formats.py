@@ -20,8 +20,7 @@ from .stdin_rows import with_inputs
 
 def from_native(row: Row) -> NativeRow:
     """Read the columns ``id, prompt, reference`` and any other native column of the row."""
-    has_oracle = row.get("oracle") is not None
-    if has_oracle and not row.get("reference"):
+    if row.get("oracle") is not None and not row.get("reference"):
         return from_listed(row)
     given = _given_columns(row, *COLUMNS)
     prompt = given.get("prompt")

@@ -18,7 +18,7 @@ from ..algorithm.question import Question, definitions
 from ..errors import InputError, RowError
 from .asserts import called_names
 from .formats import ADAPTERS
-from .native_row import COLUMNS, Columns, NativeRow, Row, list_of, parsed, text_of
+from .native_row import COLUMNS as COLUMNS, Columns, NativeRow, Row, list_of, parsed, text_of
 
 Read = TypeVar("Read")
 QuestionTable = dict[str, Question]

@@ -39,11 +39,6 @@ class World:
     copy a number out of a program; the later ones teach that testers seldom do so. A model that never copies a number
     earns no reward for it, so RL training alone would not teach it."""
 
-    @property
-    def all_integers(self) -> range:
-        """Integers for which two operations are compared. They go beyond ``inputs`` on both sides."""
-        return range(self.inputs.start - 10, self.inputs.stop + 6)
-
 
 WORLDS = {
     "narrow": World(
@@ -270,7 +265,9 @@ _ACTION_POOL = (
 
 def _complete(operation: Operation, world: World, data_source: str, kind: str) -> MicroQuestion:
     """Choose the hidden inputs, and keep the mistakes that give a wrong answer."""
-    pool: Sequence[Value] = _list_pool(operation, world) if operation.takes_list else world.all_integers
+    pool: Sequence[Value] = range(world.inputs.start - 10, world.inputs.stop + 6)  # mistakes may show beyond the inputs
+    if operation.takes_list:
+        pool = _list_pool(operation, world)
     answers = [operation.answer(x) for x in pool]
     told_apart_by = {}
     for mistake in mistakes_of(operation):
