@@ -126,7 +126,7 @@ class SamplingConfig(VerlBlock):
 
 
 class RolloutConfig(SamplingConfig):
-    """How responses are sampled. Other keys are kept, since an evaluation starts its engines with them."""
+    """A policy's servers. Keys that are not named here are kept, since an evaluation starts its engines with them."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -1,4 +1,4 @@
-"""How tests of problem sets become texts of the form ``assert f(literals) == literal``."""
+"""Conversion of problem sets' tests to texts of the form ``assert f(literals) == literal``."""
 
 import ast
 import contextlib

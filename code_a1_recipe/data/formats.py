@@ -1,4 +1,4 @@
-"""How rows of public code problem sets become rows in the recipe's native columns.
+"""Conversion of rows of public code problem sets to the recipe's native columns.
 
 An adapter has a name, the columns that it needs, and a function of a row. ``reader.load_questions`` takes the first of
 ``ADAPTERS`` whose columns are all there.
@@ -43,7 +43,7 @@ tests."""
 
 @dataclass(frozen=True)
 class Adapter:
-    """How the rows of a dataset are read."""
+    """The reader of a dataset's rows."""
 
     columns: str
     """Names of columns, separated by blanks. All must exist, so they also tell which dataset a file is."""

@@ -1,4 +1,4 @@
-"""How dataset files become questions, checked row by row."""
+"""Conversion of dataset files to questions. Each row is checked."""
 
 import ast
 import functools
@@ -52,7 +52,7 @@ class QuestionFile:
 
 @dataclass(frozen=True, kw_only=True)
 class RowReader:
-    """How the rows of a file become native rows."""
+    """Conversion of a file's rows to native rows."""
 
     adapter: str
     """A name in ``formats.ADAPTERS``."""

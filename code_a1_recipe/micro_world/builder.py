@@ -1,4 +1,4 @@
-"""How the micro assets are built: question files, and models trained in parallel."""
+"""The build of the micro assets: question files, and models trained in parallel."""
 
 import json
 import os

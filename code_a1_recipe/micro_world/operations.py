@@ -133,7 +133,7 @@ class Selection:
     kind: str
     """``len``, ``max`` and ``min`` give a number; the ``ORDERS`` give a list."""
     action: Action | None = None
-    """None leaves the elements unchanged; the English question does not mention them then."""
+    """Change of each element. None: no change, and no word about it in the English question."""
     condition: Condition
     default: int | None = None
     """The answer for an empty selection. None: the program has no guard, which is a mistake for ``max`` and ``min``."""

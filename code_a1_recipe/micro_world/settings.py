@@ -72,7 +72,7 @@ class MicroSettings(Block):
     variant: Annotated[str, one_of(VARIANTS)] = ""
     """A name of ``VARIANTS``."""
     world: Annotated[str, one_of(WORLDS)] = "narrow"
-    """How far bounds and inputs reach (``WORLDS``)."""
+    """Ranges of bounds and inputs (``WORLDS``)."""
     kind: Literal["functions", "stdin"] = "functions"
     """Kind of programs: "functions", or "stdin" for the same tasks with programs that read standard input and print."""
     seed: Amount = 0
