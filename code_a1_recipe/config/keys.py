@@ -1,6 +1,7 @@
 """Problems with single keys of a composed configuration: unknown, removed, refused, or overruled keys."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -36,11 +37,14 @@ def key_problems(tree: DictConfig, base: DictConfig, overrides: Sequence[str]) -
         base: the recipe's own configuration, ``code_a1.yaml``. It has all keys of verl and of the recipe.
         overrides: the user's words ``key=value``.
     """
-    problems = dict(_unknown_keys(tree, base))
-    problems.update(refused_keys(tree))
-    problems.update(changed_keys(tree, base, "refused"))
-    problems.update(_overruled(tree, overrides))
-    return problems
+    return dict(
+        chain(
+            _unknown_keys(tree, base),
+            refused_keys(tree),
+            changed_keys(tree, base, "refused"),
+            _overruled(tree, overrides),
+        )
+    )
 
 
 def _unknown_keys(tree: DictConfig, base: DictConfig) -> Iterator[tuple[str, str]]:

@@ -57,8 +57,8 @@ def _hindsight(config: RunConfig) -> Iterator[str]:
     if config.self_play or config.prompts.black_box:
         yield from _must_be_off(config, "where the Test LLM is not shown a program", "hindsight.weight")
     if config.algorithm.rollout_correction.bypass_mode:
-        key = "algorithm.rollout_correction.bypass_mode=true"
-        why = f"with {key} (no server sampled a lesson and knows its probability)"
+        key = "algorithm.rollout_correction.bypass_mode"
+        why = f"with {key}=true (no server sampled a lesson and knows its probability)"
         yield from _must_be_off(config, why, "hindsight.weight")
 
 

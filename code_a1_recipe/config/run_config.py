@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, SkipValida
 
 from ..algorithm.schedule import POLICY_NAMES
 from ..algorithm.settings import SeedSettings
-from ..algorithm.settings_block import Amount, Block, Count, Precision, describe, key_of
+from ..algorithm.settings_block import Amount, Block, Count, Precision, Seconds, describe, key_of
 from ..extensions.settings import ExtendedSettings
 from .partial import origin, without
 
@@ -23,15 +23,11 @@ CONFIG_FORMAT = 2
 COLOCATED, SEPARATE = "colocated", "separate"
 
 _MISSING = "???"
-
-
-def _listed_paths(raw: Any) -> Any:
-    if raw in (None, _MISSING):
-        return ()
-    return (raw,) if isinstance(raw, str) else raw
-
-
-Paths = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(_listed_paths)]
+Paths = Annotated[
+    tuple[str, ...],
+    Field(strict=False),
+    BeforeValidator(lambda raw: () if raw in (None, _MISSING) else (raw,) if isinstance(raw, str) else raw),
+]
 OpenPath = Annotated[str | None, BeforeValidator(lambda raw: None if raw == _MISSING else raw)]
 
 
@@ -252,7 +248,7 @@ class RunConfig(ExtendedSettings):
     """The same seed on the same devices gives the same weights."""
     check_resources: bool = True
     """Refuse a run that this machine has no room for."""
-    start_timeout_seconds: Annotated[float, Field(gt=0)] = 3600
+    start_timeout_seconds: Seconds = 3600
     """Seconds a start may take before the run ends and names what it waits for."""
     micro: dict[str, Any] | None
     """Settings of the synthetic task suite, where data and models are made by the recipe."""
