@@ -1,27 +1,27 @@
-"""The recipe's errors. Each says the rule, the value, the place and a hint; a user reads the message as it is.
+"""The recipe's errors. A message has the rule, the value, the place and a hint, since users read it unchanged.
 
-``exit_status`` is what a command ends with: 2 where the user's input cannot be used and nothing was started, 1 where
-something that had started broke off. ``cli.status`` is the one place that reads it.
+``exit_status`` is the exit status of a command: 2 if the user's input cannot be used and nothing was started, 1 if work
+that had started broke off. Only ``cli.status`` reads it.
 """
 
 PARSE_ERRORS = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
-"""Errors that parsing a stranger's text as Python may raise, or taking it for a literal; nesting too deep is one."""
+"""Errors that Python may raise for an untrusted text that is parsed or read as a literal, e.g. if it nests too deep."""
 
 
 class CodeA1Error(Exception):
-    """Base of all errors of this package; raised itself where a part broke that no other class describes."""
+    """Base of all errors of this package. It is raised itself if no other class describes the failure."""
 
     exit_status = 1
 
 
 class InputError(CodeA1Error, ValueError):
-    """A file, option or row of the user's cannot be used. Raised before any work starts."""
+    """A file, option or row from the user cannot be used. Raised before any work starts."""
 
     exit_status = 2
 
 
 class SettingsError(InputError):
-    """A configuration cannot work; holds everything that is wrong with it. Raised before Ray starts."""
+    """A configuration cannot work. ``args`` are all problems with it. Raised before Ray starts."""
 
     def __str__(self) -> str:
         problems = [str(problem) for problem in self.args]
@@ -33,11 +33,11 @@ class OutputError(InputError):
 
 
 class CheckpointError(InputError):
-    """A checkpoint is missing, damaged, or was made with something else than the run has now."""
+    """A checkpoint is missing or damaged, or does not fit the run: it was made with other settings or files."""
 
 
 class RowError(InputError):
-    """A row of a question file breaks a rule; whoever reads the file adds its name and the row's number."""
+    """A row of a question file breaks a rule. The reader of the file adds its name and the row's number."""
 
     def __init__(self, column: str, rule: str) -> None:
         super().__init__(column, rule)
@@ -49,8 +49,8 @@ class RowError(InputError):
 
 
 class OutageError(CodeA1Error, RuntimeError):
-    """A sandbox, server or model did not answer; nothing is made up for the result that is missing."""
+    """A sandbox, server or model did not answer. The missing result is not replaced by a default."""
 
 
 class DiskFullError(CodeA1Error, RuntimeError):
-    """The disk has no room for what has to be written."""
+    """The disk is full."""

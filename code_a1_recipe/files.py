@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and fingerprints of texts, files and folders."""
+"""Files that are written completely or not at all, and fingerprints of texts, files and folders."""
 
 import hashlib
 import json
@@ -13,23 +13,23 @@ _FINGERPRINT_DIGITS = 16
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Replace a file by ``content``: it appears whole, or the earlier one stays.
+    """Replace a file by ``content`` completely, or not at all.
 
     Raises:
-        OSError: it cannot be written; nothing changed.
+        OSError: it cannot be written. Nothing has changed.
     """
     with replacing(path) as partial:
         partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 def json_lines(rows: Iterable[object]) -> str:
-    """One JSON value a line."""
+    """JSON lines, one for each row."""
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to, beside ``path``; flushed and renamed to it when the block ends without an error."""
+    """A path beside ``path`` to write to. It is flushed and renamed to ``path`` if the block ends without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.partial")
     try:
@@ -43,7 +43,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def fingerprint(*parts: str | bytes) -> str:
-    """16 hexadecimal digits of the SHA-256 of the parts; other parts, or other borders between them, give others."""
+    """16 hexadecimal digits of the SHA-256 of the parts. ("ab", "c") and ("a", "bc") have different fingerprints."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
@@ -52,10 +52,10 @@ def fingerprint(*parts: str | bytes) -> str:
 
 
 def file_fingerprint(path: Path) -> str:
-    """``NAME FINGERPRINT`` of a file's content, or of all files below a folder.
+    """``NAME FINGERPRINT`` of a file, or of all files below a folder.
 
     Raises:
-        InputError: it is not there, or cannot be read.
+        InputError: it does not exist, or cannot be read.
     """
     try:
         if path.is_dir():
@@ -66,19 +66,19 @@ def file_fingerprint(path: Path) -> str:
 
 
 def files_fingerprint(folder: Path, paths: Iterable[Path]) -> str:
-    """16 hexadecimal digits of the names and contents of files below a folder; its folders are left out."""
+    """16 hexadecimal digits of the names and contents of files below a folder. Paths of folders are ignored."""
     files = sorted(path for path in paths if path.is_file())
     return fingerprint(*(part for file in files for part in (str(file.relative_to(folder)), file_digest(file))))
 
 
 def file_digest(path: Path) -> bytes:
-    """SHA-256 of a file's content. OSError: it cannot be read."""
+    """SHA-256 of a file's content. OSError: the file cannot be read."""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").digest()
 
 
 def flush(path: Path) -> None:
-    """Put a file's content, or a folder's entries, on the disk: a machine that dies later leaves it whole."""
+    """Write a file's content, or a folder's entries, to the disk, so that a crash of the machine cannot lose them."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -87,7 +87,7 @@ def flush(path: Path) -> None:
 
 
 def portable(text: str) -> str:
-    """The text with the working folder left out and the home folder as ``~``: results are made to be passed on."""
+    """Shorten paths in a text: no working folder, and ``~`` for the home folder. Results are passed on to others."""
     for folder, short in ((Path.cwd(), ""), (Path.home(), "~/")):
         if folder != Path(folder.anchor):
             text = text.replace(f"{folder}/", short)

@@ -1,4 +1,4 @@
-"""The Python API. Nothing here imports torch or verl: training runs in a process of its own."""
+"""The Python API. It imports neither torch nor verl, since training runs in a process of its own."""
 
 from reward_fns import AdversarialReward as AdversarialReward
 

@@ -1,6 +1,7 @@
-"""MistakeBook for scripts: the cases of a run's book as asserts, or tests of the caller's own, each with its quality.
+"""MistakeBook for scripts: asserts of a run's book, or tests of the caller, each with its quality.
 
-A run counts in ``algorithm.mistake_book`` which cases broke programs; this is the view of it that the Python API gives.
+A run counts in ``algorithm.mistake_book`` how many programs each case broke. The class here is the Python API's view of
+that book.
 """
 
 import heapq
@@ -19,7 +20,7 @@ _FORMAT = 1
 
 
 class MistakeBook:
-    """At most ``max_size`` tests, those with the highest quality; seeded, saved and loaded. For one thread at a time.
+    """The ``max_size`` tests of the highest quality. Not safe for several threads.
 
     >>> book = MistakeBook(max_size=2, quality_threshold=0.3, seed=1)
     >>> [book.add_test(f"assert f({n}) == {n}", quality) for n, quality in enumerate([0.5, 0.2, 0.9, 0.6])]
@@ -32,9 +33,9 @@ class MistakeBook:
     True
 
     Args:
-        max_size: most tests kept, at least 1.
-        quality_threshold: tests below it are not taken, in [0, 1].
-        seed: fixes the samples.
+        max_size: maximum number of tests, at least 1.
+        quality_threshold: the lowest quality of a kept test, in [0, 1].
+        seed: seed of ``sample_batch``.
 
     Raises:
         InputError: an argument is out of its range.
@@ -45,7 +46,7 @@ class MistakeBook:
         self.quality_threshold = _quality("quality_threshold", quality_threshold)
         self._chance = random.Random(seed)
         self._qualities: dict[str, float] = {}
-        """Quality by test, the one that was added longest ago first."""
+        """Quality by test, in the order in which they were added."""
 
     @classmethod
     def of_run(cls, run: str | Path, **bounds: Any) -> "MistakeBook":
@@ -73,21 +74,21 @@ class MistakeBook:
         return test in self._qualities
 
     def quality(self, test: str) -> float:
-        """The quality that a test is kept with. KeyError: it is not in the book."""
+        """The quality of a test. KeyError: the test is not in the book."""
         return self._qualities[test]
 
     def add_test(self, test: str, quality_score: float) -> bool:
-        """Keep a test, or give it a new score; of a full book the test with the lowest quality, then age, leaves.
+        """Add a test, or change its quality. If the book is full, the oldest test of the lowest quality is removed.
 
         Args:
             test: any text that is not empty, such as ``assert f(3) == 6``.
-            quality_score: in [0, 1]; below ``quality_threshold`` the test is not kept, and leaves if it was there.
+            quality_score: in [0, 1]. A test below ``quality_threshold`` is not kept, and is removed if it was there.
 
         Returns:
-            Whether the book holds the test now.
+            Whether the book has the test now.
 
         Raises:
-            InputError: no text, or a score out of its range.
+            InputError: ``test`` is no text or empty, or the score is out of its range.
         """
         if not isinstance(test, str) or not test.strip():
             raise InputError(f"a test must be a text that is not empty, got {test!r}")
@@ -101,9 +102,10 @@ class MistakeBook:
         return test in self._qualities
 
     def sample_batch(self, n: int) -> list[str]:
-        """At most ``n`` different tests, drawn in proportion to quality; a test of quality 0 comes last.
+        """Draw at most ``n`` different tests in proportion to quality. Tests of quality 0 come last.
 
-        The tests with the shortest of exponential times whose rates are the qualities (Efraimidis and Spirakis 2006).
+        Each test gets an exponential time whose rate is its quality, and the ``n`` shortest times win (Efraimidis and
+        Spirakis 2006).
         """
         times = {}
         for test, rate in self._qualities.items():
@@ -111,11 +113,11 @@ class MistakeBook:
         return heapq.nsmallest(check_count("n (tests)", n, least=0), times, key=times.__getitem__)
 
     def get_top_k(self, k: int) -> list[str]:
-        """The ``k`` tests of the highest quality, the best first; the older first among equals."""
+        """The ``k`` tests of the highest quality, the best first; of equal tests the older first."""
         return heapq.nlargest(check_count("k (tests)", k, least=0), self._qualities, key=self.quality)
 
     def save(self, path: str | Path) -> None:
-        """Write the book as JSON, whole or not at all. OSError: it cannot be written."""
+        """Write the book as a JSON file, completely or not at all. OSError: it cannot be written."""
         content = {
             "format": _FORMAT,
             "max_size": self.max_size,
@@ -127,10 +129,10 @@ class MistakeBook:
 
     @classmethod
     def load(cls, path: str | Path) -> "MistakeBook":
-        """The book that ``save`` wrote; its samples go on where they were.
+        """Read a book that ``save`` wrote. Its random state continues, too.
 
         Raises:
-            InputError: no such file, or no such book in it.
+            InputError: there is no such file, or it has no such book.
         """
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -149,7 +151,7 @@ class MistakeBook:
 
 
 def check_count(name: str, value: object, *, least: int = 1) -> int:
-    """The value of an argument that counts something. InputError: it is no integer, or below ``least``."""
+    """Check an argument that is a count. InputError: it is no integer, or below ``least``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
     return value

@@ -1,4 +1,4 @@
-"""AdversarialCodeTrainer: the recipe's trainer on questions that are Python dictionaries, in a script or a notebook."""
+"""AdversarialCodeTrainer, the trainer for scripts and notebooks. Its questions are Python dictionaries."""
 
 import ctypes
 import json
@@ -21,32 +21,32 @@ from ..runs.reader import RunRecords
 from .mistake_book import check_count
 
 _KEPT_LINES = 40
-"""Last lines of a training process that are searched for its error."""
+"""Number of a training process's last lines, which have its error."""
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
-"""prctl(2): the signal that a process gets when the one that started it is gone."""
+"""prctl(2): sets the signal that a process gets when its parent process ends."""
 
 
 class AdversarialCodeTrainer:
-    """Trains a Code LLM and a Test LLM against each other; every call goes on where the last one ended.
+    """Trains a Code LLM and a Test LLM against each other. Every call resumes where the last one ended.
 
     Each call of ``step`` and ``train`` runs ``code-a1 train`` in a process of its own, resumes from ``run_dir``, and
     saves its last step there with both policies, their optimizers and the Mistake Book. The start of two servers takes
-    a minute on a laptop, so ``train(specs, 10)`` is much quicker than ten times ``step(specs)``. Ctrl-C, also a
-    notebook's, saves the last finished step and raises KeyboardInterrupt; the next call resumes from it.
+    a minute on a laptop, so ``train(specs, 10)`` is much faster than ten calls of ``step(specs)``. Ctrl-C (in a
+    notebook: interrupt) saves the last finished step and raises KeyboardInterrupt; the next call resumes from it.
 
     >>> trainer = AdversarialCodeTrainer(run_dir="outputs/api", max_code_len=64)  # doctest: +SKIP
     >>> trainer.train(problem_specs, num_steps=10)[-1]["code/reward"]  # doctest: +SKIP
 
     Args:
         code_llm: folder or hub id of the Code LLM; None: the preset's (``cpu``: a tiny one, made on first use).
-        test_llm: the same for the Test LLM.
-        reward_fn: None: what the preset names, the paper's rewards.
-        max_code_len: most tokens of a program; None: the preset's.
+        test_llm: folder or hub id of the Test LLM; None: the preset's.
+        reward_fn: rewards of programs and suites; None: the preset's, which are the paper's.
+        max_code_len: maximum length of a program in tokens; None: the preset's.
         preset: name or YAML file; None: ``cpu`` without a GPU, else ``qwen2.5-coder-1.5b``.
-        run_dir: where everything is written; a folder that holds a run is resumed.
-        overrides: further settings, ``key=value`` as on the command line; they win over all others.
-        show: gets each line that the run prints.
+        run_dir: folder for all results. If it has a run, the run is resumed.
+        overrides: further settings, ``key=value`` as on the command line. They override all others.
+        show: called with each line that the run prints.
 
     Raises:
         InputError: an argument cannot be used.
@@ -67,12 +67,13 @@ class AdversarialCodeTrainer:
         if reward_fn is not None and not isinstance(reward_fn, AdversarialReward):
             rule = "reward_fn must be an AdversarialReward or None"
             raise InputError(f"{rule}, got {reward_fn!r}; another function goes by overrides=['rewards.test.path=...']")
-        if not isinstance(overrides, list | tuple) or not all(isinstance(one, str) and "=" in one for one in overrides):
+        are_listed = isinstance(overrides, list | tuple)
+        if not are_listed or not all(isinstance(word, str) and "=" in word for word in overrides):
             raise InputError(f"overrides must be a list of key=value, got {overrides!r}")
         if preset is not None and str(preset).startswith("-"):
             raise InputError(f"preset must be the name of one, or a YAML file, got {preset!r}")
         self.run_dir = Path(run_dir or f"outputs/api-{datetime.now():%Y%m%d-%H%M%S}").absolute()
-        """The run's folder: ``code-a1 report``, ``watch``, ``eval`` and ``export`` take it."""
+        """The run's folder, an argument of ``code-a1 report``, ``watch``, ``eval`` and ``export``."""
         self._preset, self._overrides, self._show = preset, tuple(overrides), show
         self._settings: dict[str, Any] = {"run_dir": str(self.run_dir), "checkpoint.allow_new_questions": True}
         for policy, model in (("code", code_llm), ("test", test_llm)):
@@ -88,12 +89,12 @@ class AdversarialCodeTrainer:
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """The metrics of every step so far as in ``metrics.jsonl``, earlier calls and processes included."""
+        """The metrics of every step so far, from ``metrics.jsonl``. Steps of earlier calls are included."""
         run = RunRecords(self.run_dir)
         return [row for row in run.metrics if row["step"] > 0] if run.paths.metrics.is_file() else []
 
     def step(self, problem_specs: Sequence[Mapping[str, Any]], num_samples: int = 4) -> dict[str, Any]:
-        """One step on all of these questions, ``num_samples`` programs each; its metrics. Otherwise like ``train``."""
+        """Train a step on all of these questions, with ``num_samples`` programs each, like ``train``; its metrics."""
         size = len(problem_specs) if isinstance(problem_specs, list | tuple) else None
         return self.train(problem_specs, 1, num_samples=num_samples, questions_per_step=size)[0]
 
@@ -105,19 +106,19 @@ class AdversarialCodeTrainer:
         num_samples: int | None = None,
         questions_per_step: int | None = None,
     ) -> list[dict[str, Any]]:
-        """Train ``num_steps`` further steps; their metrics.
+        """Train further steps, and return their metrics.
 
         Args:
-            problem_specs: questions: ``prompt`` and ``reference`` (source of a correct solution), and what else
-                ``data/README.md`` lists (``tests``, ``entry_points``, ...). Without ``id`` one is made of the two.
+            problem_specs: questions: ``prompt``, ``reference`` (source of a correct solution), and other columns of
+                ``data/README.md`` (``tests``, ``entry_points``, ...). Without ``id`` it is made from the first two.
             num_steps: at least 1.
             num_samples: programs for each question (``episode.num_candidates``); None: the preset's.
-            questions_per_step: None: 8, or all where they are fewer.
+            questions_per_step: at most the number of questions; None: 8, or all if they are fewer.
 
         Raises:
-            InputError: a question, a model or a setting cannot be used; nothing was started.
-            CodeA1Error: the run broke off; ``history`` and ``run_dir`` have what was finished.
-            KeyboardInterrupt: after Ctrl-C, when the last finished step is saved.
+            InputError: a question, a model or a setting cannot be used. Nothing was started.
+            CodeA1Error: the run broke off. ``history`` and ``run_dir`` have the finished steps.
+            KeyboardInterrupt: Ctrl-C was pressed, and the last finished step is saved.
         """
         check_count("num_steps", num_steps)
         file, number = self._write_questions(problem_specs)
@@ -135,15 +136,23 @@ class AdversarialCodeTrainer:
         }
         if num_samples is not None:
             settings["episode.num_candidates"] = check_count("num_samples", num_samples)
-        command = [sys.executable, "-m", "code_a1_recipe", "train", *([self._preset] if self._preset else [])]
-        self._run([*command, *(f"{key}={_hydra(value)}" for key, value in settings.items()), *self._overrides])
+        words = [self._preset] if self._preset else []
+        words += [f"{key}={_hydra(value)}" for key, value in settings.items()]
+        self._run([sys.executable, "-m", "code_a1_recipe", "train", *words, *self._overrides])
         return self.history[done:]
 
     def _write_questions(self, problem_specs: Sequence[Mapping[str, Any]]) -> tuple[Path, int]:
-        """The questions as a checked file beside the run's folder, which must hold nothing else; how many they are."""
-        if not isinstance(problem_specs, list | tuple) or not all(isinstance(one, Mapping) for one in problem_specs):
+        """Write and check a file of the questions; the file, and the number of questions.
+
+        It is beside the run's folder, which must have no other files.
+        """
+        are_listed = isinstance(problem_specs, list | tuple)
+        if not are_listed or not all(isinstance(spec, Mapping) for spec in problem_specs):
             raise InputError(f"problem_specs must be a list of dictionaries, got {problem_specs!r:.80}")
-        rows = [{"id": fingerprint(str(one.get("prompt")), str(one.get("reference"))), **one} for one in problem_specs]
+        rows = []
+        for spec in problem_specs:
+            identity = fingerprint(str(spec.get("prompt")), str(spec.get("reference")))
+            rows.append({"id": identity, **spec})
         try:
             text = json_lines(rows)
         except (TypeError, ValueError) as error:
@@ -158,7 +167,7 @@ class AdversarialCodeTrainer:
     def _run(self, command: Sequence[str]) -> None:
         last: deque[str] = deque(maxlen=_KEPT_LINES)
         is_interrupted = False
-        # A process group of its own: a terminal's Ctrl-C reaches it once, through this process.
+        # In a process group of its own it gets a terminal's Ctrl-C once, from this process.
         process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
@@ -166,7 +175,7 @@ class AdversarialCodeTrainer:
             text=True,
             errors="replace",
             process_group=0,
-            preexec_fn=lambda: _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM),  # nobody else would end it
+            preexec_fn=lambda: _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM),  # otherwise it outlives a killed script
         )
         assert process.stdout is not None
         try:
@@ -179,9 +188,9 @@ class AdversarialCodeTrainer:
                     break
                 except KeyboardInterrupt:
                     is_interrupted = True
-                    process.send_signal(signal.SIGINT)  # saves; a second one leaves at once
+                    process.send_signal(signal.SIGINT)  # it saves; a second signal ends it at once
         finally:
-            if process.poll() is None:  # `show` raised
+            if process.poll() is None:  # `show` has raised an error
                 process.terminate()
                 process.wait()
             process.stdout.close()
@@ -192,14 +201,13 @@ class AdversarialCodeTrainer:
 
 
 def _error_of(lines: Sequence[str], status: int) -> str:
-    """What the process said last, from its ``error:`` on."""
-    text = "\n".join(["", *lines])
-    said = text.rpartition("\nerror: ")[2] if "\nerror: " in text else "\n".join(lines[-3:])
-    return said or f"training ended with status {status}"
+    """The process's message after its last ``error:``, or else its last lines."""
+    _, is_error, message = "\n".join(["", *lines]).rpartition("\nerror: ")
+    return (message if is_error else "\n".join(lines[-3:])) or f"training ended with status {status}"
 
 
 def _hydra(value: Any) -> str:
-    """A value in the syntax of hydra's overrides; a text stands for itself, whatever it holds."""
+    """A value in the syntax of hydra's overrides. Special characters of a text are quoted."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {_hydra(inner)}" for key, inner in value.items()) + "}"
     return quoted(value) if isinstance(value, str) else json.dumps(value)

@@ -1,4 +1,4 @@
-"""``code-a1``: one Typer app. Commands are thin files: options in, call, print."""
+"""``code-a1``, a Typer app. The files of its commands are thin: they read options, call a function and print."""
 
 import difflib
 import importlib.metadata
@@ -47,17 +47,17 @@ def code_a1(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status of a command line; see ``status``."""
+    """Run a command line. Returns its exit status; see ``status``."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     train.configure_logging()
     return status.run(lambda: app(_with_command(words), prog_name="code-a1"))
 
 
 def _with_command(words: list[str]) -> list[str]:
-    """The words, with ``train`` before them where they begin with a preset, a YAML file, a setting, or nothing.
+    """Put ``train`` before the words if they begin with a preset, a YAML file or a setting, or if there are none.
 
     Raises:
-        InputError: they ask for a command or an option that was removed, or the first one is nearly a command.
+        InputError: the words name a removed command or option, or the first word looks like a misspelled command.
     """
     if words and words[0].startswith("-"):
         return words
@@ -72,11 +72,9 @@ def _with_command(words: list[str]) -> list[str]:
 
 
 def _refuse_removed(words: Sequence[str]) -> None:
-    commands = [" ".join(words[:number]) for number in (1, 2)]
-    options = [word.partition("=")[0] for word in words if word.startswith("--")]
-    for command in commands:
-        if command in REMOVED_COMMANDS:
-            raise InputError(f"`code-a1 {command}` was removed: {REMOVED_COMMANDS[command]}")
-        for option in options:
-            if (asked := f"{command} {option}") in REMOVED_OPTIONS:
-                raise InputError(f"`code-a1 {asked}` was removed: {REMOVED_OPTIONS[asked]}")
+    """Raise InputError if the words name a removed command or option. A command has one word or two."""
+    for command in (" ".join(words[:1]), " ".join(words[:2])):
+        options = [f"{command} {word.partition('=')[0]}" for word in words if word.startswith("--")]
+        for removed in (command, *options):
+            if replacement := REMOVED_COMMANDS.get(removed) or REMOVED_OPTIONS.get(removed):
+                raise InputError(f"`code-a1 {removed}` was removed: {replacement}")

@@ -23,8 +23,8 @@ def prepare(options: PrepareOptions) -> None:
 
     INPUT is a parquet, JSONL or JSON file, or org/name[:split] of the Hugging Face hub: KodCode-V1, MBPP, HumanEval,
     LeetCodeDataset, TACO, APPS, UnLeakedTestBench, or any set whose columns you name. Every reference runs on its own
-    tests in the sandbox; rows that overlap with evaluation sets or repeat one another go. A bad row is left out and
-    counted.
+    tests in the sandbox. A row is left out and counted if it is bad, overlaps with an evaluation set, or repeats
+    another row.
 
     `code-a1 data prepare kodcode.parquet --output train.parquet --against evalplus.parquet`
 
@@ -32,11 +32,11 @@ def prepare(options: PrepareOptions) -> None:
 
     `code-a1 data prepare train.parquet --output frontier.parquet --base-model MODEL --samples 16 --keep 0.05 0.95`
 
-    --base-model writes --samples programs for each question that is left; those that pass all tests solve it, and
-    their share becomes the column base_pass_rate. Always or never solved, a question teaches nothing. Responses and
-    verdicts are in OUTPUT.base/, from which a repeated command resumes.
+    With --base-model, a model writes --samples programs for each question that is left. The share of programs that
+    pass all tests becomes the column base_pass_rate. A question that is solved always or never teaches nothing.
+    Responses and verdicts are in OUTPUT.base/, from which a repeated command resumes.
 
-    Beside OUTPUT: OUTPUT.card.md (sources, counts, overlaps, how to train), OUTPUT.dropped.jsonl (file, row, id, reason
+    Further files: OUTPUT.card.md (sources, counts, overlaps, how to train), OUTPUT.dropped.jsonl (file, row, id, reason
     and detail of each row that was left out) and OUTPUT.judged.jsonl, from which a repeated command resumes.
     `code_a1_recipe/data/README.md` lists the reasons, and says how to upload the set.
     """
@@ -51,9 +51,9 @@ def prepare(options: PrepareOptions) -> None:
 def sft(options: SftOptions) -> None:
     """Write demonstrations for a cold start of the Test LLM: prompts as training shows them, each with a good suite.
 
-    A base model that writes mostly invalid asserts earns nothing to learn from; these show it suites that are well
-    formed and right: tests of each question that the judge finds right on the reference, those first that break the
-    program shown (the reference, its buggy_programs, and with --mutants small mistakes in the reference).
+    A base model whose asserts are mostly invalid earns no reward to learn from. A demonstration shows it a correct
+    suite: tests of the question that pass on the reference. Tests that break the program shown come first. The program
+    is the reference, one of its buggy_programs, or with --mutants the reference with a small mistake.
 
     `code-a1 data sft train.parquet --mutants 4 --output demonstrations.parquet`
 
@@ -72,7 +72,7 @@ def inspect(options: InspectOptions) -> None:
     """Show a run, or a data set, question by question.
 
     - RUN: the programs of one step with their rewards, suites, expected outputs, the oracle's return values and
-    outcomes; with --outcome NAME those that came to it
+    outcomes; with --outcome NAME only programs with this outcome
 
     - RUN --question ID: prompt, reference, Mistake Book, and the question's programs of one step
 

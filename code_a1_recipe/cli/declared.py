@@ -1,4 +1,4 @@
-"""Commands whose parameters are the fields of a dataclass, so that an option is declared once."""
+"""Commands whose parameters are the fields of a dataclass, so that an option is declared only once."""
 
 import copy
 import dataclasses
@@ -12,15 +12,15 @@ from typing import Annotated, Any
 import typer
 
 Reader = Callable[[Mapping[str, Any]], Any]
-"""From the values of all parameters of a command to the value of a field, or to the whole dataclass."""
+"""Makes the value of a field, or a whole dataclass, from the values of all parameters of a command."""
 
 
 def with_options(run: Callable[[Any], None]) -> Callable[..., None]:
-    """The command of ``run``, whose one argument ``options`` is a dataclass.
+    """Make a Typer command from ``run``, whose only argument ``options`` is a dataclass.
 
-    A field is a parameter where its type is ``Annotated`` with ``typer.Option`` or ``typer.Argument``. A field
-    ``model`` or ``NAME_model`` that is such a dataclass itself gives all of its own, with ``NAME_`` before their names;
-    its field ``prefix`` is then "NAME-".
+    A field is a parameter if its type is ``Annotated`` with ``typer.Option`` or ``typer.Argument``. A field ``model``
+    or ``NAME_model`` may be such a dataclass itself. Its fields are parameters too, with ``NAME_`` before their names,
+    and its field ``prefix`` is "NAME-".
     """
     parameters: list[inspect.Parameter] = []
     read_options = _declare(typing.get_type_hints(run)["options"], "", parameters)
@@ -35,41 +35,56 @@ def with_options(run: Callable[[Any], None]) -> Callable[..., None]:
 
 
 def _declare(options_class: type, prefix: str, parameters: list[inspect.Parameter]) -> Reader:
-    """Add the parameters of a dataclass, each with ``prefix`` before its name; returns what makes one of values."""
+    """Add the parameters of a dataclass to ``parameters``, each with ``prefix`` before its name.
+
+    Returns:
+        A function that makes the dataclass from their values.
+    """
     readers = {}
     hints = typing.get_type_hints(options_class, include_extras=True)
     for field in dataclasses.fields(options_class):
-        name, hint = f"{prefix}{field.name}", hints[field.name]
+        name = f"{prefix}{field.name}"
+        hint = hints[field.name]
         if isinstance(hint, type) and dataclasses.is_dataclass(hint):
             readers[field.name] = _declare(hint, field.name.removesuffix("model"), parameters)
         if typing.get_origin(hint) is not Annotated:
             continue
-        hint, info, *texts = typing.get_args(hint)
+        hint, info, *list_readers = typing.get_args(hint)
         read: Callable[[Any], Any] | None = None
-        if texts:
-            hint, read = list[str], texts[0]
+        if list_readers:  # the option's texts become another value
+            hint = list[str]
+            read = list_readers[0]
         elif typing.get_origin(hint) is Sequence or Ellipsis in typing.get_args(hint):
-            hint, read = list[typing.get_args(hint)[0]], tuple  # type: ignore[misc]
-        info, default = copy.copy(info), field.default
+            hint = list[typing.get_args(hint)[0]]  # type: ignore[misc]
+            read = tuple
+        info = copy.copy(info)  # fields of several dataclasses may share it
+        default = field.default
         if default is field.default_factory:  # no default of either kind
             default = inspect.Parameter.empty
         elif read is not None:
             default = []
         elif hint is bool and default is False:
-            info.param_decls = (f"--{name.replace('_', '-')}",)  # without a --no-... that says what is so anyway
-        parameter = inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=default,
-            annotation=Annotated[hint, info],
+            info.param_decls = (f"--{name.replace('_', '-')}",)  # no --no-NAME, which would change nothing
+        parameters.append(
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=default,
+                annotation=Annotated[hint, info],
+            )
         )
-        parameters.append(parameter)
         readers[field.name] = itemgetter(name) if read is None else partial(_read_list, name, read)
-    own = {"prefix": prefix.replace("_", "-")} if prefix else {}
-    return lambda values: options_class(**{name: read(values) for name, read in readers.items()}, **own)
+    fixed = {"prefix": prefix.replace("_", "-")} if prefix else {}
+
+    def read_options(values: Mapping[str, Any]) -> Any:
+        given = {name: read(values) for name, read in readers.items()}
+        return options_class(**given, **fixed)
+
+    return read_options
 
 
 def _read_list(name: str, read: Callable[[Any], Any], values: Mapping[str, Any]) -> Any:
+    """Call ``read`` with a parameter's texts. An error names the option, which ``read`` does not know."""
     try:
         return read(values[name])
     except typer.BadParameter as error:

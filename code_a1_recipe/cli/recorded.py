@@ -5,8 +5,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from ..errors import CodeA1Error
 from ..jobs.options import NUM_CORES, ResumedFile, Workers
-from ..jobs.outputs import Report
 from ..tools.recorded.options import ScoreOptions
 from ..tools.recorded.rollout_rows import COLUMNS
 from .declared import with_options
@@ -14,13 +14,14 @@ from .status import finish, resumable, resume
 from .tables import print_table
 
 Run = Annotated[Path, Argument(help="run folder")]
-SCORE_HELP = """Give rollouts on disk their rewards: extraction, judge and reward functions, to JSON lines.
+SCORE_HELP = """Compute the rewards of recorded rollouts: extract, judge, apply the reward functions, write JSON lines.
 
 SOURCE is a run folder, a file of its rollouts/, or a file of yours (JSON lines or parquet) with these columns:
 
 {columns}
 
-A run has its own settings and questions, so the plain command gives its rewards again; options say what differs.
+A run has its own settings and questions, so the command without options computes its rewards again. Options change
+settings.
 
 `code-a1 score outputs/my-run --alpha 0.7 --output rescored.jsonl`
 
@@ -44,7 +45,7 @@ def harvest(
     minimise: Annotated[bool, Option(help="keep as few tests as kill the same programs; else the best 32")] = True,
     workers: Workers = NUM_CORES,
 ) -> None:
-    """Write a run's questions with the tests of its Test LLM as golden tests, as few as kill the same programs.
+    """Write a run's questions with its Test LLM's tests as golden tests. A minimal set kills the same programs.
 
     Programs are mutants of the references (small mistakes, by cosmic-ray) and incorrect programs that the run recorded.
 
@@ -71,4 +72,5 @@ def validate(
     with resumable(output):
         figures, num_different = validate_again(run, step=step, output=output)
     print_table(figures)
-    finish(Report(text="", failure=f"{num_different} figures are not those of training" if num_different else ""))
+    if num_different:
+        raise CodeA1Error(f"{num_different} figures are not those of training")

@@ -20,7 +20,7 @@ def watch(
 
 
 def report(run: Annotated[Path, Argument(help="run folder: what was given as run_dir")]) -> None:
-    """Write one self-contained page with curves and sample episodes, also while a run is going on."""
+    """Write a self-contained page with curves and sample episodes, also of a run that is going on."""
     from ..tools.report.report import write_report
 
     typer.echo(f"report: {write_report(run)}")
@@ -32,10 +32,10 @@ def export(
     policy: Annotated[str, Option(callback=one_of(("code", "test", "both")), help="code, test or both")] = "code",
     step: Annotated[str, Option(help="latest, best, or a step that was saved")] = "latest",
 ) -> None:
-    """Write a trained policy as a plain Hugging Face folder, which transformers and vLLM load as it is.
+    """Write a trained policy as a plain Hugging Face folder, which transformers and vLLM can load.
 
-    Its README.md is a model card: what it was trained from and on, its held-out figures, versions and command.
-    `hf upload org/name FOLDER` uploads the folder as it stands.
+    Its README.md is a model card: base model, training data, held-out figures, versions and command.
+    `hf upload org/name FOLDER` uploads the folder with the card.
     """
     from ..tools.report.model_card import model_card
     from ..training.checkpoint.export import export as export_policies
@@ -47,5 +47,5 @@ def export(
         step=step,
         card_of=model_card,
     )
-    for name, place in written.items():
-        typer.echo(f"{name} policy: {place}")
+    for name, folder in written.items():
+        typer.echo(f"{name} policy: {folder}")

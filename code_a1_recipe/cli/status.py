@@ -1,7 +1,7 @@
-"""The one place that turns what ended a command into a message and an exit status.
+"""The message and the exit status of a command's end. No other module decides them.
 
-0 done; 1 something that had started broke off, or a check found failures; 2 the user's input was refused before any
-work; 130 Ctrl-C, 128 + n any other signal n.
+0: done. 1: work that had started broke off, or a check found failures. 2: the user's input was refused before any work.
+130: Ctrl-C. 128 + n: any other signal n.
 """
 
 import os
@@ -28,7 +28,7 @@ _EXTRAS = (
 
 
 def run(work: Callable[[], object]) -> int:
-    """Call ``work``; its errors become messages on stderr. Faults of this program itself keep their traceback."""
+    """Call ``work`` and return the exit status. Errors become messages on stderr; bugs keep their traceback."""
     try:
         work()
     except SystemExit as done:  # Typer's own: help, usage errors, Ctrl-C
@@ -41,7 +41,7 @@ def run(work: Callable[[], object]) -> int:
         error.add_note("the sandbox is down; try `python -m sandbox check`")
         return _report(error, BROKE_OFF)
     except ModuleNotFoundError as error:
-        if type(error) is not ModuleNotFoundError:  # Ray's errors of workers are instances of what they tell of
+        if type(error) is not ModuleNotFoundError:  # Ray gives a worker's error this class, too, in a subclass
             raise
         error.add_note(_EXTRAS)
         return _report(error, REFUSED)
@@ -57,7 +57,7 @@ def run(work: Callable[[], object]) -> int:
 
 @contextmanager
 def resumable(output: Path) -> Iterator[None]:
-    """Around work that a repeated command resumes: what breaks it off is reported with where the finished part is."""
+    """Surround work that a repeated command resumes. If it breaks off, the message names the finished part."""
     hint = f"what is done is in {output}; repeat the command to resume"
     try:
         yield

@@ -1,4 +1,4 @@
-"""Tables in the terminal: drawn by rich where somebody looks, Markdown in a pipe."""
+"""Tables for the terminal. rich draws them there; in a pipe they are Markdown."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""``code-a1 train``: a composed configuration to a finished run, in hydra's words."""
+"""``code-a1 train``, ``plan`` and ``doctor``."""
 
 import json
 import shlex
@@ -21,7 +21,7 @@ from .tables import print_table
 
 configure_logging = launch.configure_logging
 SETUP_STAMP = ".code-a1-run"
-"""In an environment that ``run_codea1.sh`` made: cpu or gpu, and what it was made from."""
+"""File in an environment that ``run_codea1.sh`` made. It begins with cpu or gpu."""
 
 HELP = """Train both LLMs. Words are a preset or YAML file, then hydra's `key=value`.
 
@@ -66,9 +66,9 @@ def plan(
     cores: Annotated[int | None, Option(min=1, help="CPU cores")] = None,
     memory: Annotated[float | None, Option(min=1, help="GB of memory; half of it for /dev/shm")] = None,
 ) -> None:
-    """Show the least that a run needs of a machine, process by process, and what surely does not fit; starts nothing.
+    """Show what a run needs at least, process by process, and what surely does not fit. No run is started.
 
-    What no option says is measured on this machine. Every run is checked in the same way before it starts.
+    This machine is measured unless options describe another. Every run is checked in the same way before it starts.
 
     `code-a1 plan qwen2.5-coder-1.5b --gpus 2 --gpu-memory 80 --cores 64 --memory 512`
     """
@@ -84,11 +84,11 @@ def plan(
     machine = machine.with_given(gpus=gpus, gpu_memory=gpu_memory, cores=cores, memory=memory)
     if config.trainer.device == "cuda" and not (machine.num_gpus and machine.gpu_memory):
         raise InputError("torch finds no GPU here; say what to plan for: --gpus 8 --gpu-memory 80")
-    config = with_sizes(config)
-    found = plan_of(config, machine)
-    print_table(table_of("", found.process_table()))
-    typer.echo("\n".join(row.text() for row in found.rows))
-    if refused := list(found.problems()):
+    needs = plan_of(with_sizes(config), machine)
+    print_table(table_of("", needs.process_table()))
+    for row in needs.rows:
+        typer.echo(row.text())
+    if refused := list(needs.problems()):
         raise SettingsError(*refused)
     typer.echo("no place is too small for the least that a run needs")
 
@@ -97,7 +97,7 @@ def doctor(
     folder: Annotated[Path, Argument(help="where runs are to be written")] = Path(),
     as_json: Annotated[bool, Option("--json", help="for a report of a fault")] = False,
 ) -> None:
-    """Look at versions, GPUs, sandbox, Ray, shared memory and disk; exit status 1 where no run would start."""
+    """Check versions, GPUs, sandbox, Ray, shared memory and disk. Exit status 1: no run would start."""
     from ..training.doctor import check_findings, examine, table_of_findings
 
     if "=" in str(folder) and not folder.exists():
@@ -111,7 +111,7 @@ def doctor(
 
 
 def _default_preset() -> str:
-    """`cpu` where torch sees no GPU, else the smallest GPU preset.
+    """`cpu` if torch sees no GPU, else the smallest preset of the paper.
 
     Raises:
         InputError: torch sees none in an environment that was set up for GPUs.
@@ -130,10 +130,10 @@ def _default_preset() -> str:
 
 
 def _train(config: RunConfig, *, command: str) -> RunFolder:
-    """Train; what ends the run becomes an error with a hint how to resume.
+    """Train. If the run breaks off, the error has a hint how to resume.
 
     Raises:
-        CodeA1Error: refused, broke off, or ended by a signal (its status is 128 + the signal's number).
+        CodeA1Error: the run was refused, broke off, or was ended by a signal (its status is 128 + the signal's number).
     """
     from ..training.lifecycle.failures import explain
     from ..training.lifecycle.signals import InterruptedRunError
@@ -160,16 +160,15 @@ def _train(config: RunConfig, *, command: str) -> RunFolder:
 
 
 def _print_result(preset: str, folder: RunFolder) -> None:
-    """Where everything is, and what changed on held-out questions; a run without them is not the worse for it."""
+    """Print where the results are, and what changed on held-out questions if there are any."""
     from ..runs.reader import RunRecords
     from ..tools.report.measures import change_table
     from ..tools.report.report import write_report
 
-    lines = [f"\ntrained: {preset}", f"  run folder   {folder.root}"]
+    typer.echo(f"\ntrained: {preset}\n  run folder   {folder.root}")
     try:
-        lines.append(f"  report       {write_report(folder.root)}")
+        typer.echo(f"  report       {write_report(folder.root)}")
         if table := change_table(RunRecords.open(folder.root)):
-            lines.append(f"\n{table}")
+            typer.echo(f"\n{table}")
     except (ValueError, OSError) as error:
         typer.echo(f"no report: {error}", err=True)
-    typer.echo("\n".join(lines))

@@ -1,6 +1,7 @@
-"""From a preset or a YAML file and `key=value` overrides to a ``RunConfig``; hydra is used here and nowhere else.
+"""From a preset or a YAML file and `key=value` overrides to a ``RunConfig``. Only this module uses hydra.
 
-verl's `ppo_trainer.yaml` is found without importing verl, so that a typing error is answered in a second.
+``read_config`` goes through four files once, in this order: the configuration is composed here; `keys.py` checks its
+keys, `run_config.py` its values, and `rules.py` several values at a time.
 """
 
 import importlib.util
@@ -9,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import yaml
 from hydra import compose, initialize_config_dir
@@ -21,9 +21,10 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ..algorithm.schedule import POLICY_NAMES
-from ..algorithm.settings_block import near_misses, unknown_key
+from ..algorithm.settings_block import near_misses
 from ..errors import SettingsError
-from .removed import drop_removed_keys, refused_keys
+from .keys import key_problems
+from .removed import drop_removed_keys
 from .rules import VALUE_RULES, Rule, broken_rules
 from .run_config import CONFIG_FORMAT, SEPARATE, RunConfig, copied
 from .verl_keys import changed_keys
@@ -32,115 +33,32 @@ CONFIG_DIR = Path(__file__).parent
 BASE_CONFIG = "code_a1"
 SHARED_CONFIGS = (BASE_CONFIG, "gpu", "verl_keys")
 
-# Subtrees whose keys belong to somebody else (a Hugging Face config, vLLM, Ray): any key may be added there.
-_FREE_SUBTREES = (
-    "model.override_config",
-    "rollout.engine_kwargs",
-    "fsdp_config.mixed_precision",
-    "apply_chat_template_kwargs",
-    "ray_kwargs.ray_init",
-    "optim.override_optimizer_config",
-    "sandbox.limits",
-    "data.columns",
-    "rewards.code.kwargs",
-    "rewards.test.kwargs",
-    "micro",
-    # verl's dataclasses know it and its YAML files leave it out.
-    "rollout.enable_sleep_mode",
-)
-
-
-def _share_of_card(shared: float, layout: str, is_self_play: bool, num_suites: int) -> float:
-    """Of a GPU's memory: with another policy's server on the card, or alone on it."""
-    return 0.8 if layout == SEPARATE or is_self_play or not num_suites else shared
-
-
-OmegaConf.register_new_resolver("share_of_card", _share_of_card, replace=True)
-
-
-def _on_each(number: int, num_nodes: object) -> int:
-    """Processes of all nodes; what is no number of nodes is refused under its own key."""
-    return number * num_nodes if isinstance(num_nodes, int) else number
-
-
-OmegaConf.register_new_resolver("on_each", _on_each, replace=True)
-
-_PLAIN_TEXT = re.compile(r"[\w./~@-]+", re.ASCII)
 _USER_FILES = ("prompts.code", "prompts.test", "rewards.code.path", "rewards.test.path")
-"""Paths that become absolute, since workers start in other folders."""
-
-
-def quoted(value: object) -> str:
-    """A text as hydra's grammar takes it whatever it holds: a backslash counts only before a quote."""
-    text = str(value)
-    if _PLAIN_TEXT.fullmatch(text):
-        return text
-    escaped = re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text)
-    return f"'{escaped}'"
-
-
-def preset_names() -> list[str]:
-    """Presets that ship with the recipe, without the files of shared defaults."""
-    return sorted(path.stem for path in CONFIG_DIR.glob("*.yaml") if path.stem not in SHARED_CONFIGS)
-
-
-def arm_names() -> list[str]:
-    """Values of ``arm=``."""
-    return sorted(path.stem for path in (CONFIG_DIR / "arm").glob("*.yaml"))
-
-
-_SHARED = "actor_rollout_ref"
-"""Block of what both policies have in common; ``policies.<name>`` goes over it."""
+"""Keys of paths that become absolute, since workers start in other folders."""
 
 
 def read_config(
     preset_or_path: str, overrides: Sequence[str] = (), *, rules: Sequence[Rule] = VALUE_RULES
 ) -> RunConfig:
-    """Compose a preset (`cpu`) or a YAML file with overrides (`data.train_batch_size=4`), and check it.
+    """Compose a preset (`cpu`) or a YAML file with overrides (`data.train_batch_size=4`), and check the result.
 
     Args:
-        rules: checked beside the bounds of the single values.
+        rules: rules about several values at a time. The bounds of single values are always checked.
 
     Raises:
         SettingsError: names everything that is wrong at once: unknown keys, values out of bounds, broken rules.
     """
     tree = compose_config(preset_or_path, overrides)
+    problems = key_problems(tree, _preset(BASE_CONFIG), overrides)
     try:
         config, refused = RunConfig.from_tree(tree)
     except OmegaConfBaseException as error:
         raise SettingsError(_explain(error)) from error
-    unknown = dict(_unknown_keys(tree)) | dict(refused_keys(tree))
-    values = (problem for key, problem in refused.items() if key not in unknown)
-    problems = [*unknown.values(), *changed_keys(tree, _preset(BASE_CONFIG), "refused")]
-    problems += [*_overruled(tree, overrides), *values]
-    problems += broken_rules(config, rules, is_partial=bool(refused))
-    if problems:
-        raise SettingsError(*dict.fromkeys(problems))
-    return config
-
-
-def keys_without_effect(config: RunConfig) -> list[str]:
-    """A message for each of verl's keys that has a value of the user's and changes nothing."""
-    return list(changed_keys(config.for_verl(), _preset(BASE_CONFIG), "no_effect"))
-
-
-def recorded_config(path: Path) -> RunConfig:
-    """Read the ``resolved_config.yaml`` of a run.
-
-    Raises:
-        SettingsError: it cannot be read, is of another format, or was changed; names everything that is wrong.
-    """
-    try:
-        tree = DictConfig(OmegaConf.load(path))
-        if (found := tree.get("config_format")) != CONFIG_FORMAT:
-            hint = "read the run with the release that wrote it, or train again"
-            raise SettingsError(f"{path} has format {found}, this release reads format {CONFIG_FORMAT}; {hint}")
-        drop_removed_keys(tree)
-        config, refused = RunConfig.from_tree(tree)
-    except (OSError, yaml.YAMLError, OmegaConfBaseException, KeyError, TypeError, AttributeError) as error:
-        raise SettingsError(f"{path} is no configuration of a run: {type(error).__name__}: {error}") from error
-    if refused:
-        raise SettingsError(*(f"{path}: {problem}" for problem in refused.values()))
+    for key, problem in refused.items():
+        problems.setdefault(key, problem)
+    messages = [*problems.values(), *broken_rules(config, rules, is_partial=bool(refused))]
+    if messages:
+        raise SettingsError(*dict.fromkeys(messages))
     return config
 
 
@@ -148,7 +66,8 @@ def compose_config(preset_or_path: str, overrides: Sequence[str] = ()) -> DictCo
     """Compose without checking keys and values.
 
     Raises:
-        SettingsError: unknown preset or file, overrides that hydra cannot read (all of them), YAML that is none.
+        SettingsError: the preset or file is unknown, the file is not valid YAML, or hydra cannot read some overrides,
+            which are all named.
     """
     folder, name = _locate(preset_or_path)
     if problems := list(_malformed(overrides)):
@@ -168,6 +87,7 @@ def compose_config(preset_or_path: str, overrides: Sequence[str] = ()) -> DictCo
 
 
 def _locate(preset_or_path: str) -> tuple[Path, str]:
+    """Folder and name of the configuration file."""
     path = Path(preset_or_path)
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
@@ -182,18 +102,8 @@ def _locate(preset_or_path: str) -> tuple[Path, str]:
     return CONFIG_DIR, preset_or_path
 
 
-@cache
-def _verl_config_dir() -> Path:
-    spec = importlib.util.find_spec("verl")
-    if spec is None or not spec.submodule_search_locations:
-        raise SettingsError(
-            "verl is not installed in this environment; `bash run_codea1.sh setup` installs the version the recipe "
-            "was checked on (REQUIRED_VERL.txt)"
-        )
-    return Path(next(iter(spec.submodule_search_locations))) / "trainer" / "config"
-
-
 def _malformed(overrides: Sequence[str]) -> Iterator[str]:
+    """A message for each override that hydra cannot read."""
     for override in overrides:
         key, separator, value = override.partition("=")
         if not separator and not override.startswith("~"):
@@ -205,30 +115,45 @@ def _malformed(overrides: Sequence[str]) -> Iterator[str]:
             try:
                 OverridesParser.create().parse_override(override)
             except HydraException as error:
-                quoted = f"{key}='...'"  # for hydra; the shell takes the outer ones
-                yield f'{override!r} cannot be read: {_explain(error)}; quote special characters: "{quoted}"'
+                example = f"{key}='...'"  # for hydra; the shell takes the outer quotes
+                yield f'{override!r} cannot be read: {_explain(error)}; quote special characters: "{example}"'
 
 
 def _compose(folder: Path, name: str, overrides: Sequence[str]) -> DictConfig:
+    """Let hydra compose. If overrides only set values in a preset, put them into the preset that was composed before.
+
+    hydra reads some thirty files, which takes seconds.
+    """
     written = [_as_hydra_override(override) for override in overrides]
-    values = OverridesParser.create().parse_overrides(written)
-    if folder != CONFIG_DIR or not all(map(_sets_a_value, values)):
+    parsed = OverridesParser.create().parse_overrides(written)
+    if folder != CONFIG_DIR or not all(map(_sets_a_value, parsed)):
         return _composed_by_hydra(folder, name, written)
     tree = copied(_preset(name))
-    for one in values:  # as hydra does, once it has composed
-        OmegaConf.update(tree, one.key_or_group, one.value(), merge=True, force_add=True)
+    for override in parsed:
+        OmegaConf.update(tree, override.key_or_group, override.value(), merge=True, force_add=True)
     return tree
 
 
+def _as_hydra_override(override: str) -> str:
+    """Put `++` before it, which sets or adds a key: otherwise hydra would end at the first unknown key.
+
+    `keys.py` names all unknown keys.
+    """
+    key = override.partition("=")[0]
+    if key == "arm":  # a group of settings, put over all that the preset says
+        return f"+{override}"
+    is_group = "@" in key or key == "model_engine"
+    return override if override.startswith(("+", "~")) or is_group else f"++{override}"
+
+
 def _sets_a_value(override: Override) -> bool:
-    """Whether it only sets or adds one, and chooses no file (a key of the first level may be a group of files)."""
+    """Whether it sets or adds a value. A key of the first level may be a group instead, which chooses a file."""
     is_value = "." in override.key_or_group or override.key_or_group in ("run_dir", "resume")
     return bool(is_value and override.is_force_add() and not override.is_sweep_override())
 
 
 @cache
 def _preset(name: str) -> DictConfig:
-    """Composing reads some thirty files, which takes seconds."""
     return _composed_by_hydra(CONFIG_DIR, name, ())
 
 
@@ -239,36 +164,44 @@ def _composed_by_hydra(folder: Path, name: str, overrides: Sequence[str]) -> Dic
         return compose(name, overrides=[search_path, *overrides])
 
 
-def _as_hydra_override(override: str) -> str:
-    """`++`, which sets or adds: hydra would name the first unknown key alone, `_unknown_keys` names all."""
-    key = override.partition("=")[0]
-    if key == "arm":  # a group of settings, put over all that the preset says
-        return f"+{override}"
-    is_group = "@" in key or key == "model_engine"
-    return override if override.startswith(("+", "~")) or is_group else f"++{override}"
+@cache
+def _verl_config_dir() -> Path:
+    """Folder of verl's YAML files. verl is not imported, so that a wrong key is answered in a second."""
+    spec = importlib.util.find_spec("verl")
+    if spec is None or not spec.submodule_search_locations:
+        raise SettingsError(
+            "verl is not installed in this environment; `bash run_codea1.sh setup` installs the version the recipe "
+            "was checked on (REQUIRED_VERL.txt)"
+        )
+    return Path(next(iter(spec.submodule_search_locations))) / "trainer" / "config"
 
 
 def _complete(tree: DictConfig, name: str) -> None:
-    """Fill in where the run writes, and put ``resume`` into verl's own keys, which the rest reads."""
+    """Fill in the run's folder, make paths absolute, and write ``resume`` into verl's own keys."""
     if not tree.run_dir:
-        tree.run_dir = str(Path("outputs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}")
-    tree.run_dir = str(Path(str(tree.run_dir)).absolute())
+        tree.run_dir = f"outputs/{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    tree.run_dir = _absolute(str(tree.run_dir))
     tree.transfer_queue.enable = True
     tree.trainer.experiment_name = tree.trainer.experiment_name or Path(tree.run_dir).name
-    own = tree.get("extensions")
-    extensions = [f"extensions[{number}].path" for number in range(len(own) if OmegaConf.is_list(own) else 0)]
-    for key in (*_USER_FILES, *extensions):
+    extensions = tree.get("extensions")
+    num_extensions = len(extensions) if OmegaConf.is_list(extensions) else 0
+    for key in (*_USER_FILES, *(f"extensions[{number}].path" for number in range(num_extensions))):
         path = OmegaConf.select(tree, key)
         if isinstance(path, str) and path and "://" not in path:
-            OmegaConf.update(tree, key, str(Path(path).expanduser().absolute()))
+            OmegaConf.update(tree, key, _absolute(path))
     if tree.resume == "never":
         tree.trainer.resume_mode = "disable"
     elif isinstance(tree.resume, str) and tree.resume not in ("auto", ""):
         tree.trainer.resume_mode = "resume_path"
-        tree.trainer.resume_from_path = str(Path(tree.resume).expanduser().absolute())
+        tree.trainer.resume_from_path = _absolute(tree.resume)
+
+
+def _absolute(path: str) -> str:
+    return str(Path(path).expanduser().absolute())
 
 
 def _explain(error: Exception) -> str:
+    """The first line of a library's message, with its place in a YAML file or its cause."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
         return f"{mark.name}, line {mark.line + 1}: not valid YAML: {error.problem}"
@@ -277,45 +210,61 @@ def _explain(error: Exception) -> str:
     return first + (f" ({cause})" if cause and cause not in first else "")
 
 
-@cache
-def _known_keys() -> frozenset[str]:
-    """Keys that verl's YAML or the recipe's has, at any depth and in both policies."""
-    known = set(_keys(OmegaConf.to_container(_preset(BASE_CONFIG))))
-    shared = {key.removeprefix("actor_rollout_ref.") for key in known if key.startswith("actor_rollout_ref.")}
-    return frozenset(known.union(*({f"policies.{policy}.{key}" for key in shared} for policy in POLICY_NAMES)))
+def recorded_config(path: Path) -> RunConfig:
+    """Read the ``resolved_config.yaml`` of a run.
 
-
-def _keys(tree: Any, prefix: str = "") -> Iterator[str]:
-    """Dotted keys of plain dictionaries, at any depth."""
-    for key, value in tree.items():
-        yield f"{prefix}{key}"
-        if isinstance(value, dict):
-            yield from _keys(value, f"{prefix}{key}.")
-
-
-def _unknown_keys(tree: DictConfig) -> Iterator[tuple[str, str]]:
-    """Each key that nothing reads, with the message about it."""
-    unknown: list[str] = []
-    for key in _keys(OmegaConf.to_container(tree)):
-        below_unknown = unknown and key.startswith(f"{unknown[-1]}.")
-        if key not in _known_keys() and not below_unknown and not _is_free(key):
-            unknown.append(key)
-            yield key, unknown_key(key, sorted(_known_keys()))
-
-
-def _overruled(tree: DictConfig, overrides: Sequence[str]) -> Iterator[str]:
-    """Shared values in whose place both policies have one of their own, so that nothing would read them.
-
-    Values alone: of a block that is given whole, a part may be read.
+    Raises:
+        SettingsError: it cannot be read, has another format, or was changed. Everything that is wrong is named.
     """
-    for override in overrides:
-        key, _, value = override.lstrip("+").partition("=")
-        own = [f"policies.{policy}{key.removeprefix(_SHARED)}" for policy in POLICY_NAMES]
-        shared = OmegaConf.select(tree, key, default=None) if key.startswith(f"{_SHARED}.") else None
-        is_value = shared is not None and not OmegaConf.is_config(shared)
-        if is_value and all(OmegaConf.select(tree, one, default=shared) != shared for one in own):
-            yield f"{key}={value} has no effect: each policy has a value of its own; set {' and '.join(own)}"
+    try:
+        tree = DictConfig(OmegaConf.load(path))
+        if (recorded := tree.get("config_format")) != CONFIG_FORMAT:
+            hint = "read the run with the release that wrote it, or train again"
+            raise SettingsError(f"{path} has format {recorded}, this release reads format {CONFIG_FORMAT}; {hint}")
+        drop_removed_keys(tree)
+        config, refused = RunConfig.from_tree(tree)
+    except (OSError, yaml.YAMLError, OmegaConfBaseException, KeyError, TypeError, AttributeError) as error:
+        raise SettingsError(f"{path} is no configuration of a run: {type(error).__name__}: {error}") from error
+    if refused:
+        raise SettingsError(*(f"{path}: {problem}" for problem in refused.values()))
+    return config
 
 
-def _is_free(key: str) -> bool:
-    return any(f".{subtree}." in f".{key}." for subtree in _FREE_SUBTREES)
+def keys_without_effect(config: RunConfig) -> list[str]:
+    """A message for each key of verl that the user has set and that changes nothing."""
+    return [message for _, message in changed_keys(config.for_verl(), _preset(BASE_CONFIG), "no_effect")]
+
+
+def preset_names() -> list[str]:
+    """Names of the shipped presets. Files of shared defaults are none."""
+    return sorted(path.stem for path in CONFIG_DIR.glob("*.yaml") if path.stem not in SHARED_CONFIGS)
+
+
+def arm_names() -> list[str]:
+    """Values of ``arm=``."""
+    return sorted(path.stem for path in (CONFIG_DIR / "arm").glob("*.yaml"))
+
+
+def quoted(value: object) -> str:
+    """Quote a value so that hydra's grammar reads it as this text, with all special characters."""
+    text = str(value)
+    if re.fullmatch(r"[\w./~@-]+", text, re.ASCII):
+        return text
+    # In hydra's grammar a backslash is special before a quote only.
+    escaped = re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), text)
+    return f"'{escaped}'"
+
+
+def _share_of_card(shared: float, layout: str, is_self_play: bool, num_suites: int) -> float:
+    """Share of a GPU's memory that a server takes: 0.8 if it is alone there, else ``shared``."""
+    return 0.8 if layout == SEPARATE or is_self_play or not num_suites else shared
+
+
+def _on_each(number: int, num_nodes: object) -> int:
+    """Processes of all nodes. If ``num_nodes`` is no integer, its own key is refused."""
+    return number * num_nodes if isinstance(num_nodes, int) else number
+
+
+# The recipe's YAML files call these two.
+OmegaConf.register_new_resolver("share_of_card", _share_of_card, replace=True)
+OmegaConf.register_new_resolver("on_each", _on_each, replace=True)

@@ -1,7 +1,6 @@
-"""Keys, commands and options that earlier releases had, each with a sentence for whoever still asks for it.
+"""Keys, commands and options of earlier releases. A sentence for each says what takes its place.
 
-A sentence says what takes the place of what has left. `REMOVED_KEYS` is read where unknown keys are refused
-(`config/compose.py`), the other two by the command line.
+`config/keys.py` reads `REMOVED_KEYS`, and the command line reads the other two tables.
 """
 
 from collections.abc import Iterator
@@ -32,7 +31,7 @@ REMOVED_KEYS: dict[str, str] = {
     "selection.part": "groups are selected by the whole reward of their suites; for another rule write a reward "
     "function and name it by rewards.test.path",
 }
-"""Dotted key -> what takes its place, as the second half of a sentence."""
+"""Replacements by dotted key. Each is the second half of a sentence."""
 
 REMOVED_COMMANDS: dict[str, str] = {
     "experiment": "`python -m studies.experiment run FILE` runs arms and seeds, in a checkout of the repository",
@@ -42,7 +41,7 @@ REMOVED_COMMANDS: dict[str, str] = {
     "eval run": "`code-a1 validate RUN --output FOLDER` runs a run's own validation again",
     "eval table": "`code-a1 eval compare FIRST SECOND` shows two evaluations and their difference",
 }
-"""Words of a command line behind `code-a1`, such as `eval table` -> what takes the command's place."""
+"""Replacements by command, such as `eval table`."""
 
 REMOVED_OPTIONS: dict[str, str] = {
     "attack --mutate": "`--max-calls` says how many calls are made in all",
@@ -87,7 +86,9 @@ REMOVED_OPTIONS: dict[str, str] = {
     "score --role": "a row with a `candidate` holds suites, any other row programs; leave it out",
     "select --repair": "`--samples` asks for more programs; `arm=repair` trains a model to mend its own",
 }
-"""A command and its option, such as `report --serve` -> what takes the option's place."""
+"""Replacements by command and option, such as `report --serve`."""
+
+_NOT_SET = object()
 
 
 def refused_keys(tree: DictConfig) -> Iterator[tuple[str, str]]:
@@ -99,10 +100,7 @@ def refused_keys(tree: DictConfig) -> Iterator[tuple[str, str]]:
 
 
 def drop_removed_keys(tree: DictConfig) -> None:
-    """Take removed keys out of the configuration that an earlier release recorded, so that its run can be read."""
+    """Drop removed keys from the configuration that an earlier release recorded, so that its run can be read."""
     for key, _ in list(refused_keys(tree)):
         block, _, name = key.rpartition(".")
         OmegaConf.select(tree, block).pop(name)
-
-
-_NOT_SET = object()

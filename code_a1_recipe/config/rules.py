@@ -1,10 +1,10 @@
-"""Rules about several values at once; bounds of single values stand beside their fields.
+"""Rules about several values at a time. The bounds of single values stand beside their fields.
 
-Each rule yields a message for everything that breaks it. It is passed over where a value that it reads has been refused
-by itself.
+A rule yields a message for everything that breaks it. It is skipped if a value that it reads was refused already.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 
 from ..algorithm.settings import FUSION, RecipeSettings
 from ..errors import SettingsError
@@ -14,11 +14,11 @@ from .run_config import SEPARATE, RunConfig
 Rule = Callable[[RunConfig], Iterable[str]]
 
 _MIN_OBJECT_STORE = 75 << 20
-"""Bytes without which Ray does not start."""
+"""Bytes that Ray needs to start."""
 
 
 def broken_rules(config: RunConfig, rules: Iterable[Rule], *, is_partial: bool) -> Iterator[str]:
-    """Messages of all rules. A rule may miss a value of a configuration that is partial, and of no other."""
+    """Messages of all rules. Only a partial configuration may lack a value that a rule reads."""
     for rule in rules:
         try:
             yield from rule(config)
@@ -28,7 +28,7 @@ def broken_rules(config: RunConfig, rules: Iterable[Rule], *, is_partial: bool) 
 
 
 def groups_per_step(config: RunConfig) -> dict[str, int]:
-    """GRPO groups each policy trains on in a step when nothing is masked."""
+    """GRPO groups that each policy trains on in a step if nothing is masked."""
     questions, selection = config.data.train_batch_size, config.selection
     per_question = config.episode.num_candidates if selection.name == "all" else selection.update_n
     suites = questions * (per_question + config.learns_in_hindsight) if config.episode.num_suites else 0
@@ -46,33 +46,39 @@ def _selection(config: RecipeSettings) -> Iterator[str]:
         yield f"selection.update_n must be at most episode.num_candidates = {most}, got {count}"
 
 
+def _must_be_off(config: RecipeSettings, why: str, *keys: str) -> Iterator[str]:
+    """A message for each key whose value is neither 0 nor false."""
+    for key in keys:
+        if value := attrgetter(key)(config):
+            yield f"{key} must be {'false' if value is True else 0} {why}, got {value}"
+
+
 def _hindsight(config: RunConfig) -> Iterator[str]:
-    if not (weight := config.hindsight.weight):
-        return
     if config.self_play or config.prompts.black_box:
-        yield f"hindsight.weight must be 0 where the Test LLM is not shown a program, got {weight}"
+        yield from _must_be_off(config, "where the Test LLM is not shown a program", "hindsight.weight")
     if config.algorithm.rollout_correction.bypass_mode:
-        why = "algorithm.rollout_correction.bypass_mode=true (no server sampled a lesson and knows its probability)"
-        yield f"hindsight.weight must be 0 with {why}, got {weight}"
+        key = "algorithm.rollout_correction.bypass_mode"
+        why = f"with {key}=true (no server sampled a lesson and knows its probability)"
+        yield from _must_be_off(config, why, "hindsight.weight")
 
 
 def _given_tests(config: RecipeSettings) -> Iterator[str]:
-    key = f"with rewards.code_tests={config.rewards.code_tests}"
+    why = f"with rewards.code_tests={config.rewards.code_tests}"
     if not config.rewards.uses_given_tests:
         if config.episode.num_suites == 0:
-            yield f"episode.num_suites must be at least 2 {key}, got 0"
+            yield f"episode.num_suites must be at least 2 {why}, got 0"
         return
-    counts = {
-        "episode.num_suites": config.episode.num_suites,
-        "validation.num_suites": config.validation.num_suites,
-        "validation.num_buggy_program_suites": config.validation.num_buggy_program_suites,
-        "schedule.test_every": config.schedule.test_every,
-    }
-    yield from (f"{name} must be 0 {key} (no Test LLM takes part), got {n}" for name, n in counts.items() if n)
-    if config.self_play:
-        yield f"self_play must be false {key}, got True"
-    if config.rewards.code_tests == "hidden" and config.episode.repair_turns:
-        yield f"episode.repair_turns must be 0 {key} (a prompt never shows one), got {config.episode.repair_turns}"
+    yield from _must_be_off(
+        config,
+        f"{why} (no Test LLM takes part)",
+        "episode.num_suites",
+        "validation.num_suites",
+        "validation.num_buggy_program_suites",
+        "schedule.test_every",
+        "self_play",
+    )
+    if config.rewards.code_tests == "hidden":
+        yield from _must_be_off(config, f"{why} (a prompt never shows one)", "episode.repair_turns")
 
 
 def _user_files(config: RunConfig) -> Iterator[str]:
@@ -84,11 +90,8 @@ def _user_files(config: RunConfig) -> Iterator[str]:
 def _scripted_tester(config: RecipeSettings) -> Iterator[str]:
     if config.episode.tester is None:
         return
-    key = f"with episode.tester={config.episode.tester} (no Test LLM takes part)"
-    if config.schedule.test_every:
-        yield f"schedule.test_every must be 0 {key}, got {config.schedule.test_every}"
-    if config.self_play:
-        yield f"self_play must be false {key}, got True"
+    why = f"with episode.tester={config.episode.tester} (no Test LLM takes part)"
+    yield from _must_be_off(config, why, "schedule.test_every", "self_play")
     try:
         find_scripted_tester(config.episode.tester)
     except SettingsError as error:
@@ -125,9 +128,9 @@ def _sandbox(config: RecipeSettings) -> Iterator[str]:
 
 def _keep_best(config: RunConfig) -> Iterator[str]:
     best = config.checkpoint.keep_best
-    for key in ("save_freq", "test_freq") if best is not None else ():
+    for key in ("save_freq", "test_freq"):
         frequency = getattr(config.trainer, key)
-        if frequency <= 0:
+        if best is not None and frequency <= 0:
             need = f"above 0 with checkpoint.keep_best={best}, which needs steps that are validated and saved"
             yield f"trainer.{key} must be {need}, got {frequency}"
 
@@ -164,15 +167,15 @@ def _policies(config: RunConfig) -> Iterator[str]:
 
 
 def _numbers_of_verl(config: RunConfig) -> Iterator[str]:
-    """Numbers in blocks of any keys, whose bounds stand beside no field."""
+    """Bounds of numbers in blocks that are no classes, so that no field has their bounds."""
     start, bucket = config.ray_kwargs.ray_init, "update_weights_bucket_megabytes"
     bounds = {"num_cpus": 1, "num_gpus": 0, "object_store_memory": _MIN_OBJECT_STORE}
-    given = [(f"ray_kwargs.ray_init.{key}", start.get(key), least) for key, least in bounds.items()]
-    given = [one for one in given if one[1] is not None]
+    given = [key for key in bounds if start.get(key) is not None]
+    numbers = [(f"ray_kwargs.ray_init.{key}", start[key], bounds[key]) for key in given]
     for name in config.policy_names:
-        engine = config.policy(name).rollout.checkpoint_engine
-        given.append((f"policies.{name}.rollout.checkpoint_engine.{bucket}", engine[bucket], 1))
-    for key, value, least in given:
+        key = f"policies.{name}.rollout.checkpoint_engine.{bucket}"
+        numbers.append((key, config.policy(name).rollout.checkpoint_engine[bucket], 1))
+    for key, value, least in numbers:
         if not isinstance(value, int) or value < least:
             yield f"{key} must be an integer of at least {least}, got {value!r}"
 
@@ -212,4 +215,4 @@ VALUE_RULES: tuple[Rule, ...] = (
     _numbers_of_verl,
     _step_sizes,
 )
-"""What needs nothing but the values."""
+"""Rules that need only the values: no file of a model and no hardware."""

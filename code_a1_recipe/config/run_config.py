@@ -1,7 +1,7 @@
-"""``RunConfig``: everything that a run is started with, checked and frozen.
+"""``RunConfig``: the configuration of a run, checked and frozen.
 
-The recipe's own blocks are in ``algorithm`` and ``extensions``; the blocks here are the part of verl's configuration
-that the recipe reads. verl itself gets hydra's tree, by ``RunConfig.for_verl`` and ``RunConfig.for_policy`` alone.
+The recipe's own blocks are in ``algorithm`` and ``extensions``. The blocks here are those parts of verl's configuration
+that the recipe reads. verl itself gets hydra's tree, from ``RunConfig.for_verl`` and ``RunConfig.for_policy``.
 """
 
 import os
@@ -14,12 +14,12 @@ from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, SkipValida
 
 from ..algorithm.schedule import POLICY_NAMES
 from ..algorithm.settings import SeedSettings
-from ..algorithm.settings_block import Amount, Block, Count, Precision, describe, key_of
+from ..algorithm.settings_block import Amount, Block, Count, Precision, Seconds, describe, key_of
 from ..extensions.settings import ExtendedSettings
 from .partial import origin, without
 
 CONFIG_FORMAT = 2
-"""Of ``resolved_config.yaml``; raised whenever a release cannot read what the one before wrote."""
+"""Format of ``resolved_config.yaml``. Raise it if a release cannot read the files of the release before."""
 COLOCATED, SEPARATE = "colocated", "separate"
 
 _MISSING = "???"
@@ -32,7 +32,7 @@ OpenPath = Annotated[str | None, BeforeValidator(lambda raw: None if raw == _MIS
 
 
 class VerlBlock(Block):
-    """A block of verl's: keys that the recipe does not read are verl's to check."""
+    """A block of verl's configuration. verl checks the keys that the recipe does not read."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -74,7 +74,7 @@ class ModelConfig(VerlBlock):
 
     @property
     def rank_of_lora(self) -> int:
-        """Rank of the LoRA adapter, 0 without one; verl reads it from either of two keys."""
+        """Rank of the LoRA adapter, 0 without one. verl reads it from either of two keys."""
         return int(self.lora.get("rank") or self.lora_rank)
 
 
@@ -97,12 +97,12 @@ class CheckpointConfig(VerlBlock):
 class ActorConfig(VerlBlock):
     strategy: Literal["fsdp", "fsdp2"]
     ppo_mini_batch_size: Count
-    """GRPO groups of one optimizer step, times 1 + ``episode.repair_turns`` of the Code LLM's."""
+    """GRPO groups of one optimizer step; for the Code LLM 1 + ``episode.repair_turns`` times as many."""
     use_dynamic_bsz: bool
     ppo_max_token_len_per_gpu: Count | None
-    """Tokens of one forward and backward pass, with ``use_dynamic_bsz``; null: of one sequence of full length."""
+    """Tokens of a forward and backward pass, with ``use_dynamic_bsz``; null: those of a sequence of full length."""
     ppo_micro_batch_size_per_gpu: int | None
-    """Responses of one pass, without it."""
+    """Responses of a pass, without ``use_dynamic_bsz``."""
     use_kl_loss: bool
     optim: OptimizerConfig
     fsdp_config: ShardingConfig
@@ -122,7 +122,7 @@ class SamplingConfig(VerlBlock):
 
 
 class RolloutConfig(SamplingConfig):
-    """Keys that are not named here are kept as they are: an evaluation starts its engines with them."""
+    """A policy's servers. Keys that are not named here are kept, since an evaluation starts its engines with them."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -149,7 +149,7 @@ class RolloutConfig(SamplingConfig):
 
 
 class PolicyConfig(VerlBlock):
-    """verl's ``actor_rollout_ref`` as one policy sees it, its overrides merged in."""
+    """verl's ``actor_rollout_ref`` with the overrides of one policy."""
 
     model: ModelConfig
     actor: ActorConfig
@@ -209,7 +209,7 @@ class CorrectionConfig(VerlBlock):
 class AdvantageConfig(VerlBlock):
     rollout_correction: CorrectionConfig
     adv_estimator: Literal["grpo", "grpo_vectorized", "rloo"]
-    """Those that compare a response with its group alone; others need a critic, or would count verl's filling rows."""
+    """These compare a response only with its group. Others need a critic, or would count verl's padding rows."""
 
 
 class RayConfig(VerlBlock):
@@ -217,7 +217,7 @@ class RayConfig(VerlBlock):
 
     @property
     def address(self) -> str:
-        """The cluster to join, or "local": without an address Ray would join whatever runs on this machine."""
+        """The cluster to join, or "local". Without an address Ray would join any cluster of this machine."""
         return str(self.ray_init.get("address") or os.environ.get("RAY_ADDRESS") or "local")
 
 
@@ -231,7 +231,7 @@ class QueueConfig(VerlBlock):
 
 
 class RunConfig(ExtendedSettings):
-    """The configuration of one run. ``config.compose.read_config`` makes it."""
+    """The configuration of a run. ``config.compose.read_config`` makes it."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -242,13 +242,13 @@ class RunConfig(ExtendedSettings):
     resume: Annotated[str, Field(min_length=1)]
     """auto, never or the path of a checkpoint or run."""
     layout: Literal["colocated", "separate"]
-    """Both policies on all GPUs; each on GPUs of its own."""
+    """colocated: both policies on all GPUs; separate: each on GPUs of its own."""
     pools: PoolsConfig
     deterministic: bool
     """The same seed on the same devices gives the same weights."""
     check_resources: bool = True
     """Refuse a run that this machine has no room for."""
-    start_timeout_seconds: Annotated[float, Field(gt=0)] = 3600
+    start_timeout_seconds: Seconds = 3600
     """Seconds a start may take before the run ends and names what it waits for."""
     micro: dict[str, Any] | None
     """Settings of the synthetic task suite, where data and models are made by the recipe."""
@@ -261,7 +261,7 @@ class RunConfig(ExtendedSettings):
     _tree: DictConfig = PrivateAttr()
 
     def __getstate__(self) -> dict[Any, Any]:
-        """Leave hydra's tree out: what remains is small enough for Ray to start a lost worker with it again."""
+        """The state without hydra's tree. It is small, so Ray keeps it to start a lost worker again."""
         return {**super().__getstate__(), "__pydantic_private__": None}
 
     @classmethod
@@ -269,8 +269,8 @@ class RunConfig(ExtendedSettings):
         """Check a composed configuration.
 
         Returns:
-            The configuration, and the values that break a bound: key -> message. Such values are no attributes of it,
-            so rules about several values can still be checked where they read none of these.
+            The configuration, and messages by key about values that break a bound. The configuration has no attributes
+            for these values, so a rule about several values can still be checked if it reads none of them.
         """
         raw: Any = OmegaConf.to_container(tree, resolve=True)
         for name in POLICY_NAMES:
@@ -291,19 +291,19 @@ class RunConfig(ExtendedSettings):
         return policy
 
     def num_devices(self, policy: str) -> int:
-        """GPUs that a policy lives on; logical ones on a CPU."""
+        """GPUs of a policy; on a CPU its processes."""
         pool = getattr(self.pools, policy) if self.layout == SEPARATE else self.trainer
         return int(pool.nnodes * pool.n_gpus_per_node)
 
     def pool_spec(self) -> dict[str, list[int]]:
-        """verl's resource pools by name: GPUs on each node. One pool for all policies, or one for each."""
+        """GPUs on each node, by the name of verl's resource pool: one pool for all policies, or one for each."""
         if self.layout == COLOCATED:
             return {COLOCATED: [self.trainer.n_gpus_per_node] * self.trainer.nnodes}
         pools = {name: getattr(self.pools, name) for name in self.policy_names}
         return {name: [pool.n_gpus_per_node] * pool.nnodes for name, pool in pools.items()}
 
     def with_values(self, values: Mapping[str, Any]) -> Self:
-        """A copy with these values by key."""
+        """A copy with other values, by dotted key."""
         tree = self.for_verl()
         for key, value in values.items():
             OmegaConf.update(tree, key, value, force_add=True)
@@ -316,7 +316,7 @@ class RunConfig(ExtendedSettings):
         return copied(self._tree)
 
     def for_policy(self, name: str) -> DictConfig:
-        """The tree as one policy sees it, for verl's own code: no ``policies``, nothing left to resolve."""
+        """One policy's view of the tree, for verl's own code: without ``policies``, every interpolation resolved."""
         view = merged_policy(self._tree, name)
         OmegaConf.resolve(view)
         return view
@@ -332,7 +332,7 @@ class RunConfig(ExtendedSettings):
 
 
 def copied(tree: DictConfig) -> DictConfig:
-    """A deep copy, which several threads may make at a time; `copy.deepcopy` is slower, and detaches nodes."""
+    """A deep copy. Several threads may copy one tree; ``copy.deepcopy`` is slower and detaches nodes."""
     copy: DictConfig = pickle.loads(pickle.dumps(tree))
     return copy
 
@@ -340,11 +340,11 @@ def copied(tree: DictConfig) -> DictConfig:
 def merged_policy(tree: DictConfig, name: str) -> DictConfig:
     """verl's configuration with a policy's overrides merged over ``actor_rollout_ref``.
 
-    Interpolations resolve against the merged tree: what refers to ``actor_rollout_ref.actor`` follows an override.
+    Interpolations refer to the merged tree: a value that is taken from ``actor_rollout_ref.actor`` follows an override.
     """
     view = copied(tree)
     overrides = OmegaConf.to_container(view.pop("policies")[name], resolve=False)
-    view.actor_rollout_ref.merge_with(overrides)  # in place, for `OmegaConf.merge` copies both
+    view.actor_rollout_ref.merge_with(overrides)  # in place, since `OmegaConf.merge` would copy both once more
     if tree.layout == SEPARATE:
         view.trainer.update(tree.pools[name])
     return view

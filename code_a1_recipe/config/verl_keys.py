@@ -1,5 +1,6 @@
-"""What each key of verl's configuration does here: honoured, refused, or without effect (``verl_keys.yaml``)."""
+"""Rules for the keys of verl's configuration: each is honoured, refused, or without effect (``verl_keys.yaml``)."""
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -11,28 +12,19 @@ from omegaconf import DictConfig, OmegaConf
 from ..algorithm.schedule import POLICY_NAMES
 
 _FILE = Path(__file__).with_suffix(".yaml")
+_POLICY_KEY = re.compile(rf"^policies\.({'|'.join(POLICY_NAMES)})\.")
 
 
 class KeyRule(NamedTuple):
-    """What becomes of a key."""
+    """The kind of a key, with a hint for users."""
 
     kind: Literal["honoured", "refused", "no_effect"]
     hint: str = ""
-    """What to do instead, or why nothing happens."""
+    """An alternative, or the reason why nothing happens."""
 
 
-def rule_of(key: str) -> KeyRule | None:
-    """The rule of a key, or of the nearest block above it; None where the table has neither: no key of verl's."""
-    key = _shared(key)
-    while key:
-        if key in _table():
-            return _table()[key]
-        key = key.rpartition(".")[0]
-    return None
-
-
-def changed_keys(tree: DictConfig, base: DictConfig, kind: str) -> Iterator[str]:
-    """A message for each key of a kind whose value is not that of the recipe's own configuration.
+def changed_keys(tree: DictConfig, base: DictConfig, kind: str) -> Iterator[tuple[str, str]]:
+    """Each key of a kind whose value differs from the recipe's own configuration, with the message about it.
 
     Args:
         tree: the composed configuration of a run.
@@ -43,17 +35,22 @@ def changed_keys(tree: DictConfig, base: DictConfig, kind: str) -> Iterator[str]
     own: Any = OmegaConf.to_container(base, resolve=False)
     for key, value in leaves(plain):
         rule = rule_of(key)
-        if rule is not None and rule.kind == kind and value != value_at(own, _shared(key)):
+        if rule is not None and rule.kind == kind and value != value_at(own, shared_key(key)):
             what = "is not honoured here" if kind == "refused" else "has no effect here"
-            yield f"{key}={value!r} {what}: {rule.hint}"
+            yield key, f"{key}={value!r} {what}: {rule.hint}"
 
 
-def _shared(key: str) -> str:
-    """The key of both policies that one of a single policy stands for; any other as it is."""
-    for policy in POLICY_NAMES:
-        if key.startswith(f"policies.{policy}."):
-            return "actor_rollout_ref." + key.removeprefix(f"policies.{policy}.")
-    return key
+def rule_of(key: str) -> KeyRule | None:
+    """The rule of a key, or of the nearest block above it. None: the key is not verl's."""
+    key = shared_key(key)
+    while key and key not in _table():
+        key = key.rpartition(".")[0]
+    return _table().get(key)
+
+
+def shared_key(key: str) -> str:
+    """The key that sets a policy's key for both policies; any other key unchanged."""
+    return _POLICY_KEY.sub("actor_rollout_ref.", key)
 
 
 @cache
@@ -66,7 +63,7 @@ def _table() -> dict[str, KeyRule]:
 
 
 def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted key and value of everything in plain dictionaries that holds no further key."""
+    """Dotted keys and values of plain dictionaries, down to values that hold no further key."""
     for name, value in tree.items():
         if isinstance(value, dict) and value:
             yield from leaves(value, f"{prefix}{name}.")
@@ -75,7 +72,7 @@ def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def value_at(tree: Any, key: str) -> Any:
-    """The value of a dotted key in plain dictionaries; None where there is none."""
+    """The value of a dotted key in plain dictionaries; None if there is no such key."""
     for part in key.split("."):
         tree = tree.get(part) if isinstance(tree, dict) else None
     return tree

@@ -1,10 +1,10 @@
-"""Dataset rows of public code problem sets -> the recipe's native columns.
+"""Conversion of rows of public code problem sets to the recipe's native columns.
 
-An adapter is a name, the columns it needs, and a function of one row. ``ADAPTERS`` is a plain dictionary;
-``reader.load_questions`` picks the first whose columns are all there.
+An adapter has a name, the columns that it needs, and a function of a row. ``reader.load_questions`` takes the first of
+``ADAPTERS`` whose columns are all there.
 
-Tests become ``assert f(literals) == literal``, the one form the judge accepts. What cannot be said that way
-is left out and counted in ``NativeRow.num_dropped_tests``; data/README.md says which.
+Tests become ``assert f(literals) == literal``, the only form that the judge accepts. Other tests are left out and
+counted in ``NativeRow.num_dropped_tests``; data/README.md lists them.
 """
 
 import ast
@@ -33,23 +33,20 @@ from .native_row import NativeRow, Row, json_of, list_of, parsed, text_of
 from .stdin_rows import from_codecontests, input_asserts, is_python
 
 UNLEAKED_PRELUDE = "import itertools, logging, math, operator, os, random, re, sys, time\n"
-"""The standard modules that functions of UnLeakedTestBench name without importing them."""
-
-
+"""Standard modules that functions of UnLeakedTestBench use without importing them."""
 NODES = "A test writes linked lists as list_node([1, 2]) and trees as tree_node([1, None, 2]), level by level."
-"""Put after the statement of such a question."""
-
-
+"""A sentence after the statement of a question about lists or trees."""
 _MOST_READINGS = 12
-"""Of a row, but for the other readings of its last solution; each may cost a run of all tests."""
+"""Readings of a row after which no further solution is read. There may be hundreds, and each may cost a run of all
+tests."""
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """How to read one dataset."""
+    """The reader of a dataset's rows."""
 
     columns: str
-    """Names of columns that must all exist, by blanks; they also recognise the dataset."""
+    """Names of columns, separated by blanks. All must exist, so they also tell which dataset a file is."""
     convert: Callable[[Row], NativeRow]
     """Raises ``RowError``."""
 
@@ -59,16 +56,17 @@ class Adapter:
 
 
 def from_mbpp(row: Row) -> NativeRow:
-    """MBPP: ``task_id, text, code, test_list``; the sanitized set and MBPP+ call the statement ``prompt``.
+    """MBPP: ``task_id, text, code, test_list``. The sanitized set and MBPP+ call the statement ``prompt``.
 
-    The statement does not name the function, so the prompt does: the name called by the first test, with the
-    parameters of its definition. ``test_setup_code`` builds arguments from the reference's own classes; the
-    tests that use it are not literal and fall away.
+    The statement does not name the function, so the prompt adds its name and parameters. It is the function that the
+    first test calls. Tests that use ``test_setup_code`` are dropped: their arguments are objects of the reference's own
+    classes and no literals.
     """
     reference = text_of(row, "code").replace("\r\n", "\n")
     texts = list_of(row, "test_list")
+    defined = definitions(reference)
     calls = [call for text in texts for call in called_names(text)]
-    entry = next((call for call in calls if call in definitions(reference)), None)
+    entry = next((call for call in calls if call in defined), None)
     if entry is None:
         raise RowError("test_list", f"no test calls a function that 'code' defines; the tests call {calls}")
     statement = text_of(row, "text" if "text" in row else "prompt")
@@ -78,19 +76,19 @@ def from_mbpp(row: Row) -> NativeRow:
         reference=reference,
         entry_points=(entry,),
         data_source="mbpp",
-        **asserts_in(parsed_texts(texts), definitions(reference)),
+        **asserts_in(parsed_texts(texts), defined),
     )
     return _with_plus_tests(row, native, entry)
 
 
 def from_humaneval(row: Row) -> NativeRow:
-    """HumanEval: ``task_id, prompt, entry_point, canonical_solution, test``; the solution is a body."""
+    """HumanEval: ``task_id, prompt, entry_point, canonical_solution, test``. The solution is a function's body."""
     native = _with_check(row, prompt=text_of(row, "prompt"), data_source="humaneval")
     return replace(native, reference=native.prompt + text_of(row, "canonical_solution"))
 
 
 def from_mbpp_plus(row: Row) -> NativeRow:
-    """The file of EvalPlus's package for MBPP+: of its inputs it lists no results, so only ``assertion`` has tests."""
+    """The MBPP+ file of EvalPlus's package. It has no results of its inputs, so only ``assertion`` has tests."""
     inputs = [*(row.get("base_input") or ()), *(row.get("plus_input") or ())]
     native = _with_check({**row, "test": row.get("assertion")}, prompt=text_of(row, "prompt"), data_source="mbppplus")
     num_dropped = max(0, len(inputs) - len(native.tests))
@@ -98,7 +96,7 @@ def from_mbpp_plus(row: Row) -> NativeRow:
 
 
 def from_leetcode(row: Row) -> NativeRow:
-    """LeetCodeDataset: ``task_id, query, prompt, completion, entry_point, test``; ``prompt`` is a prelude."""
+    """LeetCodeDataset: ``task_id, query, prompt, completion, entry_point, test``. Its ``prompt`` is a prelude."""
     native = _with_check(row, prompt=text_of(row, "query"), data_source="leetcode")
     if any(name in text for name in NODE_NAMES for text in native.tests):
         native = replace(native, prompt=f"{native.prompt}\n\n{NODES}")
@@ -106,7 +104,7 @@ def from_leetcode(row: Row) -> NativeRow:
 
 
 def _with_check(row: Row, *, prompt: str, data_source: str) -> NativeRow:
-    """A row whose tests are ``def check(candidate)``, without its reference."""
+    """A native row without a reference, from a row whose tests are ``def check(candidate)``."""
     entry = text_of(row, "entry_point")
     called = {"test": text_of(row, "test").replace("candidate(", f"{entry}(")}
     root = entry.split("(")[0].split(".")[0]
@@ -121,7 +119,7 @@ def _with_check(row: Row, *, prompt: str, data_source: str) -> NativeRow:
 
 
 def _with_plus_tests(row: Row, native: NativeRow, entry: str) -> NativeRow:
-    """The hub's HumanEval+ and MBPP+ are known by lists of inputs and results in ``test``, which replace the others."""
+    """Replace the tests if ``test`` has lists of inputs and results, as in the hub's HumanEval+ and MBPP+."""
     if not all(mark in str(row.get("test")) for mark in ("def assertion(", "inputs = [", "results = [")):
         return native
     check = EvalPlusCheck.read(parsed(row, "test"), declared_name=entry)
@@ -129,23 +127,27 @@ def _with_plus_tests(row: Row, native: NativeRow, entry: str) -> NativeRow:
 
 
 def from_kodcode(row: Row) -> NativeRow:
-    """KodCode: ``question_id, question, solution, test``; the tests are a pytest or unittest module.
+    """KodCode: ``question_id, question, solution, test``. The tests are a pytest or unittest module.
 
-    All functions of the solution that tests call are asked for and declared: ``test_info`` names one of them at most.
+    The prompt declares all functions of the solution that tests call, since ``test_info`` names one of them at most.
     """
     reference, module = text_of(row, "solution"), parsed(row, "test")
+    defined = definitions(reference)
     silent = {name for name, entry in Interface.of(reference).entry_points.items() if entry.returns_nothing}
-    kind, tests = Kind.FUNCTIONS, asserts_in(module, definitions(reference))
+    kind, tests = Kind.FUNCTIONS, asserts_in(module, defined)
     in_place = asserts_in(module, silent, in_place=silent)
     if len(in_place["tests"]) > len(tests["tests"]):
         kind, tests = Kind.IN_PLACE, in_place
     called = {name for test in tests["tests"] for name in called_names(test)}
-    names = tuple(name for name in definitions(reference) if name in called or not called)
-    signatures = [signature_of(reference, name) for name in names]  # that of a class ends with "..."
-    declared = " and ".join(f"`{'class' if '...' in one else 'def'} {one}:`" for one in signatures)
+    names = tuple(name for name in defined if name in called or not called)
+    declarations = []
+    for name in names:
+        signature = signature_of(reference, name)
+        keyword = "class" if "..." in signature else "def"
+        declarations.append(f"`{keyword} {signature}:`")
     return NativeRow(
         id=row.get("question_id"),
-        prompt=f"{text_of(row, 'question')}\n\nDeclare {declared}.",
+        prompt=f"{text_of(row, 'question')}\n\nDeclare {' and '.join(declarations)}.",
         reference=reference,
         entry_points=names,
         data_source="kodcode",
@@ -155,10 +157,10 @@ def from_kodcode(row: Row) -> NativeRow:
 
 
 def from_unleaked(row: Row) -> NativeRow:
-    """UnLeakedTestBench: ``task_id, func_name, prompt, code, test_list`` (the list as text).
+    """UnLeakedTestBench: ``task_id, func_name, prompt, code, test_list`` (a list, or its text).
 
-    The set's own asserts are kept as written, although most do not hold for ``code``: the oracle decides. The
-    functions were cut out of files and 24 of the 200 lost their imports; the prelude gives those back.
+    Most of the set's own asserts fail on ``code``. They are kept, since the oracle decides. The functions were cut out
+    of files, and 24 of the 200 lost their imports; the prelude has these.
     """
     raw = row.get("test_list")
     try:
@@ -179,16 +181,16 @@ def from_unleaked(row: Row) -> NativeRow:
 
 
 def from_evalplus(row: Row) -> NativeRow:
-    """HumanEval+ and MBPP+ as one parquet: ``problem, GT_code, test, extra_info``.
+    """HumanEval+ and MBPP+ as one parquet file: ``problem, GT_code, test, extra_info``.
 
-    ``GT_code`` is a whole program (MBPP+) or a body that continues ``problem`` (HumanEval+). ``test`` holds
-    ``inputs`` and ``results`` as two lists, compared pairwise.
+    ``GT_code`` is a program (MBPP+) or a function's body that continues ``problem`` (HumanEval+). ``test`` compares two
+    lists, ``inputs`` and ``results``, pair by pair.
     """
     return evalplus_row(row)[0]
 
 
 def evalplus_row(row: Row) -> tuple[NativeRow, EvalPlusCheck]:
-    """As :func:`from_evalplus`, and all that the row's ``check`` says; RowError where it cannot be read."""
+    """The row of :func:`from_evalplus` with its ``check``. RowError: it cannot be read."""
     info = row.get("extra_info")
     if not isinstance(info, Mapping) or not info.get("function_name"):
         raise RowError("extra_info", "must be a mapping with 'function_name' and 'question_id'")
@@ -207,12 +209,13 @@ def evalplus_row(row: Row) -> tuple[NativeRow, EvalPlusCheck]:
 
 
 def from_taco(row: Row) -> NativeRow:
-    """TACO and APPS: ``question, solutions, starter_code, input_output``, the second and the last as JSON texts.
+    """TACO and APPS: ``question, solutions, starter_code, input_output``. The second and the last are JSON texts.
 
-    Where ``input_output`` names no function, programs read standard input.
+    If ``input_output`` names no function, programs read standard input.
 
-    The reference is the first solution that is Python 3 and defines the function; the sets hold Python 2 too. Other
-    solutions and other ``readings`` of the answers are alternatives. TACO has no ids: a digest of the question serves.
+    The reference is the first solution that is Python 3 and defines the function, since the sets have Python 2 too.
+    Other solutions and other ``readings`` of the answers are alternatives. TACO has no ids; they are digests of the
+    questions.
     """
     cases = json_of(row, "input_output")
     if not isinstance(cases, Mapping):
@@ -230,17 +233,21 @@ def from_taco(row: Row) -> NativeRow:
         data_source=source,
         kind=Kind.FUNCTIONS if name else Kind.STDIN,
     )
-    found: list[NativeRow] = []
-    tested = [input_asserts(inputs, outputs)]
-    for text in solutions:  # there may be hundreds
-        callee = callee_in(text, str(name)) if name else is_python(text)
-        if callee and len(found) < _MOST_READINGS:
-            if name:
-                tested = [asserts_of_pairs(str(callee), inputs, answers) for answers in readings(outputs)]
-            found += [replace(native, reference=text, tests=tests, num_dropped_tests=num) for tests, num in tested]
-    if not found:
+    candidates: list[NativeRow] = []
+    readings_of_tests = [input_asserts(inputs, outputs)]
+    for text in solutions:
+        if len(candidates) >= _MOST_READINGS:
+            break
+        if name:
+            callee = callee_in(text, str(name))
+            readings_of_tests = [asserts_of_pairs(callee, inputs, answers) for answers in readings(outputs) if callee]
+        elif not is_python(text):
+            continue
+        for tests, num_dropped in readings_of_tests:
+            candidates.append(replace(native, reference=text, tests=tests, num_dropped_tests=num_dropped))
+    if not candidates:
         raise RowError("solutions", f"none of {len(solutions)} is Python 3 and fits fn_name={name!r} of input_output")
-    return replace(found[0], alternatives=tuple(found[1:]))
+    return replace(candidates[0], alternatives=tuple(candidates[1:]))
 
 
 ADAPTERS = {
@@ -258,4 +265,4 @@ ADAPTERS = {
     "verl": Adapter("prompt reward_model", from_verl),
     "codecontests": Adapter("name description public_tests solutions incorrect_solutions", from_codecontests),
 }
-"""In the order in which ``adapter="auto"`` tries them."""
+"""All adapters, in the order in which ``adapter="auto"`` tries them."""

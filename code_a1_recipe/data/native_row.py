@@ -1,22 +1,24 @@
-"""A row in native columns, and how texts, lists, JSON and programs are read from the columns of any row."""
+"""A row in native columns, and readers for the columns of any row: texts, lists, JSON and programs."""
 
 import ast
 import json
-import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sandbox import Kind
-from sandbox.text import DEFAULT_CHECKER
+from sandbox.text import DEFAULT_CHECKER, parse_untrusted
 
+from ..algorithm.question import Question
 from ..errors import PARSE_ERRORS, RowError
 
+COLUMNS = tuple(column.name for column in fields(Question))
+"""The native columns; see ``Question`` for their meaning. A row needs the first three."""
 Row = Mapping[str, Any]
 Asserts = tuple[list[str], int]
-"""Tests as asserts, and how many more there are that cannot be written as one."""
+"""Tests as asserts, and the number of further tests that cannot be written as one."""
 Columns = Mapping[str, str]
-"""Native column -> column of a file."""
+"""Columns of a file by native column."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +39,11 @@ class NativeRow:
     num_dropped_tests: int = 0
     """Tests of the row that cannot be written as ``assert f(literals) == literal``."""
     alternatives: tuple["NativeRow", ...] = ()
-    """The row with another of its solutions, or another reading of its answers: the judge says which one holds."""
+    """The row with other solutions, or with other readings of its answers. The judge decides between them."""
 
 
 def json_of(row: Row, column: str) -> Any:
-    """The row's JSON in ``column``, as text or read already; RowError when it is none."""
+    """The row's JSON in ``column``, which may be a text or parsed already. RowError: it is no JSON."""
     value: Any = row.get(column)
     if not isinstance(value, str):
         if not isinstance(value, list | Mapping):
@@ -54,7 +56,7 @@ def json_of(row: Row, column: str) -> Any:
 
 
 def text_of(row: Row, column: str) -> str:
-    """The row's string in ``column``; RowError when it is something else."""
+    """The row's string in ``column``. RowError: it is something else."""
     value = row.get(column)
     if not isinstance(value, str):
         got = "nothing" if value is None else f"{type(value).__name__}: {str(value)[:60]!r}"
@@ -63,7 +65,7 @@ def text_of(row: Row, column: str) -> str:
 
 
 def list_of(row: Row, column: str) -> list[str]:
-    """The row's list of strings in ``column``; RowError otherwise."""
+    """The row's list of strings in ``column``. RowError: it is something else."""
     items = row.get(column)
     if not isinstance(items, list | tuple):
         raise RowError(column, f"must be a list of strings, got {type(items).__name__}: {str(items)[:60]!r}")
@@ -73,10 +75,9 @@ def list_of(row: Row, column: str) -> list[str]:
 
 
 def parsed(row: Row, column: str) -> ast.Module:
-    """The row's Python source in ``column``, parsed; RowError when it is not Python 3."""
+    """The row's Python source in ``column``, parsed. RowError: it is not Python 3."""
     text = text_of(row, column)
     try:
-        with warnings.catch_warnings(action="ignore"):  # the compiler's remarks on the style of others
-            return ast.parse(text)
+        return parse_untrusted(text)
     except PARSE_ERRORS as error:
         raise RowError(column, f"must be Python 3, but does not parse: {error}") from error

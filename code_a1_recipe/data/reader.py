@@ -1,4 +1,4 @@
-"""Dataset files -> questions, checked row by row."""
+"""Conversion of dataset files to questions. Each row is checked."""
 
 import ast
 import functools
@@ -6,7 +6,7 @@ import gzip
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -18,20 +18,17 @@ from ..algorithm.question import Question, definitions
 from ..errors import InputError, RowError
 from .asserts import called_names
 from .formats import ADAPTERS
-from .native_row import Columns, NativeRow, Row, list_of, parsed, text_of
+from .native_row import COLUMNS as COLUMNS, Columns, NativeRow, Row, list_of, parsed, text_of
 
 Read = TypeVar("Read")
 QuestionTable = dict[str, Question]
 logger = logging.getLogger(__name__)
 
-COLUMNS = tuple(column.name for column in fields(Question))
-"""The native columns; the first three must be there. See ``Question`` for their meaning."""
 _READABLE = (*COLUMNS, "inputs", "outputs")
-"""And two for programs that read standard input, which become ``tests``."""
-
+"""Columns that may have another name. The last two become ``tests`` of programs that read standard input."""
 _CALLABLES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BATCH_ROWS = 1024
-"""Of parquet, in memory at once."""
+"""Rows of a parquet file in memory at a time."""
 
 _CURES = {
     "id": "give every row its own id; the Mistake Book is kept by it",
@@ -45,7 +42,7 @@ _CURES = {
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionFile:
-    """A loaded file and what was lost on the way."""
+    """The questions of a file, with the number of tests that were lost."""
 
     questions: tuple[Question, ...]
     adapter: str
@@ -55,20 +52,20 @@ class QuestionFile:
 
 @dataclass(frozen=True, kw_only=True)
 class RowReader:
-    """How the rows of one file become native ones."""
+    """Conversion of a file's rows to native rows."""
 
     adapter: str
     """A name in ``formats.ADAPTERS``."""
     columns: Columns | None = None
-    """Native column -> column of the file, applied first; None where the rows are read as they are."""
+    """Columns of the file by native column, applied before the adapter. None: no column has another name."""
 
     def native(self, row: Row) -> NativeRow:
-        """The row in native columns, not yet checked; RowError where its adapter cannot read it."""
+        """The row in native columns, not yet checked. RowError: its adapter cannot read it."""
         return ADAPTERS[self.adapter].convert(_renamed(row, self.columns) if self.columns else row)
 
 
 def load_questions(path: str | Path, *, adapter: str = "auto", columns: Columns | None = None) -> list[Question]:
-    """The questions of a file; see :func:`read_questions`, whose counts are logged."""
+    """The questions of a file; see :func:`read_questions`. Their counts are logged."""
     loaded = read_questions(path, adapter=adapter, columns=columns)
     counts = f"questions={len(loaded.questions)} dropped_tests={loaded.num_dropped_tests}"
     logger.info("file=%s adapter=%s %s", path, loaded.adapter, counts)
@@ -76,14 +73,14 @@ def load_questions(path: str | Path, *, adapter: str = "auto", columns: Columns 
 
 
 def read_questions(path: str | Path, *, adapter: str = "auto", columns: Columns | None = None) -> QuestionFile:
-    """Load a parquet, JSON or JSON-lines file (``.gz`` allowed for the JSON ones).
+    """Load a file of questions. A file that was read before and has not changed is not read again.
 
     Args:
-        path: the file; its name must end in ``.parquet``, ``.jsonl`` or ``.json``, or these with ``.gz``.
-        adapter: a name in ``formats.ADAPTERS``, or "auto" for the first whose columns are all there.
-        columns: native column -> column of the file, for the native adapter; a dot goes into a nested one
-            (``{"reference": "reward_model.ground_truth"}``). A file that has the native columns and none of the
-            named ones is read as it is: training and held-out files need not agree.
+        path: the file. Its name must end in ``.parquet``, ``.jsonl`` or ``.json``; the last two also with ``.gz``.
+        adapter: a name in ``formats.ADAPTERS``, or "auto" for the first adapter whose columns are all in the file.
+        columns: columns of the file by native column, for the native adapter. A dot leads into a nested column
+            (``{"reference": "reward_model.ground_truth"}``). If the file has the native columns and none of these,
+            they are ignored: training and held-out files may have different columns.
 
     Returns:
         Questions in the order of the file.
@@ -94,7 +91,7 @@ def read_questions(path: str | Path, *, adapter: str = "auto", columns: Columns 
     """
     path = Path(path)
     if not path.is_file():
-        next(iter_rows(path))  # says what is wrong
+        next(iter_rows(path))  # raises an error with the reason
     state = path.stat()
     named = tuple((columns or {}).items())
     return _read_once(path.absolute(), adapter, named, state.st_mtime_ns, state.st_size)
@@ -102,8 +99,8 @@ def read_questions(path: str | Path, *, adapter: str = "auto", columns: Columns 
 
 @functools.lru_cache(maxsize=8)
 def _read_once(path: Path, adapter: str, columns: tuple[tuple[str, str], ...], mtime: int, size: int) -> QuestionFile:
-    """A run looks at its files before it starts, and again when it does; a million rows take minutes each time."""
-    del mtime, size  # of a file that has changed since
+    """Read a file. A run needs it before and after its start, and a million rows take minutes each time."""
+    del mtime, size  # part of the cache's key: a changed file is read again
     rows = list(iter_rows(path))
     if not rows:
         raise InputError(f"{path}: no rows; a dataset needs at least one")
@@ -126,8 +123,7 @@ def question_table(files: Sequence[Path], *, adapter: str = "auto", columns: Col
     """Questions of all files by id.
 
     Raises:
-        InputError: a file cannot be read, or a row breaks a rule.
-        InputError: an id stands for two different questions.
+        InputError: a file cannot be read, a row breaks a rule, or an id stands for two different questions.
     """
     table: QuestionTable = {}
     for path in files:
@@ -141,7 +137,7 @@ def question_table(files: Sequence[Path], *, adapter: str = "auto", columns: Col
 
 
 def check_row(row: NativeRow) -> Question:
-    """The row as a Question; RowError names the column that breaks a rule."""
+    """Check a row and make it a question. RowError: a column breaks a rule."""
     if type(row.id) not in (str, int) or row.id == "":
         raise RowError("id", f"must be a string that is not empty, or an integer, got {row.id!r}")
     columns = vars(row)
@@ -150,19 +146,19 @@ def check_row(row: NativeRow) -> Question:
         raise RowError(empty[0], "must not be empty")
     program, _ = parsed(columns, "reference"), parsed(columns, "prelude")
     names = list(definitions(row.reference))
-    given = [*names, *definitions(row.prelude)]
+    callable_names = [*names, *definitions(row.prelude)]
     tests, golden_tests, buggy_programs, entry_points = (
         tuple(list_of(columns, name)) for name in ("tests", "golden_tests", "buggy_programs", "entry_points")
     )
     if kind == Kind.STDIN:
-        names = given = [INPUT_ENTRY]  # whatever it defines, a test gives it a standard input
-    elif not entry_points:  # what the tests call; a program need not have the reference's helpers
+        names = callable_names = [INPUT_ENTRY]  # its tests call no function that it defines
+    elif not entry_points:  # names that the tests call, since a program need not have the reference's helpers
         called = {name for text in tests + golden_tests for name in called_names(text)}
         entry_points = tuple(name for name in names if name in called)
     if kind != Kind.STDIN and not entry_points and not any(isinstance(node, _CALLABLES) for node in program.body):
         rule = "must define a function or a class at top level, or read standard input (`inputs`, or `kind: stdin`)"
         raise RowError("reference", rule)
-    if unknown := [name for name in entry_points if name.partition(".")[0] not in given]:
+    if unknown := [name for name in entry_points if name.split(".")[0] not in callable_names]:
         raise RowError("entry_points", f"must be names that the reference defines ({names}), got {unknown}")
     return Question(
         id=str(row.id),
@@ -193,11 +189,11 @@ def _kind_of(columns: Mapping[str, Any]) -> tuple[str, str]:
 def row_reader(
     there: Set[str], *, where: str | Path, adapter: str = "auto", columns: Columns | None = None
 ) -> RowReader:
-    """How to read a file that has the columns ``there``; arguments and errors as those of :func:`read_questions`.
+    """Choose how a file is read. The other arguments and the errors are those of :func:`read_questions`.
 
     Args:
-        there: names of all columns, whichever rows have them.
-        where: the file, for messages.
+        there: names of all columns of the file.
+        where: the file's name in messages.
     """
     if columns and (unknown := sorted(set(columns) - set(_READABLE))):
         raise ValueError(f"unknown native columns {unknown}; known: {', '.join(_READABLE)}")
@@ -219,10 +215,12 @@ def row_reader(
 
 
 def _detect(there: Set[str], where: str | Path) -> str:
+    """The first adapter whose columns are all there."""
     for name, known in ADAPTERS.items():
         if known.needs <= there:
             return name
-    nearest = max(ADAPTERS, key=lambda name: len(ADAPTERS[name].needs & there) / len(ADAPTERS[name].needs))
+    shares = {name: len(known.needs & there) / len(known.needs) for name, known in ADAPTERS.items()}
+    nearest = max(shares, key=shares.__getitem__)
     lacks = sorted(ADAPTERS[nearest].needs - there)
     looked_for = "; ".join(f"{name}: {known.columns}" for name, known in ADAPTERS.items())
     raise InputError(
@@ -233,27 +231,28 @@ def _detect(there: Set[str], where: str | Path) -> str:
 
 
 def columns_of(rows: Iterable[Row]) -> set[str]:
-    """All columns, whichever rows have them."""
+    """Names of the columns of all rows. A row need not have all of them."""
     return {name for row in rows for name in row}
 
 
 def _renamed(row: Row, columns: Columns) -> Row:
-    """The row's native columns, some under another name; absent ones stay absent."""
-    found = {}
+    """The row with native names of its columns. Columns that it does not have, or that are null, are left out."""
+    renamed = {}
     for native in _READABLE:
         value: Any = row
-        for step in columns.get(native, native).split("."):
-            value = value.get(step) if isinstance(value, Mapping) else None
+        for name in columns.get(native, native).split("."):
+            value = value.get(name) if isinstance(value, Mapping) else None
         if value is not None:
-            found[native] = value
-    return found
+            renamed[native] = value
+    return renamed
 
 
 def read_each(rows: Iterable[Row], read: Callable[[Row], Read], *, where: Path, hint: str = "") -> Iterator[Read]:
-    """What ``read`` makes of each row of the file ``where``.
+    """Call ``read`` with each row of the file ``where``, and give its results.
 
     Raises:
-        InputError: ``read`` raised a RowError; the message names the row, and says ``hint`` or what helps its column.
+        InputError: ``read`` raised a RowError. The message names the row and ends with ``hint``, or a hint for its
+            column.
     """
     for index, row in enumerate(rows):
         try:
@@ -266,7 +265,7 @@ def read_each(rows: Iterable[Row], read: Callable[[Row], Read], *, where: Path, 
 def iter_rows(path: Path) -> Iterator[Row]:
     """The rows of a ``.parquet``, ``.jsonl`` or ``.json`` file as dictionaries; the last two also with ``.gz``.
 
-    JSON lines come one at a time and parquet in batches, for they may be gigabytes; a JSON array is read whole.
+    Files may have gigabytes, so JSON lines are read one by one, and parquet in batches. A JSON array is read whole.
 
     Raises:
         InputError: the file cannot be read, or a row is no JSON object.
@@ -276,7 +275,7 @@ def iter_rows(path: Path) -> Iterator[Row]:
         raise InputError(f"{path}: must end in .parquet, .jsonl or .json (the last two also with .gz)")
     try:
         if name.endswith(".parquet"):
-            import pyarrow.parquet  # here: only this format needs it
+            import pyarrow.parquet  # slow to import, and only this format needs it
 
             with pyarrow.parquet.ParquetFile(path) as file:
                 for batch in file.iter_batches(_BATCH_ROWS):
@@ -292,7 +291,7 @@ def iter_rows(path: Path) -> Iterator[Row]:
 
 
 def _json_rows(handle: IO[str], path: Path) -> Iterator[Row]:
-    """A JSON array, whatever the file is called, or one JSON value a line."""
+    """The rows of a JSON array or of JSON lines. The content decides, since either may be in a file of either name."""
     is_array = next((line for line in handle if line.strip()), "").lstrip().startswith("[")
     handle.seek(0)
     if is_array:

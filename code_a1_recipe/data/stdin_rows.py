@@ -1,6 +1,6 @@
-"""Rows of problems whose programs read standard input and print -> native columns.
+"""Readers of rows whose programs read standard input and print.
 
-A test is ``assert run(input) == output``, as ``sandbox`` reads it.
+A test is ``assert run(input) == output``, a form that ``sandbox`` reads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,26 +15,29 @@ from ..errors import RowError
 from .native_row import Asserts, NativeRow, Row, list_of, text_of
 
 MAX_ASSERT_CHARS = Limits().assert_chars
-"""Longer tests are left out and counted: the judge's default refuses them."""
+"""Longer tests are left out and counted, since the judge refuses them by default."""
 _PYTHON_3 = 3
-"""In CodeContests' column ``language``."""
+"""The value of Python 3 in CodeContests' column ``language``."""
 _MAX_BUGGY_PROGRAMS = 4
 
 
 def input_asserts(inputs: Sequence[Any], outputs: Sequence[Any]) -> Asserts:
-    """Asserts of pairs of texts, or of lists of their lines; and how many pairs there were beside them.
+    """Write asserts from pairs of an input and an output. Each is a text, or a list of its lines.
+
+    Returns:
+        The asserts, and the number of pairs that cannot be written as one.
 
     Example:
         >>> input_asserts(["3\\n", 4], ["6\\n", "8"])
         (["assert run('3\\\\n') == '6\\\\n'"], 1)
     """
-    found: dict[str, None] = {}
+    tests: dict[str, None] = {}
     for pair in zip(inputs, outputs, strict=False):
         given, printed = map(_text, pair)
-        text = f"assert {INPUT_ENTRY}({given!r}) == {printed!r}"
-        if given is not None and printed is not None and len(text) <= MAX_ASSERT_CHARS:
-            found[text] = None
-    return list(found), max(len(inputs), len(outputs)) - len(found)
+        test = f"assert {INPUT_ENTRY}({given!r}) == {printed!r}"
+        if given is not None and printed is not None and len(test) <= MAX_ASSERT_CHARS:
+            tests[test] = None
+    return list(tests), max(len(inputs), len(outputs)) - len(tests)
 
 
 def _text(value: Any) -> str | None:
@@ -44,7 +47,7 @@ def _text(value: Any) -> str | None:
 
 
 def with_inputs(row: Row, native: NativeRow) -> NativeRow:
-    """A native row's columns ``inputs`` and ``outputs`` as further tests; without a ``kind`` it is of ``stdin``."""
+    """Add tests from a row's columns ``inputs`` and ``outputs``. A row without ``kind`` gets the kind "stdin"."""
     given, printed = list_of(row, "inputs"), list_of({"outputs": [], **row}, "outputs")
     if len(given) != len(printed):
         rule = f"must be as many as the inputs, {len(given)}, got {len(printed)}; they are what the reference prints"
@@ -61,23 +64,23 @@ def with_inputs(row: Row, native: NativeRow) -> NativeRow:
 def from_codecontests(row: Row) -> NativeRow:
     """CodeContests: ``name, description, solutions, incorrect_solutions`` and three columns of tests.
 
-    The reference is the first solution in Python 3; up to four others are alternatives. Public tests are golden, all
-    others hidden; up to four incorrect solutions in Python 3 are buggy programs.
+    The reference is the first solution in Python 3, and up to four others are alternatives. Public tests are golden,
+    all others hidden. Up to four incorrect solutions in Python 3 are buggy programs.
     """
     references = _python_3(row, "solutions")
     if not references:
         raise RowError("solutions", "holds none in Python 3 (language 3) that parses")
     golden, num_dropped = _tests(row, "public_tests")
-    tests = []
+    hidden = []
     for column in ("private_tests", "generated_tests"):
-        found, dropped = _tests(row, column)
-        tests += found
+        tests, dropped = _tests(row, column)
+        hidden += tests
         num_dropped += dropped
     native = NativeRow(
         id=row.get("name"),
         prompt=text_of(row, "description"),
         reference=references[0],
-        tests=tests or golden,
+        tests=hidden or golden,
         golden_tests=golden,
         buggy_programs=_python_3(row, "incorrect_solutions")[:_MAX_BUGGY_PROGRAMS],
         data_source="codecontests",
@@ -93,19 +96,11 @@ def _tests(row: Row, column: str) -> Asserts:
     return input_asserts(*_lists(row, column, "input", "output"))
 
 
-def _lists(
-    row: Row,
-    column: str,
-    first: str,
-    second: str,
-) -> tuple[Sequence[Any], Sequence[Any]]:
+def _lists(row: Row, column: str, first: str, second: str) -> tuple[Sequence[Any], Sequence[Any]]:
     value = row.get(column)
     if not isinstance(value, Mapping):
         raise RowError(column, f"must be a mapping of {first!r} and {second!r}, got {type(value).__name__}")
-    return (
-        value.get(first) or [],
-        value.get(second) or [],
-    )
+    return value.get(first) or [], value.get(second) or []
 
 
 def _python_3(row: Row, column: str) -> list[str]:
@@ -114,5 +109,5 @@ def _python_3(row: Row, column: str) -> list[str]:
 
 
 def is_python(text: str) -> bool:
-    """Whether it is a program that parses."""
+    """Tell whether the text is a program in Python 3."""
     return bool(parsed(text).body)

@@ -1,10 +1,9 @@
-"""Questions as a torch dataset, in the form verl's dataloader asks for (`data.custom_cls`)."""
+"""Questions as a torch dataset for verl's dataloader (`data.custom_cls`)."""
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from omegaconf import ListConfig
 from torch.utils.data import Dataset
 
 from ..algorithm.question import Question
@@ -13,15 +12,15 @@ from .reader import load_questions
 
 
 class QuestionDataset(Dataset[dict[str, Any]]):
-    """Rows of ``data.train_files`` or ``data.val_files``; item ``i`` is ``{"question": Question, "index": i}``.
+    """Questions of ``data.train_files`` or ``data.val_files``. Item ``i`` is ``{"question": Question, "index": i}``.
 
     Args:
-        data_files: one path or several; all rows are kept in file order.
-        config: verl's ``data`` block; ``adapter`` names how rows become questions, ``left_out`` questions by id.
-        max_samples: keep the first so many questions; -1 keeps all.
+        data_files: a path or several. The order of the rows is kept.
+        config: verl's ``data`` block, of which ``adapter``, ``columns`` and ``left_out`` are read.
+        max_samples: number of questions that are kept, from the first one on; -1: all.
 
     Raises:
-        InputError: a row that cannot be used, by file, index and column.
+        InputError: a row cannot be used; the message names file, row and column. Or an id stands twice.
     """
 
     def __init__(
@@ -32,10 +31,10 @@ class QuestionDataset(Dataset[dict[str, Any]]):
         processor: Any = None,
         max_samples: int = -1,
     ) -> None:
-        options = config if config is not None else {}
+        options = config or {}
         adapter, columns = options.get("adapter", "auto"), dict(options.get("columns") or {})
         questions = []
-        for path in data_files if isinstance(data_files, (list, tuple, ListConfig)) else [str(data_files)]:
+        for path in [data_files] if isinstance(data_files, str) else data_files:
             questions += load_questions(path, adapter=adapter, columns=columns)
         counts = Counter(question.id for question in questions)
         if repeated := [identity for identity, count in counts.items() if count > 1]:

@@ -1,6 +1,6 @@
-"""A micro world to try the recipe on without a GPU: small questions and two tiny models made from them.
+"""The micro world: a synthetic task suite to try the recipe on without a GPU.
 
-``ensure_assets`` makes both on first use and finds them again later.
+``ensure_assets`` makes its questions and two tiny models on first use, and finds them again later.
 """
 
 from .assets import ensure_assets

@@ -1,4 +1,4 @@
-"""The cache of micro assets: made once for each settings, found again ever after."""
+"""The cache of micro assets. They are made once for each settings and found again later."""
 
 import logging
 import os
@@ -22,13 +22,13 @@ class MicroAssets(NamedTuple):
     """Complete assets on disk."""
 
     code_model: Path
-    """Folder with model and tokenizer of the Code LLM, as ``from_pretrained`` reads it."""
+    """Folder of the Code LLM's model and tokenizer, which ``from_pretrained`` reads."""
     test_model: Path
-    """The same folder as ``code_model`` in the variant for self-play."""
+    """The same for the Test LLM; the variant for self-play has one folder for both."""
     train_file: Path
     """JSON lines in the recipe's native columns."""
     val_file: Path
-    """Held-out questions; no prompt is also in ``train_file``."""
+    """Held-out questions. They share no prompt with ``train_file``."""
 
 
 def default_cache_dir() -> Path:
@@ -37,10 +37,10 @@ def default_cache_dir() -> Path:
 
 
 def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | None = None) -> MicroAssets:
-    """Find the assets of ``settings``, or make them (about five minutes on two cores; a variant as long again).
+    """Find the assets of ``settings``, or make them. That takes five minutes on two cores, and as long for a variant.
 
-    A build happens in a folder of its own and is renamed into place when complete, so a half-built
-    one is never used. Of several processes that start at once, one builds and the others wait.
+    A build has a folder of its own, which is renamed into place when it is complete: an incomplete build is never used.
+    If several processes start at once, the first builds and the others wait.
 
     Args:
         cache_dir: default: :func:`default_cache_dir`.
@@ -52,19 +52,14 @@ def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | No
     settings = settings or MicroSettings()
     cache_dir = (cache_dir or default_cache_dir()).absolute()
     base = _ensure_folder(cache_dir, settings.model_copy(update={"variant": ""}))
-    folder = _ensure_folder(cache_dir, settings)  # of a variant; otherwise the base again
+    folder = _ensure_folder(cache_dir, settings)  # the base again unless this is a variant
 
     def model(role: str) -> Path:
         if settings.roles == ("both",):
             return folder / "both"
         return (folder if role in settings.roles else base) / role
 
-    return MicroAssets(
-        code_model=model("code"),
-        test_model=model("test"),
-        train_file=base / TRAIN_FILE,
-        val_file=base / HELDOUT_FILE,
-    )
+    return MicroAssets(model("code"), model("test"), train_file=base / TRAIN_FILE, val_file=base / HELDOUT_FILE)
 
 
 def _ensure_folder(cache_dir: Path, settings: MicroSettings) -> Path:
@@ -72,24 +67,24 @@ def _ensure_folder(cache_dir: Path, settings: MicroSettings) -> Path:
     if not folder.exists():
         try:
             cache_dir.mkdir(parents=True, exist_ok=True)
-            # The lock outlives its use on purpose: deleting a lock file lets two processes hold it.
+            # The lock file is never deleted: otherwise two processes could hold the lock, each by its own file.
             with FileLock(cache_dir / f"{folder.name}.lock"):
                 if not folder.exists():
                     _build(settings, folder)
         except OSError as error:
             raise CodeA1Error(
                 f"the tiny models and questions cannot be kept in {cache_dir}: {error}. Set {CACHE_VARIABLE} "
-                f"to a folder that you may write to and that has 20 MB free"
+                "to a folder that you may write to and that has 20 MB free"
             ) from error
     return folder
 
 
 def _build(settings: MicroSettings, folder: Path) -> None:
-    """Only while the lock is held: whatever is left beside ``folder`` from a crash is nobody's."""
+    """Build into a folder beside ``folder``, then rename it. The caller holds the lock."""
     started = time.monotonic()
     logger.info("making the tiny models and questions in %s (once; about five minutes)", folder)
     building = folder.with_name(f".{folder.name}.building")
-    shutil.rmtree(building, ignore_errors=True)
+    shutil.rmtree(building, ignore_errors=True)  # from a build that crashed: the lock is held by this process alone
     building.mkdir()
     try:
         build_assets(settings, building)

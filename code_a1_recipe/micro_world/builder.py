@@ -1,4 +1,4 @@
-"""Builds the micro assets into an empty folder: question files, and models trained in parallel."""
+"""The build of the micro assets: question files, and models trained in parallel."""
 
 import json
 import os
@@ -15,18 +15,18 @@ from .world import write_rows
 
 TRAIN_FILE, HELDOUT_FILE, HARD_FILE, SETTINGS_FILE = "train.jsonl", "heldout.jsonl", "hard.jsonl", "settings.json"
 RECORDED_FILE = "buggy_programs.json"
-"""Beside the Code LLM, whose process writes it while the other model still trains."""
+"""The Code LLM's process writes it while the other model still trains."""
 
-# Where ``python -m code_a1_recipe...`` finds this package, installed or not.
+# Here ``python -m code_a1_recipe...`` finds this package, installed or not.
 _IMPORT_ROOT = Path(__file__).resolve().parents[2]
 
 _SECONDS_IN_A_LOG = 30.0
-"""Between two lines of progress where stderr is no terminal."""
+"""Time between two lines of progress when stderr is no terminal."""
 
 # Characters of a failed process's log that go into the error message.
 _LOG_TAIL = 2000
 
-# One thread each: two matrix multiplications of this size on two cores beat one on both.
+# One thread each: on two cores, two small matrix multiplications side by side are faster than each on both cores.
 _CHILD_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -36,7 +36,7 @@ _CHILD_ENVIRONMENT = {
 
 
 def build_assets(settings: MicroSettings, folder: Path) -> None:
-    """Fill ``folder`` (empty, absolute). After an exception its content is worthless.
+    """Fill ``folder``, which is empty and absolute. After an exception its content is incomplete.
 
     Raises:
         CodeA1Error: a training process ended with an error.
@@ -53,7 +53,7 @@ def build_assets(settings: MicroSettings, folder: Path) -> None:
 
 
 def _train_all(settings: MicroSettings, folder: Path) -> None:
-    """Train one model a process. Steps that they report are shown; the first that fails ends the others."""
+    """Train each model in a process of its own, and show progress. If a process fails, the others are ended."""
     processes = {}
     read_end, write_end = os.pipe()
     bar = tqdm(
@@ -86,17 +86,10 @@ def _train_all(settings: MicroSettings, folder: Path) -> None:
 
 
 def _start(role: str, settings: MicroSettings, folder: Path, reported: IO[str]) -> subprocess.Popen[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "code_a1_recipe.micro_world.sft",
-        role,
-        settings.model_dump_json(),
-        str(folder / role),
-    ]
+    module = ["-m", "code_a1_recipe.micro_world.sft"]
     with (folder / f"{role}.log").open("w", encoding="utf-8") as log:
         return subprocess.Popen(
-            command,
+            [sys.executable, *module, role, settings.model_dump_json(), str(folder / role)],
             stdin=subprocess.DEVNULL,
             stdout=reported,
             stderr=log,

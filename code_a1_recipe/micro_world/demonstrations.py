@@ -1,4 +1,4 @@
-"""Noisy demonstrations for the warm start: what a mediocre programmer and a mediocre tester write."""
+"""Noisy demonstrations for the warm start: texts of a mediocre programmer and a mediocre tester."""
 
 import contextlib
 import itertools
@@ -14,21 +14,25 @@ from .world import MicroQuestion, assert_text, boundary_inputs
 
 Messages = list[dict[str, str]]
 
+_MAX_BOUNDARY_DRAWS = 1000
+"""Draws of one suite that may be boundary inputs. A parity has two of them: without noise in the expected outputs,
+a suite of three distinct asserts would never be complete."""
+
 
 @dataclass(frozen=True)
 class Demonstration:
-    """One prompt with the response to imitate."""
+    """A prompt and the response to imitate."""
 
     messages: Messages
-    """Before the chat template."""
+    """The prompt before the chat template is applied."""
     response: str
-    """Bare code or bare asserts, without fences and without the end token."""
+    """Bare code or bare asserts: no code fences, no end token."""
 
 
 def draw_code_demonstrations(
     questions: Sequence[MicroQuestion], *, seed: int, noise: NoiseSettings
 ) -> Iterator[Demonstration]:
-    """Endless programs, often wrong in the same way and sometimes in another."""
+    """Endless programs. Misreadings are frequent and always the same; other mistakes are rarer."""
     rng = random.Random(f"code demonstrations {seed}")
     while True:
         question = rng.choice(questions)
@@ -42,7 +46,7 @@ def draw_code_demonstrations(
 def draw_repair_demonstrations(
     questions: Sequence[MicroQuestion], *, seed: int, noise: NoiseSettings
 ) -> Iterator[Demonstration]:
-    """Endless repairs of programs that failed a call, as often in vain as programs misread their question."""
+    """Endless repairs of programs that failed a call. A repair misreads its question as often as any program."""
     rng = random.Random(f"repair demonstrations {seed}")
     while True:
         question = rng.choice(questions)
@@ -50,14 +54,15 @@ def draw_repair_demonstrations(
         shown = misread(rng, right, chance=noise.misread_chance)
         if shown == right or rng.random() < noise.mistake_chance:
             shown = draw_mistake(rng, question.mistakes)
-        failed = [x for x in question.hidden_inputs if answer_or_none(shown, x) != right.answer(x)]
-        if not failed:
+        failed_inputs = [x for x in question.hidden_inputs if answer_or_none(shown, x) != right.answer(x)]
+        if not failed_inputs:
             continue
-        x = rng.choice(failed)
+        x = rng.choice(failed_inputs)
         call, _, expected = question.test_of(x).removeprefix("assert ").partition(" == ")
         response = question.program(misread(rng, right, chance=noise.misread_chance))
         try:
-            result = f"returns {assert_text(x, shown.answer(x), question.kind).partition(' == ')[2]}"
+            returned = assert_text(x, shown.answer(x), question.kind).partition(" == ")[2]
+            result = f"returns {returned}"
         except ValueError as error:
             result = f"raises ValueError: {error}"
         messages = render(
@@ -79,9 +84,9 @@ def draw_test_demonstrations(
     suite_sizes: Sequence[int],
     black_box: bool = False,
 ) -> Iterator[Demonstration]:
-    """Endless suites of distinct asserts about a shown candidate, some of them false.
+    """Endless suites of distinct asserts about a shown candidate. Some asserts are false.
 
-    Most inputs are drawn without a look at the boundaries; to prefer those is left to the training.
+    Most inputs are drawn without regard to the boundaries, since the RL training is to teach the model to prefer them.
     """
     rng = random.Random(f"test demonstrations {seed}")
     template = "micro_black_box_test" if black_box else "micro_test"
@@ -95,8 +100,10 @@ def draw_test_demonstrations(
             shown = draw_mistake(rng, question.mistakes)
         num_cases = rng.choice(suite_sizes)
         asserts: dict[str, None] = {}
+        num_draws = 0
         while len(asserts) < num_cases:
-            if rng.random() < boundary_chance:
+            num_draws += 1
+            if num_draws <= _MAX_BOUNDARY_DRAWS and rng.random() < boundary_chance:
                 x = rng.choice(boundary_inputs(question.operation))
             else:
                 x = question.draw_input(rng)

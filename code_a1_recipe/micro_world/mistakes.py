@@ -1,4 +1,4 @@
-"""Typical mistakes: ways in which a program for an operation goes slightly wrong."""
+"""Typical mistakes: slightly wrong versions of an operation."""
 
 import random
 from collections.abc import Iterator
@@ -16,19 +16,19 @@ from .operations import (
     with_part,
 )
 
-# How often a mistake is drawn compared with one of weight 1. Slips that show on few inputs weigh
-# more: tests that look away from the boundaries must be able to miss most buggy programs.
+# How often a mistake is drawn, compared with a mistake of weight 1. Mistakes that show on few inputs weigh more,
+# so that a suite without boundary inputs misses most buggy programs.
 _BOUNDARY_WEIGHT = 6
 _SUBTLE_WEIGHT = 2
 
 _PAIRS = (("even", "odd"), ("add", "subtract"), ("negate", "keep"), ("max", "min"))
 _OPPOSITES = dict(_PAIRS) | {second: first for first, second in _PAIRS}
-"""What is written in place of what."""
+"""A kind and the kind that is written in its place by mistake."""
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A wrong operation beside the right one."""
+    """A wrong operation in place of the right one."""
 
     operation: Operation
     weight: int = 1
@@ -36,7 +36,7 @@ class Mistake:
 
 
 def mistakes_of(operation: Operation) -> Iterator[Mistake]:
-    """All typical mistakes of ``operation``, in a fixed order; some may answer everything rightly."""
+    """All typical mistakes of ``operation``, in a fixed order. Some of them may still give only right answers."""
     for path, part in parts_of(operation):
         slips = _condition_slips(part) if isinstance(part, Condition) else _action_slips(part)
         for slipped, weight in slips:
@@ -45,15 +45,15 @@ def mistakes_of(operation: Operation) -> Iterator[Mistake]:
 
 
 def draw_mistake(rng: random.Random, mistakes: tuple[Mistake, ...]) -> Operation:
-    """The wrong operation of one of ``mistakes`` (at least one), by weight."""
+    """A wrong operation, drawn by weight from ``mistakes``, which must not be empty."""
     return rng.choices(mistakes, [mistake.weight for mistake in mistakes])[0].operation
 
 
 def misread(rng: random.Random, operation: Operation, *, chance: float) -> Operation:
-    """Misunderstand ``operation`` the way a whole class does, each misunderstanding with ``chance``.
+    """Misread ``operation`` in systematic ways, each with probability ``chance``.
 
-    "at most" and "at least" are written strictly, and the empty selection is forgotten. Because the
-    same thing goes wrong every time, a model of such programs is wrong in its most likely answer too.
+    "At most" and "at least" become strict, and the empty selection is forgotten. Since the same mistakes come again
+    and again, a model that learns from such programs is wrong even in its most likely answer.
     """
     for path, part in parts_of(operation):
         if isinstance(part, Condition) and part.relation in ("<=", ">=") and rng.random() < chance:

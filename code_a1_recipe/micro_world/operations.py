@@ -1,8 +1,7 @@
-"""The small language of the micro world: conditions, actions, and the two kinds of operations built from them.
+"""The small language of the micro world: conditions, actions, and two kinds of operations made of them.
 
-An operation knows three things about itself: how it is asked for in English, how it is written in
-Python, and what it answers. The answer is computed here, from the operation, so no program has to be
-executed to know what is right.
+Every operation has an English question (``english``), a Python program (``python``) and an answer for each input
+(``answer``). The answer follows from the operation itself, so no program is executed to know the right result.
 """
 
 import operator
@@ -21,16 +20,16 @@ _COMPARISONS: dict[str, tuple[str, Callable[[int, int], bool]]] = {
 }
 _PARITIES = {"even": 0, "odd": 1}
 
-# The comparison that differs on the bound itself and nowhere else.
 OTHER_SIDE_OF_THE_BOUND = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
+"""A comparison and its partner, which differs for the bound itself and for no other integer."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A question about one integer ``x``: a comparison with ``bound``, or its parity."""
+    """A condition on an integer ``x``: a comparison with ``bound``, or a parity."""
 
     relation: str
-    """One of ``< <= > >= ==`` (with a bound) or ``even odd`` (without)."""
+    """A comparison (``<``, ``<=``, ``>``, ``>=``, ``==``) needs a bound; ``even`` and ``odd`` have none."""
     bound: int | None = None
 
     @property
@@ -60,7 +59,7 @@ _ACTIONS: dict[str, tuple[str, str, Callable[[int, int], int]]] = {
 
 @dataclass(frozen=True)
 class Action:
-    """What is done with one integer ``x``; ``amount`` counts for add, subtract and constant only."""
+    """A function of an integer ``x``. Only add, subtract and constant use ``amount``."""
 
     kind: str
     amount: int = 0
@@ -79,7 +78,7 @@ class Action:
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision about an integer; in one of its branches there may be another decision."""
+    """An if-else about an integer. One of its branches may be another decision."""
 
     condition: Condition
     then: "Action | Decision"
@@ -129,16 +128,15 @@ ORDERS = ("kept", "reversed", "sorted")
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """The elements of a list that fit, each changed by ``action``, and what is made of them: a number or a list."""
+    """Take the elements of a list that fulfil ``condition``, change each by ``action``, and reduce them by ``kind``."""
 
     kind: str
-    """``len``, ``max`` or ``min``, or one of ``ORDERS`` for a list."""
+    """``len``, ``max`` and ``min`` give a number; the ``ORDERS`` give a list."""
     action: Action | None = None
-    """None leaves the elements as they are, and out of the question."""
+    """Change of each element. None: no change, and no word about it in the English question."""
     condition: Condition
     default: int | None = None
-    """Answers for an empty selection; None means that nothing guards against it, which is a mistake for ``max`` and
-    ``min`` and right for the others."""
+    """The answer for an empty selection. None: the program has no guard, which is a mistake for ``max`` and ``min``."""
     takes_list = True
 
     @property
@@ -157,7 +155,7 @@ class Selection:
         )
 
     def answer(self, x: Value) -> Value:
-        """Raises ValueError where the program would: ``max`` or ``min`` of nothing, without a guard."""
+        """The program's answer. ValueError: it takes ``max`` or ``min`` of nothing, without a guard."""
         assert isinstance(x, list)
         fitting = [element for element in x if self.condition.holds(element)]
         if not fitting and self.default is not None:
@@ -167,11 +165,11 @@ class Selection:
 
 Operation = Decision | Selection
 PartPath = tuple[str, ...]
-"""Names of fields, from an operation down to a part of it."""
+"""Names of fields that lead from an operation to a part of it."""
 
 
 def parts_of(operation: Operation) -> Iterator[tuple[PartPath, Condition | Action]]:
-    """The conditions and actions of ``operation``, in the order in which it is read."""
+    """The conditions and actions of ``operation`` with their paths, in reading order."""
     for name in operation.__dataclass_fields__:
         part = getattr(operation, name)
         if isinstance(part, Condition | Action):
@@ -186,14 +184,14 @@ def conditions_of(operation: Operation) -> list[Condition]:
 
 
 def with_part(operation: Operation, path: PartPath, part: Condition | Action) -> Operation:
-    """``operation`` with another part at one of the paths of ``parts_of``."""
+    """A copy of ``operation`` with another part at a path of ``parts_of``."""
     name, *rest = path
     changed: Any = {name: with_part(getattr(operation, name), tuple(rest), part) if rest else part}
     return replace(operation, **changed)
 
 
 def answer_or_none(operation: Operation, x: Value) -> Value | None:
-    """What ``operation`` answers for ``x``; None where its program would raise."""
+    """The answer of ``operation`` for ``x``; None if its program would raise an error."""
     try:
         return operation.answer(x)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Buggy programs of the questions for good: a typical one, and what the finished Code LLM gets wrong itself."""
+"""Fixed buggy programs of the questions: a typical one, and a wrong program of the trained Code LLM."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,29 +20,29 @@ _RECORDED_SAMPLES = 4
 
 
 def record_buggy_programs(code_model: Path, questions: Sequence[MicroQuestion]) -> dict[str, list[str]]:
-    """By question id: a typical buggy program, then one that ``code_model`` wrote itself, where it wrote any.
+    """Buggy programs by question id: a typical one, then the first wrong program that ``code_model`` samples, if any.
 
-    Recorded once, so that every Test LLM is measured on the same ones. Programs of the model run confined, as
-    everywhere.
+    They are recorded once, so that every Test LLM is measured on the same programs. Sampled programs run in the
+    sandbox.
     """
     sampled = _sample(code_model, [render("micro_code", prompt=question.prompt) for question in questions])
-    found = {}
+    recorded = {}
     with LocalRunner() as runner:
         judge = Judge(runner)
         for question, texts in zip(questions, sampled, strict=True):
-            found[question.id] = [question.mutant]
+            programs = recorded[question.id] = [question.mutant]
             for text in dict.fromkeys(texts):
                 program = extract_candidate(text, reads_input=question.kind == Kind.STDIN)
                 if not isinstance(program, str) or program == question.mutant:
                     continue
                 if not _solves(judge, question, program):
-                    found[question.id].append(program)
+                    programs.append(program)
                     break
-    return found
+    return recorded
 
 
 def _sample(model_folder: Path, prompts: Sequence[Messages]) -> list[list[str]]:
-    """Sample ``[prompt][sample]`` texts at temperature 1 with transformers."""
+    """Sample texts ``[prompt][sample]`` at temperature 1 with transformers."""
     tokenizer = AutoTokenizer.from_pretrained(model_folder)
     model = AutoModelForCausalLM.from_pretrained(model_folder).eval()  # type: ignore[no-untyped-call]
     texts = [
@@ -65,7 +65,7 @@ def _sample(model_folder: Path, prompts: Sequence[Messages]) -> list[list[str]]:
 
 
 def _solves(judge: Judge, question: MicroQuestion, candidate: str) -> bool:
-    """Whether a program passes every hidden test."""
+    """Tell whether a program passes every hidden test."""
     request = JudgeRequest(
         question_id=question.id,
         reference=question.reference,

@@ -1,7 +1,7 @@
-"""Supervised warm start of one tiny model on noisy demonstrations.
+"""Supervised warm start of a tiny model on noisy demonstrations.
 
-Run as ``python -m code_a1_recipe.micro_world.sft``, one process for each model, so that the two can use a
-core each. Progress goes to standard output: every few steps their number.
+``builder`` runs ``python -m code_a1_recipe.micro_world.sft`` in one process for each model, so that each uses a core.
+Every few steps a process prints their number on standard output.
 """
 
 import itertools
@@ -32,17 +32,17 @@ from .world import MicroQuestion
 logger = logging.getLogger(__name__)
 
 MAX_LENGTH = 1024
-"""Longest sequence, prompt and response together, in tokens. Demonstrations stay below 120."""
+"""Tokens of the longest sequence, prompt and response together. Demonstrations have less than 120."""
 
-# Wide enough that the hidden states of so small a model start at a useful size.
+# Twice the usual value: in so small a model the hidden states would otherwise start too small.
 _INITIALIZER_RANGE = 0.04
 
-# Demonstrations from which a tokenizer's pieces are counted.
+# Demonstrations from which a tokenizer learns its pieces.
 _CORPUS_SIZE = 3000
-# Batches sorted by length together, so that little of a batch is padding.
+# So many batches are sorted by length together: rows of a batch then need little padding.
 _BATCHES_SORTED_TOGETHER = 8
 _WARM_UP_STEPS = 30
-# Share of the learning rate that is left at the last step.
+# The last step has this share of the peak learning rate.
 _FINAL_LR_SHARE = 0.03
 _MAX_GRADIENT_NORM = 1.0
 _STEPS_BETWEEN_REPORTS = 20
@@ -50,7 +50,7 @@ _STEPS_BETWEEN_REPORTS = 20
 
 @dataclass(frozen=True)
 class Example:
-    """A demonstration in tokens; the loss looks at the response only."""
+    """A demonstration as token ids. Only the response counts in the loss."""
 
     prompt_ids: list[int]
     response_ids: list[int]
@@ -63,14 +63,14 @@ class Example:
 def warm_start(
     role: Role, settings: MicroSettings, *, on_step: Callable[[int, float], object]
 ) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
-    """Build and train one model with its tokenizer.
+    """Build a tokenizer and a model, and train the model.
 
-    Deterministic for equal settings with one thread, on one kind of processor; other processors
-    round differently, so their models differ slightly and write slightly different text.
+    Equal settings give the same model on one kind of processor with one thread. Other processors round differently:
+    their models differ slightly and write slightly different texts.
 
     Args:
         role: "code", "test" or "both".
-        settings: the whole of the assets' settings; the train questions are drawn again from them.
+        settings: settings of all assets; the train questions are drawn again from them.
         on_step: called with the number of finished steps and the loss (nats per response token).
     """
     model_settings = settings.model_settings(role)
@@ -84,11 +84,11 @@ def warm_start(
 
 
 def build_model(settings: ModelSettings, tokenizer: PreTrainedTokenizerFast, *, seed: int) -> LlamaForCausalLM:
-    """A randomly initialised float32 Llama, which vLLM and verl load as it is; its vocabulary is that of ``tokenizer``.
+    """A randomly initialised float32 Llama, which vLLM and verl load unchanged.
 
-    Exactly that, because token ids beyond the tokenizer are masked by vLLM and not by the trainer: a
-    padded vocabulary would make the two disagree on every probability. The model type must not
-    be one for which AutoTokenizer brings its own pre-tokenizer (qwen2 does).
+    Its vocabulary has exactly the size of the tokenizer's. In a padded vocabulary, vLLM would mask the additional token
+    ids and the trainer would not, so they would disagree on every probability. The model type is Llama, because for
+    some others (qwen2) AutoTokenizer brings its own pre-tokenizer.
     """
     config = LlamaConfig(
         vocab_size=len(tokenizer),
@@ -112,7 +112,7 @@ def build_model(settings: ModelSettings, tokenizer: PreTrainedTokenizerFast, *, 
 
 
 def corpus_texts(demonstrations: Iterable[Demonstration]) -> Iterator[str]:
-    """What a tokenizer learns its pieces from: prompts and responses, without chat markup."""
+    """Prompts and responses without chat markup, from which a tokenizer learns its pieces."""
     for shown in demonstrations:
         yield from (message["content"] for message in shown.messages)
         yield shown.response
@@ -125,10 +125,10 @@ def train(
     *,
     on_step: Callable[[int, float], object],
 ) -> None:
-    """Minimise the mean negative log-likelihood of the response tokens, in place.
+    """Train ``model`` in place: minimise the mean negative log-likelihood of the response tokens.
 
-    Muon moves the matrices of the layers and AdamW the rest: AdamW alone learned the arithmetic
-    of the world several times more slowly. The rate rises over a few steps, then falls linearly.
+    Muon trains the matrices of the layers and AdamW the rest, since AdamW alone learned the arithmetic several times
+    more slowly. The learning rate rises over the first steps, then falls linearly.
     """
 
     def rate(step: int) -> float:
@@ -158,8 +158,8 @@ def train(
 def response_loss(model: LlamaForCausalLM, batch: Sequence[Example]) -> torch.Tensor:
     """Mean negative log-likelihood (nats) of all response tokens of a batch of N examples.
 
-    Sequences are padded on the right, where a causal model needs no mask. The output matrix is
-    applied to the positions that predict a response token only.
+    Sequences are padded on the right, where a causal model needs no mask. The output matrix is applied only to the
+    positions that predict a response token.
     """
     length = max(example.num_tokens for example in batch)
     ids_NL = torch.zeros(len(batch), length, dtype=torch.long)
@@ -194,8 +194,9 @@ def _batches(
     rng = random.Random("order of batches")
     size = settings.batch_size
     while True:
-        shown = itertools.islice(demonstrations, size * _BATCHES_SORTED_TOGETHER)
-        examples = sorted((_encode(one, tokenizer) for one in shown), key=lambda example: example.num_tokens)
+        drawn = itertools.islice(demonstrations, size * _BATCHES_SORTED_TOGETHER)
+        examples = [_encode(demonstration, tokenizer) for demonstration in drawn]
+        examples.sort(key=lambda example: example.num_tokens)
         starts = list(range(0, len(examples), size))
         rng.shuffle(starts)
         for start in starts:
@@ -209,12 +210,12 @@ def _encode(shown: Demonstration, tokenizer: PreTrainedTokenizerFast) -> Example
 
 
 def main(role: Role, settings_json: str, out: Path) -> None:
-    """Train one model and save it, a Code LLM with its buggy programs; the entry of a subprocess of ``builder``.
+    """Train a model and save it. The process of the Code LLM records the buggy programs too.
 
     Args:
         role: "code", "test" or "both".
         settings_json: ``MicroSettings`` as JSON.
-        out: folder to save model and tokenizer in.
+        out: folder for model and tokenizer.
     """
     settings = MicroSettings.model_validate_json(settings_json)
     torch.set_num_threads(1)

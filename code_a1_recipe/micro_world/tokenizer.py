@@ -1,8 +1,8 @@
-"""Two tokenizers that disagree: about the pieces of a text, about their number, and about method.
+"""Two tokenizers that differ in the pieces of a text, in the size of the vocabulary and in the method.
 
-The Code LLM reads words (byte-level BPE, merged as often as its corpus allows). The Test LLM reads
-phrases, whole runs of words (a Unigram model over an explicit list of pieces). Both fall back to
-single bytes, so any text survives encoding and decoding, and both give a signed integer one token.
+The Code LLM reads words: byte-level BPE, merged as often as its corpus allows. The Test LLM reads phrases, which are
+runs of words: a Unigram model over an explicit list of pieces. Both fall back to single bytes, so any text survives
+encoding and decoding. Both give a signed integer one token.
 """
 
 from collections import Counter
@@ -23,18 +23,18 @@ _REST = r"\n *| ?[^\sA-Za-z0-9\n-]+ ?| ?- ?"
 _WORDS = rf"{_STARTS}|{_INTEGERS}|[xvw]\b| ?[A-Za-z]+:? ?|{_REST}"
 _PHRASES = rf"{_STARTS}|\"?[)\]]* == \"?|{_INTEGERS}| ?[A-Za-z]+(?: [A-Za-z]+)*:? ?|{_REST}"
 
-# A merge costs one entry; beyond this many entries the corpus has nothing left to merge.
+# A merge adds an entry. The corpus has nothing left to merge before this limit is reached.
 _MAX_BPE_ENTRIES = 640
-# Log-probabilities of the Unigram model. Only their order matters: one piece beats any two, and a
-# byte is the last resort.
+# Log-probabilities of the Unigram model. Only their order matters: a piece is better than any two pieces, and bytes
+# are the last resort.
 _PIECE_SCORE, _BYTE_SCORE = -1.0, -10.0
-# Pieces rarer than this in the corpus are spelled out in bytes.
+# Pieces that are rarer in the corpus are spelled in bytes.
 _MIN_PIECE_COUNT = 3
 
-# Integers that get a token of their own: all that arithmetic on the world's inputs can reach.
+# Integers with a token of their own. Arithmetic on the narrow world's inputs reaches no others.
 _KNOWN_INTEGERS = range(-40, 61)
 
-# Written without whitespace between the tags, which would become part of the prompt.
+# There is no whitespace between the tags, since it would become part of the prompt.
 _CHAT_TEMPLATE = (
     "{% for message in messages %}"
     f"{{% if message['role'] == 'assistant' %}}{MODEL}{{{{ message['content'] }}}}{END}"
@@ -45,14 +45,14 @@ _CHAT_TEMPLATE = (
 
 
 def build_tokenizer(role: Role, corpus: Iterable[str], *, max_length: int) -> PreTrainedTokenizerFast:
-    """Build the tokenizer of one policy from texts of the kind it will read and write.
+    """Build a policy's tokenizer from texts that resemble its prompts and responses.
 
-    The result depends on the corpus only: not on the process, the machine or the number of threads.
+    The result depends only on the corpus, not on the process, the machine or the number of threads.
 
     Args:
-        role: decides the split rule and the model; one model for both roles reads as the Test LLM does.
+        role: decides the split rule and the method; "both" has the Test LLM's.
         corpus: prompts and responses, without chat markup.
-        max_length: longest sequence of the model, in tokens; only recorded.
+        max_length: longest sequence of the model, in tokens; it is only recorded.
     """
     texts = [*corpus, *[f"f({i})" for i in _KNOWN_INTEGERS for _ in range(_MIN_PIECE_COUNT)]]
     build, pieces = (_build_bpe, _WORDS) if role == "code" else (_build_unigram, _PHRASES)
@@ -62,7 +62,7 @@ def build_tokenizer(role: Role, corpus: Iterable[str], *, max_length: int) -> Pr
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
-    tokenizer = build(texts, split=split)
+    tokenizer = build(texts, split)
     tokenizer.pre_tokenizer = split
     tokenizer.decoder = decoders.ByteLevel()
     wrapped = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
@@ -78,7 +78,7 @@ def build_tokenizer(role: Role, corpus: Iterable[str], *, max_length: int) -> Pr
     return wrapped
 
 
-def _build_bpe(texts: list[str], *, split: pre_tokenizers.PreTokenizer) -> Tokenizer:
+def _build_bpe(texts: list[str], split: pre_tokenizers.PreTokenizer) -> Tokenizer:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = split
     trainer = trainers.BpeTrainer(
@@ -92,7 +92,7 @@ def _build_bpe(texts: list[str], *, split: pre_tokenizers.PreTokenizer) -> Token
     return tokenizer
 
 
-def _build_unigram(texts: list[str], *, split: pre_tokenizers.PreTokenizer) -> Tokenizer:
+def _build_unigram(texts: list[str], split: pre_tokenizers.PreTokenizer) -> Tokenizer:
     counts = Counter(piece for text in texts for piece, _span in split.pre_tokenize_str(text))
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     pieces = sorted(piece for piece, count in counts.items() if count >= _MIN_PIECE_COUNT and len(piece) > 1)
@@ -101,7 +101,7 @@ def _build_unigram(texts: list[str], *, split: pre_tokenizers.PreTokenizer) -> T
         *((byte, _BYTE_SCORE) for byte in alphabet),
         *((piece, _PIECE_SCORE) for piece in pieces),
     ]
-    # unk_id is required and never used: every byte is in the alphabet.
+    # unk_id is required but never used, since every byte is in the alphabet.
     tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=0, byte_fallback=False))
     tokenizer.add_special_tokens(_SPECIALS)
     return tokenizer

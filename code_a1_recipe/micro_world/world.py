@@ -1,4 +1,4 @@
-"""Seeded questions of the micro world, their hidden tests, and the split into train and held-out."""
+"""Seeded questions of the micro world, their hidden tests, and the split into train and held-out questions."""
 
 import hashlib
 import random
@@ -15,34 +15,29 @@ from .operations import ORDERS, Action, Condition, Decision, Operation, Selectio
 
 ENTRY_POINT = "f"
 READS = "Read {} and print the result."
-"""Put after the task where programs read standard input."""
+"""Words after the task if programs read standard input."""
 
 _AMOUNTS = range(1, 4)
 _CONSTANTS = range(10)
 
-_MARGIN = 7
 _HIDDEN_TESTS_PER_QUESTION = 14
 _GOLDEN_TESTS_PER_QUESTION = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """Integers that questions are about and that tests use, and how often decisions lie in decisions."""
+    """Ranges of integers in questions and tests, and frequencies that make the questions easy or hard."""
 
     inputs: range
     bounds: range
     nested_chance: float = 0.0
-    """Share of questions whose second condition counts only where the first one holds."""
+    """Share of questions with a second condition inside the first one."""
     boundary_chance: float
-    """Chance that a demonstrated test asks where branches change."""
+    """Chance that a demonstrated test has a boundary input, where branches change."""
     num_boundary_lessons: int = 0
-    """Demonstrations of a Test LLM's warm start, from the first one on, that ask nowhere else. So it can copy a number
-    out of a program before it learns that testers seldom do: no reward teaches that to a model that never does it."""
-
-    @property
-    def all_integers(self) -> tuple[int, ...]:
-        """On which two operations are compared to tell whether they are the same: beyond the inputs on both sides."""
-        return tuple(range(self.inputs.start - _MARGIN - 3, self.inputs.stop + _MARGIN - 1))
+    """Number of the first demonstrations to a Test LLM in which all inputs are boundary inputs. From them it learns to
+    copy a number out of a program; the later ones teach that testers seldom do so. A model that never copies a number
+    earns no reward for it, so RL training alone would not teach it."""
 
 
 WORLDS = {
@@ -59,28 +54,28 @@ WORLDS = {
         num_boundary_lessons=12_600,
     ),
 }
-"""By ``MicroSettings.world``. In the narrow one a few random asserts meet nearly every mistake. In the wide one most
-mistakes show on one input of fifty, so that a suite must know where to look; arithmetic is as easy in both."""
+"""Worlds by ``MicroSettings.world``. In the narrow world a few random asserts detect nearly every mistake. In the wide
+world most mistakes show on one input of fifty, so a suite must choose its inputs. Arithmetic is as easy in both."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MicroQuestion:
-    """A question with all that is known about it."""
+    """A question with its reference, its hidden tests and its typical mistakes."""
 
     world: World
     operation: Operation
     hidden_inputs: tuple[Value, ...]
-    """Inputs of the hidden tests: every bound, one below and one above it, and a spread of others.
+    """Inputs of the hidden tests: every bound, the integers below and above it, and a random choice of others.
     Together they tell the reference from each of ``mistakes``."""
     mistakes: tuple[Mistake, ...]
-    """Typical buggy programs, those that answer everything rightly left out."""
+    """Typical mistakes. Each of them gives a wrong answer for some input."""
     data_source: str
     kind: str
-    """"functions", or "stdin": the same task for programs that read standard input and print."""
+    """"functions", or "stdin" for the same task with programs that read standard input and print."""
 
     @property
     def id(self) -> str:
-        """Stable across settings and machines; holds no underscore (verl's uids must not)."""
+        """The id. It is stable across settings and machines, and has no underscore, since verl's uids must not."""
         return "micro-" + hashlib.sha256(self.prompt.encode()).hexdigest()[:12]
 
     @property
@@ -94,7 +89,7 @@ class MicroQuestion:
         return self.program(self.operation)
 
     def program(self, operation: Operation) -> str:
-        """What is written for ``operation``: a function, and for a program that reads standard input its call."""
+        """The program of ``operation``: a function, with a call of it if programs read standard input."""
         if self.kind == Kind.FUNCTIONS:
             return operation.python
         read = "[*map(int, input().split())]" if operation.takes_list else "int(input())"
@@ -106,20 +101,20 @@ class MicroQuestion:
         return tuple(map(self.test_of, self.hidden_inputs))
 
     def test_of(self, x: Value) -> str:
-        """A right test."""
+        """A correct assertion for the input ``x``."""
         return assert_text(x, self.operation.answer(x), self.kind)
 
     @property
     def golden_tests(self) -> tuple[str, ...]:
-        """A few tests as datasets have them: inputs that come to mind, without a look at the boundaries."""
+        """A few tests like a dataset's. Their inputs are drawn without regard to the boundaries."""
         rng = random.Random("golden tests of " + self.prompt)
-        found: dict[str, None] = {}
-        while len(found) < _GOLDEN_TESTS_PER_QUESTION:
-            found[self.test_of(self.draw_input(rng))] = None
-        return tuple(found)
+        tests: dict[str, None] = {}
+        while len(tests) < _GOLDEN_TESTS_PER_QUESTION:
+            tests[self.test_of(self.draw_input(rng))] = None
+        return tuple(tests)
 
     def draw_input(self, rng: random.Random) -> Value:
-        """An input somebody might test with, without looking at the boundaries."""
+        """A random input, drawn without regard to the boundaries."""
         ends = self.world.inputs.start, self.world.inputs.stop - 1
         if not self.operation.takes_list:
             return rng.randint(*ends)
@@ -128,7 +123,7 @@ class MicroQuestion:
 
     @property
     def mutant(self) -> str:
-        """One typical buggy program, the same on every machine."""
+        """A typical buggy program, the same on every machine."""
         return self.program(draw_mistake(random.Random("mutant of " + self.prompt), self.mistakes))
 
     def row(self, *, buggy_programs: Sequence[str] = ()) -> dict[str, object]:
@@ -152,22 +147,18 @@ Questions = tuple[MicroQuestion, ...]
 
 @dataclass(frozen=True)
 class Split:
-    """Questions to train on and questions to measure on; no prompt is in both."""
+    """Questions for training and for validation. No prompt is in both."""
 
     train: Questions
     heldout: Questions
     hard: Questions
-    """Compositions deeper than any in the other two."""
+    """Held-out questions of deeper composition than all others."""
 
 
-def assert_text(
-    x: Value,
-    expected: Value,
-    kind: str,
-) -> str:
+def assert_text(x: Value, expected: Value, kind: str) -> str:
     if kind == Kind.FUNCTIONS:
         return f"assert {ENTRY_POINT}({x}) == {expected}"
-    given, printed = (str(one).strip("[]").replace(",", "") for one in (x, expected))
+    given, printed = (str(value).strip("[]").replace(",", "") for value in (x, expected))
     return f'assert {INPUT_ENTRY}("{given}") == "{printed}"'
 
 
@@ -179,32 +170,38 @@ def draw_questions(
     world: str = "narrow",
     kind: str = Kind.FUNCTIONS,
 ) -> Questions:
-    """``num_questions`` questions of one of ``WORLDS`` with distinct prompts."""
-    rng, place = random.Random(seed), WORLDS[world]
+    """Draw ``num_questions`` questions of a world of ``WORLDS``, with distinct prompts.
+
+    Raises:
+        ValueError: there are not as many distinct prompts.
+    """
+    rng, drawn_world = random.Random(seed), WORLDS[world]
+    draw = _draw_hard_operation if hard else _draw_operation
+    source = "micro-hard" if hard else "micro"
     operations: dict[str, Operation] = {}
-    # Tens of thousands of prompts exist; the bound turns an impossible setting into an error
-    # instead of an endless loop.
+    # Tens of thousands of prompts exist. With this limit, an impossible setting is an error and no endless loop.
     for _ in range(200 * num_questions + 1000):
         if len(operations) == num_questions:
-            source = "micro-hard" if hard else "micro"
-            return tuple(_complete(one, place, data_source=source, kind=kind) for one in operations.values())
-        operation = _draw_hard_operation(rng, place) if hard else _draw_operation(rng, place)
+            return tuple(_complete(operation, drawn_world, source, kind) for operation in operations.values())
+        operation = draw(rng, drawn_world)
         operations.setdefault(operation.english, operation)
     raise ValueError(f"only {len(operations)} distinct micro questions found, {num_questions} asked for; ask for fewer")
 
 
 def boundary_inputs(operation: Operation) -> list[Value]:
-    """Inputs where typical mistakes show: every bound with its neighbours, and for lists nothing at all."""
+    """Inputs for which typical mistakes show: every bound with its neighbours, and the empty list."""
     near = _boundaries(operation)
-    return [[], *([x] for x in near)] if operation.takes_list else [*near]
+    if operation.takes_list:
+        return [[], *([x] for x in near)]
+    return [*near]
 
 
 def write_rows(
     questions: Iterable[MicroQuestion], path: Path, *, buggy_programs: Mapping[str, Sequence[str]] | None = None
 ) -> None:
-    """Write one JSON object a line, in the recipe's native columns; ``buggy_programs`` are by question id."""
-    known = buggy_programs or {}
-    rows = (question.row(buggy_programs=known.get(question.id, ())) for question in questions)
+    """Write questions as JSON lines in the recipe's native columns. ``buggy_programs`` are by question id."""
+    programs = buggy_programs or {}
+    rows = [question.row(buggy_programs=programs.get(question.id, ())) for question in questions]
     path.write_text(json_lines(rows), encoding="utf-8")
 
 
@@ -232,7 +229,8 @@ def _draw_operation(rng: random.Random, world: World) -> Operation:
 
 
 def _draw_hard_operation(rng: random.Random, world: World) -> Operation:
-    if rng.random() < 0.5 and not world.nested_chance:  # else no question of the other splits is as deep
+    # In a world with nested decisions the other splits have them too, so they would not be harder.
+    if rng.random() < 0.5 and not world.nested_chance:
         return _draw_nested_decision(rng, world)
     changes = tuple(action for action in _ACTION_POOL if action.kind not in ("constant", "keep"))
     return Selection(
@@ -265,32 +263,37 @@ _ACTION_POOL = (
 )
 
 
-def _complete(operation: Operation, world: World, **about: str) -> MicroQuestion:
-    """Choose the hidden inputs and keep the mistakes that make a difference."""
-    pool: Sequence[Value] = _list_pool(operation, world) if operation.takes_list else world.all_integers
+def _complete(operation: Operation, world: World, data_source: str, kind: str) -> MicroQuestion:
+    """Choose the hidden inputs, and keep the mistakes that give a wrong answer."""
+    pool: Sequence[Value] = range(world.inputs.start - 10, world.inputs.stop + 6)  # mistakes may show beyond the inputs
+    if operation.takes_list:
+        pool = _list_pool(operation, world)
     answers = [operation.answer(x) for x in pool]
     told_apart_by = {}
     for mistake in mistakes_of(operation):
-        if differs := [i for i, x in enumerate(pool) if answer_or_none(mistake.operation, x) != answers[i]]:
+        wrong_answers = [answer_or_none(mistake.operation, x) for x in pool]
+        differs = [i for i, answer in enumerate(answers) if wrong_answers[i] != answer]
+        if differs:
             told_apart_by[mistake] = differs
     return MicroQuestion(
         world=world,
         operation=operation,
         hidden_inputs=_choose_inputs(operation, pool, told_apart_by.values()),
         mistakes=tuple(told_apart_by),
-        **about,
+        data_source=data_source,
+        kind=kind,
     )
 
 
 def _choose_inputs(
     operation: Operation, pool: Sequence[Value], told_apart_by: Iterable[Sequence[int]]
 ) -> tuple[Value, ...]:
-    """Boundaries first, then one input for each mistake still unseen, then a seeded spread."""
+    """Choose all boundaries, then an input for each mistake that they do not show, then random inputs."""
     chosen = [pool.index(x) for x in boundary_inputs(operation)]
     for differs in told_apart_by:
         if not set(differs) & set(chosen):
             chosen.append(differs[0])
-    # A string seed goes through SHA-512, so it does not depend on the hash seed of the process.
+    # Python hashes a string seed with SHA-512, so it does not depend on the hash seed of the process.
     rest = [i for i in range(len(pool)) if i not in chosen]
     random.Random(operation.english).shuffle(rest)
     chosen += rest[: max(0, _HIDDEN_TESTS_PER_QUESTION - len(chosen))]
@@ -298,19 +301,18 @@ def _choose_inputs(
 
 
 def _boundaries(operation: Operation) -> list[int]:
-    """Each bound with both neighbours, in order, without repetition; 0 and 1 for a parity."""
-    seen = {}
+    """Each bound with both neighbours, without repetition, in the order of the question; 0 and 1 for a parity."""
+    near: list[int] = []
     for condition in conditions_of(operation):
-        middle = (0, 1) if condition.bound is None else range(condition.bound - 1, condition.bound + 2)
-        seen.update(dict.fromkeys(middle))
-    return list(seen)
+        near += (0, 1) if condition.bound is None else range(condition.bound - 1, condition.bound + 2)
+    return list(dict.fromkeys(near))
 
 
 def _list_pool(operation: Operation, world: World) -> tuple[list[int], ...]:
-    """Candidate inputs for a list operation: nothing, singles, and lists that show order and repetition."""
+    """Candidate inputs for a list operation: the empty list, single elements, and lists that show an order."""
     rng = random.Random("lists of " + operation.english)
     known = [*_boundaries(operation), *range(world.inputs.start - 1, world.inputs.stop + 1)]
     singles = [[x] for x in known]
     drawn = [[rng.choice(known) for _ in range(length)] for length in (2, 3, 4) for _ in range(12)]
-    unique = {tuple(x): x for x in [[], *singles, *drawn]}
-    return tuple(unique.values())
+    unique = dict.fromkeys(map(tuple, [[], *singles, *drawn]))
+    return tuple(map(list, unique))

@@ -7,7 +7,7 @@ from code_a1_recipe.algorithm.prompts import render
 from code_a1_recipe.errors import SettingsError
 from code_a1_recipe.micro_world.demonstrations import draw_code_demonstrations, draw_test_demonstrations
 from code_a1_recipe.micro_world.settings import MicroSettings, NoiseSettings, template_texts
-from code_a1_recipe.micro_world.world import draw_questions
+from code_a1_recipe.micro_world.world import boundary_inputs, draw_questions
 
 TINY = {"num_layers": 1, "intermediate_size": 8, "num_steps": 1}
 NO_NOISE = NoiseSettings(
@@ -51,6 +51,15 @@ def test_without_noise_claims_are_right_and_as_many_as_asked(questions):
         assert len(set(asserts)) == 4
         # Both texts come from the generator, so executing them here is safe.
         exec(compile("\n".join([references[prompt], *asserts]), "own", "exec"), {})
+
+
+def test_without_noise_questions_with_two_boundary_inputs_get_whole_suites():
+    wide = draw_questions(seed=0, num_questions=200, world="wide")
+    parities = [one for one in wide if len(boundary_inputs(one.operation)) == 2]
+    assert parities
+    quiet = MicroSettings(variant="sft", world="wide").test_noise
+    for one in itertools.islice(draw_test_demonstrations(parities, seed=0, noise=quiet, suite_sizes=(4,)), 20):
+        assert len(set(one.response.splitlines())) == 4
 
 
 def test_with_noise_many_programs_and_claims_are_wrong(questions):
