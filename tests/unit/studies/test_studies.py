@@ -20,7 +20,7 @@ def check(f):
         assertion(f(*inp), exp, 0)
 """
 FORGED = "class Any:\n    def __eq__(self, other):\n        return True\n\n\ndef f(items):\n    return Any()\n"
-NAMES = ("book_memory", "plan_against_measured")
+NAMES = ("plan_against_measured",)
 
 
 def test_the_reward_ranks_258_of_261_pairs_right(capsys):
