@@ -6,7 +6,6 @@ import json
 import pytest
 
 from studies import evalplus_agreement, judging_waits, reward_ranking
-from studies.book_memory import measure_book
 from studies.command_line import run_study
 from studies.judge_benchmark import __main__ as judge_benchmark, bench
 
@@ -83,13 +82,6 @@ def test_the_service_answers_its_clients(capsys):
     words = ["serve", "--seconds", "1", "--clients", "2", "--places", "2", "--workers", "1"]
     assert run_study(judge_benchmark.app, words, name="judge_benchmark") == 0
     assert "/run_code, 2 clients" in capsys.readouterr().out
-
-
-def test_a_book_is_measured(capsys, monkeypatch):
-    monkeypatch.setattr("studies.book_memory.STEPS", 1)
-    monkeypatch.setattr("studies.book_memory.PASSED_CASES", 2)
-    measure_book(600, 600, 300)
-    assert "at most 600 cases: 600 of 300 questions" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", NAMES)
