@@ -91,7 +91,7 @@ def group_answers(answers: Sequence[Answer], same: Same = matches) -> list[tuple
     """Group the indices of equal answers to one call, in order of first appearance. A missing answer has no group.
 
     Two floats are equal if they differ by at most the judge's tolerance, or if a chain of such answers joins them.
-    A tolerance alone is not transitive, so groups would depend on the order of the programs.
+    A tolerance alone is not transitive; without chains, the groups would depend on the order of the programs.
     """
     groups: list[list[int]] = []
     for index, answer in enumerate(answers):

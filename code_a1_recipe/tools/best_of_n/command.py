@@ -61,11 +61,11 @@ def select(options: SelectOptions) -> Report:
     prompt = options.prompt or usual_prompt(run, "code", "test")
     if prompt not in PROMPT_PAIRS:
         raise InputError(f"--prompt must be one of {', '.join(PROMPT_PAIRS)}, got {prompt!r}")
-    options = replace(options, prompt=prompt, tests=options.tests or (run.episode.cases_per_suite if run else 8))
+    num_tests = options.tests or (run.episode.cases_per_suite if run else 8)
+    options = replace(options, prompt=prompt, tests=num_tests, test_model=_test_model(options))
     questions = options.questions()
     choose = partial(choose_model, work_folder=options.output, stored_only=options.judge_only)
     code = choose(options.model, policy="code")
-    options = replace(options, test_model=_test_model(options))
     test = choose(options.test_model, policy="test")
     # A choice depends on these settings and on its question, so other settings must not reuse it.
     settings = {

@@ -13,7 +13,7 @@ from ..evaluate.models.options import ModelOptions
 
 @dataclass(frozen=True, kw_only=True)
 class AttackOptions:
-    """The program under attack, what it is compared with, and who writes the tests."""
+    """The options of ``attack``: the program, its reference, and the source of the tests."""
 
     solution: Annotated[Path, Argument(metavar="SOLUTION.py", help="the program to attack: one file")]
     entry: Annotated[str | None, Option(help="function or class under attack", show_default="the file's only one")] = (

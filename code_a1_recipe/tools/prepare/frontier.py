@@ -58,9 +58,7 @@ class Frontier:
     @property
     def rates(self) -> str:
         """The distribution of the rates as text, with the range that is kept."""
-        counts = []
-        for num_solved, num_questions in sorted(self.num_solved.items()):
-            counts.append(f"{num_solved}/{self.options.samples}: {num_questions}")
+        counts = [f"{solved}/{self.options.samples}: {number}" for solved, number in sorted(self.num_solved.items())]
         low, high = self.options.keep
         shown = ", ".join(counts) or "none"
         model = f"{self.model.label} (fingerprint {self.model.fingerprint})"

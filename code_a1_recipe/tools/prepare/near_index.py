@@ -23,7 +23,9 @@ Hashes = NDArray[np.uint64]
 
 def ngrams(words: Sequence[str], size: int) -> list[str]:
     """List all runs of ``size`` words, joined by spaces. Fewer words are one run; no words are no run."""
-    num_runs = max(len(words) - size, 0) + 1 if words else 0
+    if not words:
+        return []
+    num_runs = max(len(words) - size, 0) + 1
     return [" ".join(words[start : start + size]) for start in range(num_runs)]
 
 
@@ -31,7 +33,8 @@ def hashes_of(words: Sequence[str], size: int) -> Hashes:
     """Hash the distinct n-grams to sorted 64-bit digests, which are the same in every process and save memory."""
     texts = [ngram.encode("utf-8", "surrogatepass") for ngram in ngrams(words, size)]
     digests = {blake2b(text, digest_size=8).digest() for text in texts}
-    return np.sort(np.frombuffer(b"".join(digests), dtype="<u8")).astype(np.uint64)
+    hashes = np.frombuffer(b"".join(digests), dtype="<u8")
+    return np.sort(hashes).astype(np.uint64)
 
 
 def jaccard(hashes: Hashes, others: Hashes) -> float:

@@ -1,9 +1,9 @@
 """Finds rows that repeat a question of an evaluation set. Each of four rules is enough:
 
 - **id**: the row has the same id, and the id names its data set (``MBPP/11``).
-- **prompt**: the row's statement contains the evaluation statement. Or both share a run of ``RUN_WORDS`` words, as in
-  the decontamination of Qwen2.5-Coder (arXiv 2409.12186, 10 words); a shorter evaluation statement counts as one run.
-  Or the statements are nearly the same (``near_index``).
+- **prompt**: the statements are equal, or the row's statement contains the evaluation statement. Or both share a run
+  of ``RUN_WORDS`` words, as in the decontamination of Qwen2.5-Coder (arXiv 2409.12186, 10 words); a shorter evaluation
+  statement counts as one run. Or the statements are nearly the same (``near_index``).
 - **reference**: the programs are equal up to names, comments and annotations, or nearly the same.
 - **tests**: both have the same two tests.
 
@@ -86,13 +86,9 @@ class EvalIndex:
         for place, question in enumerate(questions):
             self._add(place, question)
         self._common = set()
-        sizes = set()
-        for kind, text in self._places:
-            if kind in ("run", "whole") and self._is_common(self._places[kind, text]):
-                self._common.add((kind, text))
-            if kind == "run":
-                sizes.add(text.count(" ") + 1)
-        self._sizes = sorted(sizes, reverse=True)
+        for key, places in self._places.items():
+            if key[0] in ("run", "whole") and self._is_common(places):
+                self._common.add(key)
 
     def check(self, entries: Sequence[Entry]) -> Stage:
         """Leave out each entry that repeats a question. For each question, the entry's record names the first rule."""
@@ -169,7 +165,8 @@ class EvalIndex:
             for whole in sorted(self._wholes_of_start.get(start, ())):
                 if f" {whole} " in text:
                     yield from self._having("whole", whole, "prompt", f"the whole statement: {whole}")
-        for size in self._sizes:
+        longest = min(RUN_WORDS, len(words))
+        for size in range(longest, LEAST_WHOLE_WORDS - 1, -1):  # a short evaluation statement is a run of fewer words
             for run in ngrams(words, size):
                 yield from self._having("run", run, "prompt", f"{size} words: {run}")
 

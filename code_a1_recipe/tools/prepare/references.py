@@ -59,7 +59,7 @@ class JudgedReference(msgspec.Struct, frozen=True, kw_only=True):
     load_error: str = ""
     faults: tuple[Fault, ...] = ()
     passed_by: tuple[str, ...] = ()
-    """Names of the control programs, which solve nothing, that pass all tests; only with ``--control``."""
+    """Names of the control programs that pass all tests although they solve nothing; only with ``--control``."""
 
 
 # ------------------------------ facts ------------------------------
@@ -117,7 +117,7 @@ def judged_row(question: Question, judge_all: JudgeAll, *, with_controls: bool =
 
 
 def _controls_that_pass(judged: Question, judge_all: JudgeAll) -> list[str]:
-    """Names of the control programs, which solve nothing, that pass all tests."""
+    """Name the control programs that pass all tests although they solve nothing."""
     request = replace(request_for(judged, None, distinct_tests(judged)), until_timeout=True)
     programs = control_programs(request, judged.prompt)
     verdicts = verdicts_of(judge_all, [replace(request, candidate=program) for program in programs.values()])

@@ -67,17 +67,18 @@ def make_demonstrations(options: SftOptions) -> Report:
             left_out.update(row["counts"])
             made += [SuiteDemonstration(question, *suite) for suite in row["suites"]]
     kept = select(made, options, counts=left_out)
+    left_out = +left_out  # reasons that never occurred are counted as 0
     if not kept:
         raise CodeA1Error(
             f"no demonstration could be made of {', '.join(path.name for path in options.files)} (left out: "
-            f"{counts_text(+left_out) or 'nothing'}, outages: {num_outages}); nothing was written"
+            f"{counts_text(left_out) or 'nothing'}, outages: {num_outages}); nothing was written"
         )
     text = _written(
         kept,
         options,
         num_questions=len(questions),
         num_outages=num_outages,
-        left_out=(+left_out).most_common(),
+        left_out=left_out.most_common(),
     )
     failure = ""
     if num_outages:

@@ -133,10 +133,9 @@ def reference_form(source: str) -> str:
     """
     try:
         tree = ast.parse(source)
-        names: dict[str, str] = {}
-        for name in _bound_names(tree):
-            names.setdefault(name, f"v{len(names)}")
-        _Canonical(names).visit(tree)  # in place
+        bound_names = dict.fromkeys(_bound_names(tree))
+        names = {name: f"v{number}" for number, name in enumerate(bound_names)}
+        _Canonical(names).visit(tree)  # changes the tree in place
         return ast.unparse(ast.fix_missing_locations(tree))
     except PARSE_ERRORS:
         return ""

@@ -57,11 +57,11 @@ def measures_of(records: Iterable[RolloutRecord]) -> dict[str, dict[str, float]]
             rates = buggy_program_rates(suite.verdict, valid=suite.reward.terms["valid"])
             for name, rate in rates.items():
                 samples[name][record.question].append(rate)
-    measures = {}
-    for name, by_question in samples.items():
-        if by_question:
-            measures[name] = {question: fmean(values) for question, values in by_question.items()}
-    return measures
+    return {
+        name: {question: fmean(values) for question, values in by_question.items()}
+        for name, by_question in samples.items()
+        if by_question
+    }
 
 
 def by_source(records: Iterable[RolloutRecord]) -> dict[str, list[RolloutRecord]]:

@@ -14,13 +14,11 @@ from ...training.checkpoint.folder import IDENTITY, Checkpoint
 from ..prepare.dataset_card import card_file
 from .measures import change_table, validations
 
-_POLICIES = {"code": "Code LLM", "test": "Test LLM"}
-
 
 def model_card(checkpoint: Checkpoint, policy: str) -> bytes:
     """Make the README.md of one policy at one step. The card says which records are missing or unreadable."""
     state = checkpoint.state()
-    who = _POLICIES[policy]
+    who = f"{policy.capitalize()} LLM"
     identity = state.get(IDENTITY) or {}
     setting = partial(OmegaConf.select, OmegaConf.create(state.get("config") or {}))
     path = str(setting(f"policies.{policy}.model.path") or setting("actor_rollout_ref.model.path") or "")

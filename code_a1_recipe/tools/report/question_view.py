@@ -44,11 +44,10 @@ def question_lines(question: Question, *, most: int) -> list[str]:
     """Show a question: prompt, prelude, reference, the first ``most`` tests of each kind, buggy programs."""
     source = f"  ({printable(question.data_source)})" if question.data_source else ""
     names = f"  (entry points: {', '.join(question.entry_points)})" if question.entry_points else ""
-    lines = [paint("heading", f"question {printable(question.id)}") + source]
-    lines += indented(question.prompt, 2)
+    lines = [paint("heading", f"question {printable(question.id)}") + source, *indented(question.prompt, 2)]
     if question.prelude.strip():
-        lines += [paint("heading", "prelude"), *indented(question.prelude.rstrip(), 4)]
-    lines += [paint("heading", "reference") + names, *indented(question.reference.rstrip(), 4)]
+        lines += _code_lines("prelude", question.prelude)
+    lines += _code_lines("reference", question.reference, names)
     for name, tests in (("tests", question.tests), ("golden tests", question.golden_tests)):
         if not tests:
             continue
@@ -58,16 +57,19 @@ def question_lines(question: Question, *, most: int) -> list[str]:
             rest = f"... ({len(test)} characters)" if len(test) > _TEST_CHARS else ""
             lines += indented(test[:_TEST_CHARS] + rest, 4)
     for number, program in enumerate(question.buggy_programs):
-        lines += [paint("heading", f"buggy program {number}"), *indented(program.rstrip(), 4)]
+        lines += _code_lines(f"buggy program {number}", program)
     return lines
+
+
+def _code_lines(heading: str, code: str, remark: str = "") -> list[str]:
+    return [paint("heading", heading) + remark, *indented(code.rstrip(), 4)]
 
 
 def book_lines(entries: Sequence[BookEntry]) -> list[str]:
     """Show a question's cases in the Mistake Book, the most frequent cases first."""
     lines = [paint("heading", "Mistake Book") + f"  {len(entries)} cases, with failures minus passed replays"]
     for entry in sorted(entries, key=lambda entry: -entry.frequency):
-        case = printable(f"{entry.call} == {entry.answer}")
-        lines.append(f"    {entry.frequency} x  {case}")
+        lines.append(printable(f"    {entry.frequency} x  {entry.call} == {entry.answer}"))
     return lines
 
 
@@ -102,9 +104,9 @@ def program_lines(record: RolloutRecord) -> list[str]:
     outcome = paint(_COLOURS.get(name, "bad"), name)
     program = record.source if record.source is not None else f"(no program: {record.extraction_failure})"
     terms = ", ".join(f"{term} {value:g}" for term, value in record.reward.terms.items()) if record.reward else ""
+    heading = paint("heading", f"candidate {record.candidate}, {record.kind}, step {record.step}")
     lines = [
-        paint("heading", f"candidate {record.candidate}, {record.kind}, step {record.step}")
-        + f": {outcome} ({OUTCOMES[name]})",
+        f"{heading}: {outcome} ({OUTCOMES[name]})",
         f"  {_reward(record.reward)}" + (f"  ({terms})" if terms else ""),
         *indented(program.rstrip(), 4),
     ]

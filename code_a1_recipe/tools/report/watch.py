@@ -64,7 +64,7 @@ def picture(folder: Path, total: int | None) -> RenderableType:
         InputError: a file cannot be read.
     """
     run = RunRecords(folder)
-    rows: Rows = run.metrics if run.paths.metrics.is_file() else []
+    rows = run.metrics if run.paths.metrics.is_file() else []
     head = header(run.paths, rows, total)
     if not rows:
         return Group(head, "waiting for the first step")
