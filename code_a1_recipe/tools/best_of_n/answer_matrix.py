@@ -28,7 +28,10 @@ def interface_of(programs: Sequence[str], about: Question) -> Interface:
 def read_cases(programs: Sequence[str], suites: Iterable[Sequence[str]], about: Question) -> list[Case]:
     """Read the valid tests of all suites, suite by suite: the M of :func:`answer_matrix`."""
     interface = interface_of(programs, about)
-    return [case for suite in suites for case in parse_suite(suite, interface).cases]
+    cases: list[Case] = []
+    for suite in suites:
+        cases += parse_suite(suite, interface).cases
+    return cases
 
 
 def answer_matrix(
@@ -81,7 +84,8 @@ def answer_matrix(
     for m, case in enumerate(cases):
         answers_N = [answers_of[source][case.call] for source in programs]
         for n, answer in enumerate(answers_N):
-            passes_NM[n, m] = isinstance(answer, bytes) and same(case.expected_value, answer)
+            if isinstance(answer, bytes):
+                passes_NM[n, m] = same(case.expected_value, answer)
         for number, group in enumerate(group_answers(answers_N, same)):
             answers_NM[list(group), m] = number
     return passes_NM, answers_NM
@@ -111,7 +115,9 @@ def group_answers(answers: Sequence[Answer], same: Same = matches) -> list[tuple
 def _answer(result: CallResult) -> Answer:
     if result.status is CallStatus.VALUE:
         return result.value
-    return error_name(result.detail) if result.status is CallStatus.RAISED else None
+    if result.status is CallStatus.RAISED:
+        return error_name(result.detail)
+    return None
 
 
 def error_name(detail: str) -> str:

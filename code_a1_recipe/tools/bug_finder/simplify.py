@@ -58,9 +58,10 @@ def simplified(value: Any, choose: Choose, lost: Collection[int] = ()) -> Any:
     columns = _lost_together(items, choose)
 
     def simplify(place: int) -> Any:
+        item = items[place]
         if isinstance(value, dict):
-            return tuple(simplified(part, choose) for part in items[place])
-        return simplified(items[place], choose, columns.get(place, ()))
+            return tuple(simplified(part, choose) for part in item)
+        return simplified(item, choose, columns.get(place, ()))
 
     return rebuild(_items_left(items, choose, lost, simplify))
 
@@ -79,7 +80,8 @@ def _lost_together(values: Sequence[Any], choose: Choose) -> dict[int, set[int]]
     lost: dict[int, set[int]] = {}
     for length, places in places_by_length(values).items():
         if len(places) > 1:
-            items = {item for item in range(min(length, _MAX_ITEMS)) if not choose(1)}
+            num_items = min(length, _MAX_ITEMS)
+            items = {item for item in range(num_items) if not choose(1)}
             lost |= dict.fromkeys(places, items)
     return lost
 

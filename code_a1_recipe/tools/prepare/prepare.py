@@ -8,7 +8,7 @@ programs cost most.
 import shlex
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -152,7 +152,17 @@ class Preparation:
         decided: dict[int, Entry | Dropped] = {}
         undecided = dict(enumerate(self.kept))
         while undecided:
-            self._judge(store, undecided.values())
+            # By key, because rows with the same reference and tests need only one judgement.
+            questions = {content_key(entry.question): entry.question for entry in undecided.values()}
+            judge_confined(
+                store,
+                list(questions.values()),
+                partial(judged_row, with_controls=self.options.control),
+                key=content_key,
+                confinement=self.options.confinement,
+                num_workers=self.options.workers,
+                unit="reference",
+            )
             next_readings = {}
             for place, entry in undecided.items():
                 judged = msgspec.convert(store.row(content_key(entry.question)), JudgedReference)
@@ -166,18 +176,6 @@ class Preparation:
                     next_readings[place] = replace(entry, question=question, others=tuple(others))
             undecided = next_readings
         return decided.values()
-
-    def _judge(self, store: JsonlStore, entries: Iterable[Entry]) -> None:
-        questions = {content_key(entry.question): entry.question for entry in entries}
-        judge_confined(
-            store,
-            list(questions.values()),
-            partial(judged_row, with_controls=self.options.control),
-            key=content_key,
-            confinement=self.options.confinement,
-            num_workers=self.options.workers,
-            unit="reference",
-        )
 
     # ------------------------------ results ------------------------------
 
