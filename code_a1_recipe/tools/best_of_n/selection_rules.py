@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 NO_ANSWER = -1
 """Entry of ``answers_NM`` for a call that hung, died, or gave no plain value. It equals nothing, not even itself."""
 _TIE = 1e-9
-"""Relative difference up to which scores are a tie. Rounding errors must not decide a choice."""
+"""Difference, relative or absolute, up to which scores are a tie. Rounding errors must not decide a choice."""
 
 Passes = NDArray[np.bool_]
 Answers = NDArray[np.int64]
@@ -71,9 +71,8 @@ ORACLE = "oracle"
 
 def best_programs(scores_N: Scores) -> NDArray[np.int64]:
     """Find the indices of the programs with the highest score, ties included. ``scores_N`` must not be empty."""
-    best = float(scores_N.max())
-    tolerance = _TIE * max(1.0, abs(best))
-    return np.flatnonzero(scores_N >= best - tolerance)
+    is_best_N = np.isclose(scores_N, scores_N.max(), rtol=_TIE, atol=_TIE)
+    return np.flatnonzero(is_best_N)
 
 
 def expected_pass(scores_N: Scores, is_right_N: Passes) -> float:

@@ -19,7 +19,7 @@ _ALONE_KINDS = (TIME_OUT, "the process ends", "raises MemoryError")
 """Kinds of failure (``Failure.kind``) whose test needs a process of its own, to protect pytest and the machine."""
 _HEAD = '''\
 {mark} A further run writes it anew.
-"""Calls on which {entry} of {program} was wrong, shrunk as far as they fail; the answers are {reference}'s."""
+"""Minimal calls on which {entry} of {program} was wrong. The expected outputs are the answers of {reference}."""
 
 # ruff: noqa: F401
 import asyncio
@@ -41,7 +41,7 @@ PROGRAM = Path(__file__).resolve().parent / {path!r}
 
 
 def load():
-    """The program, freshly imported: no test sees what another one changed."""
+    """Import the program anew, so that no test sees what another test changed."""
     spec = importlib.util.spec_from_file_location("program_under_attack", PROGRAM)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -51,7 +51,7 @@ def load():
 _HELPERS = '''
 
 def same(answer, expected):
-    """Equal, floats within 1e-6 + 1e-7 * |expected| at any depth, NaN like NaN."""
+    """Compare two values. Floats may differ by 1e-6 + 1e-7 * |expected| at any depth, and NaN equals NaN."""
     for kind in (list, tuple, collections.deque):
         if isinstance(expected, kind):
             alike = isinstance(answer, kind) and len(answer) == len(expected)
@@ -94,14 +94,14 @@ def same_numbers(answer, expected):
 
 
 def plain(key):
-    """A key, with NaN as one object: it equals itself inside containers."""
+    """Replace each NaN in a key by one object, because containers find a NaN only by its identity."""
     if isinstance(key, (tuple, frozenset)):
         return type(key)(map(plain, key)) if type(key) in (tuple, frozenset) else key
     return math.nan if key != key else key
 
 
 def passes_alone(statement, *, seconds):
-    """Whether a statement passes in a process of its own, with so many seconds of CPU time and 2 GiB of memory."""
+    """Run a statement in a process of its own, with ``seconds`` of CPU time and 2 GiB of memory; say if it passes."""
     limits = f"from resource import *; setrlimit(RLIMIT_CPU, ({seconds},) * 2); setrlimit(RLIMIT_AS, (2**31,) * 2)"
     start = f"import runpy; globals().update(runpy.run_path({str(Path(__file__))!r})); program = load()"
     command = [sys.executable, "-c", f"{limits}\\n{start}\\n{statement}\\nprint('passed')"]

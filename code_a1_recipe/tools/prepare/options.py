@@ -74,25 +74,25 @@ class PrepareOptions(OutputOptions):
     limit: Annotated[int | None, Option(min=1, help="rows of each INPUT, for a try")] = None
     min_tests: Annotated[int, Option(min=0, help="usable tests a row must have; 0 keeps rows without tests")] = 1
     golden: Annotated[
-        int, Option(min=0, help="tests of a row, its first, that become golden: arm=golden trains on them alone")
+        int, Option(min=0, help="first tests of a row that become golden; arm=golden trains on them alone")
     ] = 0
     slow_seconds: Annotated[
         float,
         Option(callback=shared.within(0, ends="()"), help="CPU seconds that a call of a reference may take"),
     ] = 1.0
     control: Annotated[
-        bool, Option("--control", help="leave out rows whose tests a program passes that solves nothing")
+        bool, Option("--control", help="leave out rows if a program that solves nothing passes their tests")
     ] = False
     base_model: BaseModelOptions = BaseModelOptions(prefix="base-")
-    samples: Annotated[int, Option(min=1, help="programs a question by --base-model")] = 8
+    samples: Annotated[int, Option(min=1, help="programs of --base-model for each question")] = 8
     keep: Annotated[
         tuple[float, float],
-        Option(metavar="LOW HIGH", help="share of programs that solve a question which stays, bounds included"),
+        Option(metavar="LOW HIGH", help="keep questions that this share of programs solves, bounds included"),
     ] = (0.0, 1.0)
     prompt: Annotated[
         str | None,
         Option(
-            help="that --base-model is asked with: chat_v2, micro, or a .txt template with {{prompt}}",
+            help="prompt for --base-model: chat_v2, micro, or a .txt template with {{prompt}}",
             show_default="chat_v2, of a run its own",
         ),
     ] = None
@@ -143,13 +143,13 @@ class SftOptions(OutputOptions):
     files: Annotated[tuple[Path, ...], Argument(metavar="FILE...", help="questions")]
     prompt: Annotated[
         str,
-        Option(callback=shared.one_of(PROMPT_PAIRS), help="prompts.name of the run to come"),
+        Option(callback=shared.one_of(PROMPT_PAIRS), help="prompts.name of the run that will start from them"),
     ] = "chat_v2"
     cases: Annotated[int, Option(min=1, help="asserts of a suite, fewer where tests are few")] = 8
     mutants: Annotated[int, Option(min=0, help="mutants of each reference to show")] = 0
     max_per_question: Annotated[int, Option(min=1, help="demonstrations of a question")] = 8
     val_frac: Annotated[
-        float, Option(callback=shared.within(0, 1, ends="[)"), help="of the questions, for validation")
+        float, Option(callback=shared.within(0, 1, ends="[)"), help="share of the questions for validation")
     ] = 0.05
 
     @property

@@ -39,7 +39,7 @@ class InspectOptions:
         str,
         Option(
             callback=shared.one_of(("", *OUTCOMES)),
-            help="of a run: programs of a step that came to this; "
+            help="of a run: only a step's programs with this outcome; "
             + "; ".join(f"{name}: {meaning}" for name, meaning in OUTCOMES.items()),
         ),
     ] = ""
