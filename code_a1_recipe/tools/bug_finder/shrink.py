@@ -49,8 +49,7 @@ def shrink(
         call = take_apart(simplest, entry_points)
         if call is not None:
             simplest = _simplest(call, still_fails)
-    failing = [asked for asked, fails_too in known.items() if fails_too]
-    failing.reverse()
+    failing = [asked for asked, fails_too in reversed(known.items()) if fails_too]
     return list(dict.fromkeys([simplest, *failing]))
 
 

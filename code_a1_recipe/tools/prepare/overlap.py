@@ -76,11 +76,11 @@ class EvalIndex:
             original = (question.data_source, " ".join(words_of(question.prompt)))
             self._originals.append(original)
             prompts[original] = question.prompt
-        prompts_of_set = defaultdict(list)
+        self._different = defaultdict(list)
+        """Set -> its different prompts."""
         for (set_name, _), prompt in prompts.items():
-            prompts_of_set[set_name].append(prompt)
-        self._num_different = {set_name: len(different) for set_name, different in prompts_of_set.items()}
-        self._phrases: Phrases = frozenset().union(*map(common_phrases, prompts_of_set.values()))
+            self._different[set_name].append(prompt)
+        self._phrases: Phrases = frozenset().union(*map(common_phrases, self._different.values()))
         """The common phrases of each set, all together."""
         self._all_phrases = self._phrases | data_phrases
         for place, question in enumerate(questions):
@@ -112,7 +112,7 @@ class EvalIndex:
         """Say if a text of these questions is common in one of their sets."""
         originals = {self._originals[place] for place in places}
         for set_name, count in Counter(set_name for set_name, _ in originals).items():
-            if count > max(LEAST_PROMPTS, COMMON_SHARE * self._num_different[set_name]):
+            if count > max(LEAST_PROMPTS, COMMON_SHARE * len(self._different[set_name])):
                 return True
         return False
 
