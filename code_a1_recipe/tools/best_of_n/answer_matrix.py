@@ -1,13 +1,13 @@
-"""Programs x tests -> answers, without a reference: what each program returns, and which expected output agrees.
+"""Runs programs on tests without a reference: what does each program return, and which expected outputs agree?
 
 Axes: N programs of one question, M tests.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from sandbox import CallResult, CallStatus, Kind, Program, Role, Runner
+from sandbox import Call, CallResult, CallStatus, Kind, Program, Role, Runner
 from sandbox.text import Case, Interface, Same, comparison, matches, parse_suite
 
 from ...algorithm.question import Question, definitions
@@ -15,20 +15,23 @@ from ...jobs.judge_loop import in_parallel
 from .selection_rules import NO_ANSWER, Answers, Passes
 
 Answer = bytes | str | None
-"""Bytes of a value, or the name of an exception's type; None for no answer."""
+"""Encoded return value, or name of the exception's type; None for no answer."""
 
 
 def interface_of(programs: Sequence[str], about: Question) -> Interface:
-    """Signatures as the first program that defines all entry points has them; without one, names alone."""
-    names = {name.partition(".")[0] for name in about.entry_points}  # `Stack.items` is read of what `Stack` makes
-    definer = next((program for program in programs if names <= definitions(program).keys()), "")
-    return Interface.of(definer, about.entry_points, kind=Kind(about.kind))
+    """Read the signatures from the first program that defines all entry points. Without one, only names are known."""
+    names = {name.partition(".")[0] for name in about.entry_points}  # a program defines `Stack`, not `Stack.items`
+    source = next((program for program in programs if names <= definitions(program).keys()), "")
+    return Interface.of(source, about.entry_points, kind=Kind(about.kind))
 
 
 def read_cases(programs: Sequence[str], suites: Iterable[Sequence[str]], about: Question) -> list[Case]:
-    """The tests of all suites that can be asked, suite by suite: the M of :func:`answer_matrix`."""
+    """Read the valid tests of all suites, suite by suite: the M of :func:`answer_matrix`."""
     interface = interface_of(programs, about)
-    return [case for suite in suites for case in parse_suite(suite, interface).cases]
+    cases: list[Case] = []
+    for suite in suites:
+        cases += parse_suite(suite, interface).cases
+    return cases
 
 
 def answer_matrix(
@@ -42,77 +45,90 @@ def answer_matrix(
     """Run N programs on M tests.
 
     Args:
-        programs: sources of model-written programs; copies are run once.
-        cases: of :func:`read_cases`; a test of two suites counts twice. Each different call is made once.
+        programs: sources of model-written programs; copies run only once.
+        cases: see :func:`read_cases`. A test of two suites counts twice, but each different call is made once.
         runner: runs the programs.
-        about: says what is executed before each program, and how printed outputs are compared.
-        num_threads: programs that run at once.
+        about: gives the code to execute before each program, and the comparison of printed outputs.
+        num_threads: programs that run at the same time.
 
     Returns:
-        passes_NM: the answer is the value that the test expects, by ``sandbox.text.matches`` or the checker.
-        answers_NM: equal numbers in a column, from 0, are equal answers: values that match, or exceptions of one type.
-            A program that hangs, dies, gives no plain value or does not load has ``NO_ANSWER``, as has everywhere one
-            that gives no value at all: programs that lack one import agree about nothing.
+        passes_NM: True if the answer is the value that the test expects, by ``sandbox.text.matches`` or the checker.
+        answers_NM: numbers from 0. Two programs have the same number in a column if their answers are equal: values
+            that match, or exceptions of one type. A call that hangs, dies or gives no plain value has ``NO_ANSWER``.
+            So have all calls of a program that does not load or returns no value at all: otherwise programs with the
+            same missing import would agree with each other.
 
     Raises:
-        SandboxUnavailableError: a program could not be run, which says nothing about it.
+        SandboxUnavailableError: a program could not be run, so nothing is known about it.
     """
     same = comparison(about.kind, about.checker)
     calls = tuple(dict.fromkeys(case.call for case in cases))
 
-    def ask(source: str) -> list[Answer]:
+    def ask(source: str) -> Mapping[Call, Answer]:
         program = Program(
-            prelude=about.prelude, source=source, calls=calls, limits=runner.limits, reads_input=about.reads_input
+            prelude=about.prelude,
+            source=source,
+            calls=calls,
+            limits=runner.limits,
+            reads_input=about.reads_input,
         )
-        answers = [_answer(one) for one in runner.run(program, role=Role.CANDIDATE).results]
-        return answers if any(isinstance(one, bytes) for one in answers) else [None] * len(calls)
+        results = runner.run(program, role=Role.CANDIDATE).results
+        if not any(result.status is CallStatus.VALUE for result in results):
+            return dict.fromkeys(calls)
+        return dict(zip(calls, map(_answer, results), strict=True))
 
     answers_of = dict(in_parallel(dict.fromkeys(programs), ask, num_threads=num_threads))
     shape = len(programs), len(cases)
     passes_NM = np.zeros(shape, dtype=np.bool_)
     answers_NM = np.full(shape, NO_ANSWER, dtype=np.int64)
-    for place, case in enumerate(cases):
-        column = calls.index(case.call)
-        answers_N = [answers_of[source][column] for source in programs]
-        passes_NM[:, place] = [isinstance(one, bytes) and same(case.expected_value, one) for one in answers_N]
+    for m, case in enumerate(cases):
+        answers_N = [answers_of[source][case.call] for source in programs]
+        for n, answer in enumerate(answers_N):
+            if isinstance(answer, bytes):
+                passes_NM[n, m] = same(case.expected_value, answer)
         for number, group in enumerate(group_answers(answers_N, same)):
-            answers_NM[list(group), place] = number
+            answers_NM[list(group), m] = number
     return passes_NM, answers_NM
 
 
 def group_answers(answers: Sequence[Answer], same: Same = matches) -> list[tuple[int, ...]]:
-    """Indices of equal answers to one call, in order of first appearance; what is no answer is in no group.
+    """Group the indices of equal answers to one call, in order of first appearance. A missing answer has no group.
 
-    Floats are equal within the judge's tolerance, and so are those that a chain of such answers joins: a tolerance
-    alone is not transitive, and groups must not depend on the order of the programs.
+    Two floats are equal if they differ by at most the judge's tolerance, or if a chain of such answers joins them.
+    A tolerance alone is not transitive; without chains, the groups would depend on the order of the programs.
     """
     groups: list[list[int]] = []
     for index, answer in enumerate(answers):
         if answer is None:
             continue
         joined = [index]
-        apart = []
+        others = []
         for group in groups:
-            if any(_match(answer, answers[other], same) for other in group):
+            if any(_match(answer, answers[member], same) for member in group):
                 joined += group
             else:
-                apart.append(group)
-        groups = [*apart, joined]
+                others.append(group)
+        groups = [*others, joined]
     return sorted(tuple(sorted(group)) for group in groups)
 
 
 def _answer(result: CallResult) -> Answer:
     if result.status is CallStatus.VALUE:
         return result.value
-    return error_name(result.detail) if result.status is CallStatus.RAISED else None
+    if result.status is CallStatus.RAISED:
+        return error_name(result.detail)
+    return None
 
 
 def error_name(detail: str) -> str:
-    """The exception's type in the remark of a RAISED answer: ``ValueError: no digits`` -> ``ValueError``."""
+    """Read the exception's type from the detail of a RAISED result: ``ValueError: no digits`` -> ``ValueError``."""
     return detail.partition(":")[0].strip()[:80]
 
 
-def _match(one: Answer, other: Answer, same: Same) -> bool:
-    if one == other:
+def _match(answer: Answer, other: Answer, same: Same) -> bool:
+    if answer == other:
         return True
-    return isinstance(one, bytes) and isinstance(other, bytes) and (same(one, other) or same(other, one))
+    if isinstance(answer, bytes) and isinstance(other, bytes):
+        # `same` expects the right value first, and neither answer is known to be right.
+        return same(answer, other) or same(other, answer)
+    return False

@@ -1,8 +1,9 @@
-"""``code-a1 select``: the best of N programs by generated tests, without a reference."""
+"""``code-a1 select``: chooses the best of N programs by generated tests, without a reference."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from ...jobs.jsonl_store import JsonlStore, Row
 from ...jobs.judge_loop import judge_into
 from ...jobs.outputs import Report
 from ...stats.estimates import bootstrap
-from ...stats.tables import Table, table_of
+from ...stats.tables import Table, table_with_head
 from ..evaluate.benchmarks.tasks import AssertGrading
 from ..evaluate.models.options import ModelOptions, run_of, usual_prompt
 from ..evaluate.models.response_store import RESPONSES
@@ -33,38 +34,40 @@ SELECTED = "selected.jsonl"
 
 @dataclass(kw_only=True)
 class Pool:
-    """What was sampled for one question."""
+    """The sampled programs and suites of one question."""
 
     question: Question
     programs: list[str]
-    """N; responses without a program are not among them."""
+    """N programs; responses without a program are left out."""
     suites: list[tuple[str, ...]] = field(default_factory=list)
     """Suites of asserts, as written."""
 
     @property
     def key(self) -> str:
-        """Changes with the question, its tests, the programs and the suites: a choice is never that of others."""
+        """Key of the stored choice. It changes with the question, its tests, the programs and the suites."""
         return f"{self.question.id} {fingerprint(repr(self))}"
 
 
 def select(options: SelectOptions) -> Report:
-    """Sample, choose, compare; everything is in ``options.output``, from which a repeated call resumes.
+    """Sample programs and suites, choose by each rule, and compare the rules.
+
+    Everything is stored in ``options.output``, from which a repeated call resumes.
 
     Raises:
-        InputError, SandboxConfigError: something cannot be used.
-        OutageError, SandboxUnavailableError: a model or the sandbox is down; what is done is kept.
+        InputError, SandboxConfigError: an input or an option cannot be used.
+        OutageError, SandboxUnavailableError: a model or the sandbox is down; all results so far are kept.
     """
     run = run_of(options.model, options.test_model)
     prompt = options.prompt or usual_prompt(run, "code", "test")
     if prompt not in PROMPT_PAIRS:
         raise InputError(f"--prompt must be one of {', '.join(PROMPT_PAIRS)}, got {prompt!r}")
-    options = replace(options, prompt=prompt, tests=options.tests or (run.episode.cases_per_suite if run else 8))
+    num_tests = options.tests or (run.episode.cases_per_suite if run else 8)
+    options = replace(options, prompt=prompt, tests=num_tests, test_model=_test_model(options))
     questions = options.questions()
     choose = partial(choose_model, work_folder=options.output, stored_only=options.judge_only)
     code = choose(options.model, policy="code")
-    options = replace(options, test_model=_test_model(options))
     test = choose(options.test_model, policy="test")
-    # All that a choice depends on, beside its question.
+    # A choice depends on these settings and on its question, so other settings must not reuse it.
     settings = {
         "code": [code.fingerprint, asdict(options.model.sampling("code"))],
         "test": [test.fingerprint, asdict(options.test_model.sampling("test"))],
@@ -82,79 +85,86 @@ def select(options: SelectOptions) -> Report:
 
 
 def _test_model(options: SelectOptions) -> ModelOptions:
-    """The Test LLM that is named, or else that of the run which has both.
+    """Choose the Test LLM: the named one, or else the one of the run that is the Code LLM too.
 
     Raises:
-        InputError: neither is there.
+        InputError: no Test LLM is named, and the Code LLM is no run.
     """
     code, test = options.model, options.test_model
     if test.is_named:
         return test
-    if not code.model or (Path(code.model) / "config.json").is_file() or not Path(code.model).is_dir():
+    folder = Path(code.model)
+    if not code.model or not folder.is_dir() or (folder / "config.json").is_file():
         raise InputError("name the Test LLM: --test-model or --test-endpoint; only a run as --model has both")
     return replace(test, model=code.model, step=code.step)
 
 
 def _sampled_programs(questions: Sequence[Question], model: ModelChoice, options: SelectOptions) -> list[Pool]:
-    """Programs of each question; responses without one are left out."""
+    """Sample programs for each question. Responses without a program are left out."""
     template = template_for("code", options.prompt)
-    prompts = [(one.id, render(template, **one.prompt_fields)) for one in questions]
-    parameters = options.model.sampling("code")
-    responses = sample_stored(
+    prompts = [(question.id, render(template, **question.prompt_fields)) for question in questions]
+    rows = sample_stored(
         model,
         prompts,
         options,
         policy="code",
         num_samples=options.samples,
-        parameters=parameters,
+        parameters=options.model.sampling("code"),
         description="programs",
     )
     pools = []
-    for question, row in zip(questions, responses, strict=True):
-        found = [
-            extract_candidate(one.text, reads_input=question.reads_input, names=question.asked_names)
-            for one in row
-            if one
-        ]
-        programs = [program for program in found if isinstance(program, str)]
-        pools.append(Pool(question=question, programs=programs))
+    for question, responses in zip(questions, rows, strict=True):
+        pool = Pool(question=question, programs=[])
+        for response in filter(None, responses):
+            program = extract_candidate(
+                response.text,
+                reads_input=question.reads_input,
+                names=question.asked_names,
+            )
+            if isinstance(program, str):
+                pool.programs.append(program)
+        pools.append(pool)
     return pools
 
 
 def _sample_suites(pools: Sequence[Pool], model: ModelChoice, options: SelectOptions) -> None:
-    """Give each question suites, written for its programs in turn, since the Test LLM reads the program it tests.
+    """Sample suites for each question, written for its programs in turn.
 
-    Each suite then judges all programs.
+    The Test LLM reads the program that it tests. But each suite then judges all programs of the question.
     """
     template = template_for("test", options.prompt)
     num_tests = options.tests or 0
-    asked = []
+    pool_of_prompt = []
     prompts = []
     for pool in pools:
-        for number in range(options.suites if pool.programs else 0):
-            program = pool.programs[number % len(pool.programs)]
+        for number, program in zip(range(options.suites), cycle(pool.programs), strict=False):
             messages = render(template, **pool.question.prompt_fields, candidate=program, num_cases=num_tests)
-            asked.append(pool)
+            pool_of_prompt.append(pool)
             prompts.append((f"{pool.question.id}/{number}", messages))
-    parameters = options.test_model.sampling("test")
-    responses = sample_stored(
-        model, prompts, options, policy="test", num_samples=1, parameters=parameters, description="suites"
+    rows = sample_stored(
+        model,
+        prompts,
+        options,
+        policy="test",
+        num_samples=1,
+        parameters=options.test_model.sampling("test"),
+        description="suites",
     )
-    for pool, (response,) in zip(asked, responses, strict=True):
+    for pool, (response,) in zip(pool_of_prompt, rows, strict=True):
         asserts = extract_suite(response.text, max_asserts=num_tests) if response else None
         if isinstance(asserts, tuple):
             pool.suites.append(asserts)
 
 
 def _judge(pools: Sequence[Pool], store: JsonlStore, options: SelectOptions) -> None:
-    """Append the row of each question that has none yet."""
-    left = [pool for pool in pools if pool.key not in store]
-    if not left:
+    """Append a row for each question that has none yet."""
+    unjudged = [pool for pool in pools if pool.key not in store]
+    if not unjudged:
         return
     with LocalRunner(num_workers=options.workers) as runner, JudgeProcesses(options.workers) as judges:
         judge_into(
             store,
-            left,
+            unjudged,
             lambda pool: [_judged_row(pool, runner, judges, options)],
             num_workers=options.workers,
             total=len(pools),
@@ -162,38 +172,43 @@ def _judge(pools: Sequence[Pool], store: JsonlStore, options: SelectOptions) -> 
 
 
 def _judged_row(pool: Pool, runner: Runner, judges: JudgeProcesses, options: SelectOptions) -> Row:
-    """One question: the choice of every rule, and where it has tests, the chance that the choice is right.
+    """Let every rule choose for one question. If the question has tests, compute the chance that each choice is right.
 
-    A response without a program counts as a wrong choice of ``random``; no rule chooses it, as any user could.
+    A response without a program counts as a wrong choice of ``random``. The other rules never choose it, because any
+    user would skip it.
 
     Returns:
-        ``chosen`` maps a rule to the source of its choice (the first of those with the highest score), ``expected``
-        maps a rule to a value in [0, 1], or is null.
+        ``chosen`` maps a rule to the source of its choice, the first program with the highest score. ``expected``
+        maps a rule to a chance in [0, 1]; it is null without tests.
     """
     question, programs = pool.question, pool.programs
     row: Row = {"key": pool.key, "question": question.id, "outage": "", "chosen": {}, "expected": None}
     if not programs:
-        nothing = dict.fromkeys((*RULES, ORACLE), 0.0)
-        return {**row, "expected": nothing if question.tests else None}
+        if question.tests:
+            row["expected"] = dict.fromkeys((*RULES, ORACLE), 0.0)
+        return row
+    right = set()
     try:
         cases = read_cases(programs, pool.suites, question)
-        passes, answers = answer_matrix(programs, cases, runner, question, num_threads=options.workers)
-        right = _right_programs(programs, AssertGrading(question=question, judges=judges)) if question.tests else set()
+        passes_NM, answers_NM = answer_matrix(programs, cases, runner, question, num_threads=options.workers)
+        if question.tests:
+            right = _right_programs(programs, AssertGrading(question=question, judges=judges))
     except SandboxUnavailableError as error:
         return {**row, "outage": f"{type(error).__name__}: {error}"}
-    is_right = np.array([program in right for program in programs], dtype=np.bool_)
-    expected = {}
+    is_right_N = np.array([program in right for program in programs], dtype=np.bool_)
+    expected = {ORACLE: float(is_right_N.any())}
     for name, rule in RULES.items():
-        scores = rule(passes, answers)
-        row["chosen"][name] = programs[int(best_programs(scores)[0])]
-        expected[name] = expected_pass(scores, is_right)
+        scores_N = rule(passes_NM, answers_NM)
+        row["chosen"][name] = programs[best_programs(scores_N)[0]]
+        expected[name] = expected_pass(scores_N, is_right_N)
+    expected["random"] *= len(programs) / options.samples
     if question.tests:
-        expected["random"] *= len(programs) / options.samples
-        row["expected"] = expected | {ORACLE: float(is_right.any())}
+        row["expected"] = expected
     return row
 
 
 def _right_programs(programs: Sequence[str], grading: AssertGrading) -> set[str]:
+    """Find the programs that pass all tests of the question."""
     distinct = list(dict.fromkeys(programs))
     right = set()
     for program, verdict in zip(distinct, grading.grade(distinct), strict=True):
@@ -205,46 +220,43 @@ def _right_programs(programs: Sequence[str], grading: AssertGrading) -> set[str]
 
 
 def _rules_table(rows: Sequence[Row], *, title: str) -> Table | None:
-    """pass@1 of every rule's choice with intervals, and its difference from random choice; None without tests."""
+    """Tabulate pass@1 of every rule's choice, and its difference from a random choice; None without tests."""
     graded = [row["expected"] for row in rows if row["expected"]]
     if not graded:
         return None
-    cells = []
+    table_rows = [["rule", "right", "minus random"]]
     for name in (*RULES, ORACLE):
         values = [expected[name] for expected in graded]
-        # Pairing removes the spread between easy and hard questions, which both share.
-        differences = [expected[name] - expected["random"] for expected in graded]
-        cells.append(
-            {
-                "rule": name,
-                "right": bootstrap(values).text(),
-                "minus random": "" if name == "random" else bootstrap(differences).text(signed=True),
-            }
-        )
+        difference = ""
+        if name != "random":
+            # Paired by question, because the spread between easy and hard questions would widen the interval.
+            differences = [expected[name] - expected["random"] for expected in graded]
+            difference = bootstrap(differences).text(signed=True)
+        table_rows.append([name, bootstrap(values).text(), difference])
     note = f"Percent of {len(graded)} questions; 95 % bootstrap intervals over questions, ties as expected values."
     if num_outages := sum(bool(row["outage"]) for row in rows):
         note += f" {num_outages} questions were lost to an outage and are not among them."
-    return table_of(title, cells, note=note)
+    return table_with_head(table_rows, title=title, note=note)
 
 
 def _written(rows: Sequence[Row], options: SelectOptions, title: str) -> Report:
     """Write the chosen programs and the table of rules."""
     target = options.output / SELECTED
-    selected = [
-        {"question": row["question"], "rule": options.rule, "program": row["chosen"][options.rule]}
-        for row in rows
-        if row["chosen"]
-    ]
+    rule = options.rule
+    selected = []
+    for row in rows:
+        if row["chosen"]:
+            selected.append({"question": row["question"], "rule": rule, "program": row["chosen"][rule]})
     write_whole(target, json_lines(selected))
-    text = f"{target}: {len(selected)} programs chosen by {options.rule}"
-    table = _rules_table(rows, title=title)
-    if table is not None:
+    text = f"{target}: {len(selected)} programs chosen by {rule}"
+    if table := _rules_table(rows, title=title):
         markdown = table.markdown()
         write_whole(options.output / "table.md", markdown)
         text = f"{markdown}\n{text}"
-    lost = [row for row in rows if row["outage"]]
-    failure = lost and (
-        f"{len(lost)} questions were lost to an outage, the first, {lost[0]['question']}, by {lost[0]['outage']}; "
-        "repeat the command to judge them again"
-    )
-    return Report(text=text, failure=failure or "")
+    failure = ""
+    if lost := [row for row in rows if row["outage"]]:
+        failure = (
+            f"{len(lost)} questions were lost to an outage, the first, {lost[0]['question']}, by {lost[0]['outage']}; "
+            "repeat the command to judge them again"
+        )
+    return Report(text=text, failure=failure)

@@ -13,10 +13,10 @@ from .selection_rules import RULES
 
 @dataclass(frozen=True, kw_only=True)
 class SelectOptions(SamplingEvalOptions):
-    """``model`` is the Code LLM, or a run that has both."""
+    """The options of ``select``. ``model`` is the Code LLM, or a run that has both LLMs."""
 
     test_model: ModelOptions = field(default_factory=ModelOptions)
-    """The Test LLM; not named where ``model`` is a run that has both."""
+    """The Test LLM. It may stay unnamed if ``model`` is a run that has both."""
     samples: Annotated[int, Option(min=1, help="programs a question")] = 16
     suites: Annotated[int, Option(min=1, help="suites a question")] = 16
     tests: Annotated[

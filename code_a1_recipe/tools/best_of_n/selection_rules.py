@@ -1,7 +1,7 @@
-"""Best of N without a reference: rules that score programs by what generated tests say about them. Pure.
+"""Best of N without a reference: rules that score programs by generated tests. Pure.
 
-Axes: N programs of one question, M tests. A rule gives each program a score; the highest is chosen, and where several
-are highest each of them with the same chance, so that no rule gains by the order in which programs come.
+Axes: N programs of one question, M tests. A rule gives each program a score, and the highest score is chosen. Among
+several highest ones each has the same chance, so that no rule gains from the order of the programs.
 """
 
 from collections import Counter
@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 NO_ANSWER = -1
-"""In ``answers_NM``: hung, died, or gave no plain value. Equal to nothing, itself included."""
+"""Entry of ``answers_NM`` for a call that hung, died, or gave no plain value. It equals nothing, not even itself."""
 _TIE = 1e-9
-"""Scores this close, in proportion, are a tie: sums of weights depend on their order in the last digits."""
+"""Difference, relative or absolute, up to which scores are a tie. Rounding errors must not decide a choice."""
 
 Passes = NDArray[np.bool_]
 Answers = NDArray[np.int64]
@@ -21,7 +21,7 @@ Scores = NDArray[np.float64]
 
 
 def pass_count(passes_NM: Passes, answers_NM: Answers) -> Scores:
-    """How many tests each program passes.
+    """Count the tests that each program passes.
 
     Example:
         >>> pass_count(np.array([[True, False], [True, True]]), np.zeros((2, 2), int)).tolist()
@@ -31,10 +31,10 @@ def pass_count(passes_NM: Passes, answers_NM: Answers) -> Scores:
 
 
 def codet(passes_NM: Passes, answers_NM: Answers) -> Scores:
-    """Dual execution agreement: programs that pass the same tests form a set, which scores |programs| * |tests|.
+    """Score by dual execution agreement: programs that pass the same tests form a set with |programs| * |tests|.
 
-    Source: Chen et al., CodeT, arXiv 2207.10397. Copies of a program or a test count each time. The authors'
-    code takes the root of the first factor.
+    Source: Chen et al., CodeT, arXiv 2207.10397. Each copy of a program or a test counts. The authors' code takes the
+    square root of the first factor.
     """
     counts_N = pass_count(passes_NM, answers_NM)
     sizes_N = _sizes_of_equal_rows(passes_NM.astype(np.int64))
@@ -42,11 +42,11 @@ def codet(passes_NM: Passes, answers_NM: Answers) -> Scores:
 
 
 def mbr_exec(passes_NM: Passes, answers_NM: Answers) -> Scores:
-    """How many programs, itself included, give the same answers to all calls; the tests' expected outputs are not used.
+    """Count the programs, itself included, that give the same answers to all calls.
 
-    Minimum Bayes risk with the loss "some answer differs" (Shi et al., arXiv 2204.11454): the least
-    expected loss is the largest group. A program with an answer that is ``NO_ANSWER`` agrees with none, as a failed
-    execution in the authors' code. Ties are left; the authors break them by likelihood.
+    The tests' expected outputs are not used. This is minimum Bayes risk with the loss "some answer differs" (Shi et
+    al., arXiv 2204.11454): a program of the largest group has the least expected loss. A program with a ``NO_ANSWER``
+    agrees with none, like a failed execution in the authors' code. Ties stay; the authors break them by likelihood.
     """
     sizes_N = _sizes_of_equal_rows(answers_NM)
     lacks_answer_NM = answers_NM == NO_ANSWER
@@ -54,7 +54,7 @@ def mbr_exec(passes_NM: Passes, answers_NM: Answers) -> Scores:
 
 
 def random_choice(passes_NM: Passes, answers_NM: Answers) -> Scores:
-    """All programs alike: the lower bound, pass@1."""
+    """Score all programs alike. This lower bound is pass@1."""
     return np.zeros(len(passes_NM))
 
 
@@ -64,20 +64,19 @@ RULES: dict[str, Callable[[Passes, Answers], Scores]] = {
     "codet": codet,
     "mbr_exec": mbr_exec,
 }
-"""Name -> ``(passes_NM, answers_NM) -> scores_N``, higher is better."""
+"""Name -> rule: ``(passes_NM, answers_NM) -> scores_N``, higher is better."""
 ORACLE = "oracle"
-"""Beside the rules in tables: 1 where any program is right."""
+"""Upper bound of all rules in tables: 1 if any program is right, else 0."""
 
 
 def best_programs(scores_N: Scores) -> NDArray[np.int64]:
-    """Indices of the programs with the highest score, ties included; at least one program is there."""
-    best = float(scores_N.max())
-    tolerance = _TIE * max(1.0, abs(best))
-    return np.flatnonzero(scores_N >= best - tolerance)
+    """Find the indices of the programs with the highest score, ties included. ``scores_N`` must not be empty."""
+    is_best_N = np.isclose(scores_N, scores_N.max(), rtol=_TIE, atol=_TIE)
+    return np.flatnonzero(is_best_N)
 
 
 def expected_pass(scores_N: Scores, is_right_N: Passes) -> float:
-    """Chance that the chosen program is right: the share of right ones among those with the highest score, in [0, 1].
+    """Chance in [0, 1] that the chosen program is right: the share of right programs among the highest scores.
 
     Example:
         >>> expected_pass(np.array([3.0, 3.0, 1.0]), np.array([True, False, True]))
@@ -87,7 +86,7 @@ def expected_pass(scores_N: Scores, is_right_N: Passes) -> float:
 
 
 def _sizes_of_equal_rows(rows_NM: Answers) -> Scores:
-    """For each row how many rows are equal to it, itself included."""
+    """Count for each row the rows that equal it, itself included."""
     rows = [tuple(row) for row in rows_NM.tolist()]
     sizes = Counter(rows)
     return np.array([sizes[row] for row in rows], dtype=np.float64)

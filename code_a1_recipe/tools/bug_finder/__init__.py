@@ -1,1 +1,1 @@
-"""Bugs in a user's own function, found by generated tests."""
+"""Finds bugs in a user's own function by generated tests."""

@@ -1,4 +1,4 @@
-"""``code-a1 attack``: bugs in one's own function, found by a Test LLM's asserts and small changes of them."""
+"""``code-a1 attack``: finds bugs in a user's function by a Test LLM's asserts and small changes of their calls."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,16 +26,17 @@ from .output import group_lines, may_be_written, pytest_text
 from .search import Attack
 
 LIMITS = Limits(reference_cpu_seconds_per_case=1.0, total_seconds=240.0)
-"""The reference is asked for large inputs too; what takes it longer is left out. An attack says nothing about calls
-that were never made: a program has time for many more than a judge asks of it."""
+"""Limits of an attack. A call on which the reference takes longer is left out. The total time is longer than a judge's,
+because an attack makes many more calls, and a call that is never made may hide a bug."""
 _CASES = 8
+"""Asserts that a Test LLM without a run is asked for."""
 
 
 def attack(options: AttackOptions) -> Report:
-    """Find bugs and write their tests; the report fails where some were found, or calls could not be asked.
+    """Find bugs and write their tests. The report fails if a bug was found, or if calls could not be made.
 
     Raises:
-        InputError, SandboxConfigError: something cannot be used, or no call has an answer to compare with.
+        InputError, SandboxConfigError: an input or an option cannot be used, or the reference answers no call.
         OutageError, SandboxUnavailableError: a model or the sandbox is down.
     """
     source = read_program(options.solution, "the program to attack")
@@ -57,7 +58,7 @@ def attack(options: AttackOptions) -> Report:
 
 
 def _reference(options: AttackOptions, entry: str, output: Path) -> str:
-    """The reference's source; empty where none is named."""
+    """Read the reference's source; empty if none is named."""
     path = options.reference
     if path is None:
         if options.output is not None:
@@ -94,13 +95,13 @@ def _check_loads(source: str, name: str, runner: Runner) -> None:
 
 
 def ask_test_llm(options: AttackOptions, question: str, source: str, *, responses: Path) -> Suites:
-    """The suites that the Test LLM writes for a program.
+    """Let the Test LLM write suites for a program.
 
     Args:
-        options: the model and how much to ask of it.
+        options: the model, and the number of suites.
         question: what the program should do.
-        source: of the program.
-        responses: a file; what it has is not sampled again.
+        source: the program.
+        responses: the file of responses; responses that it holds are not sampled again.
 
     Raises:
         InputError: the model cannot be started.
@@ -118,15 +119,20 @@ def ask_test_llm(options: AttackOptions, question: str, source: str, *, response
     parameters = options.model.sampling("test")
     with ResponseStore(responses) as store:
         model = choose_model(options.model, policy="test", work_folder=responses.parent)
-        (found,) = sample_all(
-            model, [("0", prompt)], seeds=[seeds], parameters=parameters, store=store, description="suites"
+        (sampled,) = sample_all(
+            model,
+            [("0", prompt)],
+            seeds=[seeds],
+            parameters=parameters,
+            store=store,
+            description="suites",
         )
     too_long = ExtractionFailure(reason="prompt_too_long")
-    return Suites.of(extract_suite(response.text) if response else too_long for response in found)
+    return Suites.of(extract_suite(response.text) if response else too_long for response in sampled)
 
 
 def _run(search: Attack, suites: Suites, options: AttackOptions, *, entry: str, output: Path) -> Report:
-    """Make the calls of the suites, and compare."""
+    """Make the calls of the suites and small changes of them, compare the answers, and report."""
     parsed = [search.gate.suite(suite) for suite in suites.suites]
     cases = [case for suite in parsed for case in suite.cases]
     rejections = [rejection for suite in parsed for rejection in suite.rejections]
@@ -141,22 +147,24 @@ def _run(search: Attack, suites: Suites, options: AttackOptions, *, entry: str, 
     calls = tested
     if search.reference:
         calls = search.calls_near(tested, max_calls=options.max_calls)
-    changed = f", {len(calls) - len(tested)} more by small changes" if len(calls) > len(tested) else ""
+    num_changed = len(calls) - len(tested)
+    changed = f", {num_changed} more by small changes" if num_changed else ""
     lines = [
         f"attack on {entry} of {options.solution.name}: "
         f"{counted(len(parsed) + suites.failures.total(), 'suite')}, {counted(num_asserts, 'assert')}, "
         f"{counted(len(tested), 'different call')}{changed}"
     ]
-    refused = Counter(one.reason.value for one in rejections if one.reason is not RejectionReason.DUPLICATE)
-    if left_out := refused + suites.failures:
+    left_out = Counter(rejection.reason.value for rejection in rejections) + suites.failures
+    del left_out[RejectionReason.DUPLICATE.value]  # nothing is lost: the same call is made for another assert
+    if left_out:
         lines.append(f"  left out: {counts_text(left_out)}")
     if search.reference:
         num_found = _compared(search, calls, options, entry=entry, output=output, lines=lines)
     else:
         lines.append("  no reference: tests that expect something else are told, not who is right")
-        told = contradictions(cases, search.answers(tested, {}))
-        lines += told
-        num_found = len(told)
+        contradicting = contradictions(cases, search.answers(tested, {}))
+        lines += contradicting
+        num_found = len(contradicting)
     failure = f"{options.solution} fails, or tests contradict it; see above" if num_found else ""
     if num_unasked := len(search.unasked):
         lines.append(f"not complete: {counted(num_unasked, 'call')} could not be asked (time); lower --max-calls")
@@ -169,7 +177,11 @@ def _run(search: Attack, suites: Suites, options: AttackOptions, *, entry: str, 
 def _compared(
     search: Attack, calls: Sequence[Call], options: AttackOptions, *, entry: str, output: Path, lines: list[str]
 ) -> int:
-    """Compare with the reference and write the tests; ``lines`` gets what was found, the result counts its kinds."""
+    """Compare with the reference, write the tests, and append the findings to ``lines``.
+
+    Returns:
+        The number of kinds of failure.
+    """
     assert options.reference is not None
     num_expected = len(search.expect(calls))
     refusals = counts_text(search.refusals)
@@ -194,11 +206,11 @@ def _compared(
 
 
 def contradictions(cases: Iterable[Case], answers: Mapping[Call, CallResult]) -> list[str]:
-    """A line for each test that expects another output than the program's; which is wrong is not known.
+    """Write a line for each test whose expected output differs from the program's answer. Either may be wrong.
 
     Args:
-        cases: of all suites; a test of several suites stands there several times. The most frequent comes first.
-        answers: the program's.
+        cases: the tests of all suites. A test of several suites occurs several times; the most frequent comes first.
+        answers: the program's answers.
     """
     lines = []
     for case, count in Counter(cases).most_common():

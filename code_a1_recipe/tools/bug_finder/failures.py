@@ -1,4 +1,4 @@
-"""How an answer differs from the right one, and how it is shown."""
+"""Failures: how an answer differs from the right one, and how it is shown."""
 
 from dataclasses import dataclass
 
@@ -23,20 +23,18 @@ class Failure:
     """How an answer differs from the expected one."""
 
     kind: str
-    """``wrong value``, ``returns None``, ``raises IndexError``, ``time-out``, ...: failures are grouped by it."""
+    """Group of the failure: ``wrong value``, ``returns None``, ``raises IndexError``, ``time-out``, ..."""
     shown: str
-    """The answer in one printable line, from an untrusted process; cut off where it is long."""
-    is_late: bool = False
-    """The call runs into its time limit; given much longer it fails in this way."""
+    """The answer of the untrusted process as one printable line; cut off if it is long."""
 
 
 def was_asked(answer: CallResult) -> bool:
-    """False where other calls had used up the program's time, or its patience."""
+    """Say if the call was made. It was not if the program had no time left, or had hung in all calls before."""
     return answer.status is not CallStatus.TIMED_OUT or answer.detail not in (TOTAL_SPENT, HANGS_THROUGHOUT)
 
 
 def failure_of(expected: bytes, answer: CallResult) -> Failure | None:
-    """How ``answer`` fails; None where it is the expected one, or where the call was not really asked."""
+    """Describe how ``answer`` fails; None if it is the expected one, or if the call was not made."""
     if answer.status is CallStatus.VALUE:
         if matches(expected, answer.value):
             return None
@@ -57,6 +55,6 @@ def failure_of(expected: bytes, answer: CallResult) -> Failure | None:
 
 
 def one_line(text: str) -> str:
-    """Text of an untrusted process for a terminal or a comment: printable, on one line, at most 120 characters."""
+    """Make a text of an untrusted process safe for a terminal or a comment: printable, one line, 120 characters."""
     plain = "".join(letter if letter.isprintable() else " " for letter in text[: 2 * _LONGEST_SHOWN])
     return plain if len(plain) <= _LONGEST_SHOWN else plain[: _LONGEST_SHOWN - 3] + "..."

@@ -1,4 +1,4 @@
-"""What an attack starts from: programs and tests, read and checked before anything runs."""
+"""Reads and checks the programs and tests of an attack before anything runs."""
 
 import ast
 import re
@@ -27,24 +27,24 @@ class Suites(NamedTuple):
 
     @classmethod
     def of(cls, extracted: Iterable[tuple[str, ...] | ExtractionFailure]) -> "Suites":
-        """What came of each response or file, sorted out."""
-        found = cls([], Counter())
-        for one in extracted:
-            if isinstance(one, ExtractionFailure):
-                found.failures[one.reason] += 1
+        """Separate suites from failures."""
+        suites = cls([], Counter())
+        for result in extracted:
+            if isinstance(result, ExtractionFailure):
+                suites.failures[result.reason] += 1
             else:
-                found.suites.append(one)
-        return found
+                suites.suites.append(result)
+        return suites
 
 
 def read_text(path: Path, what: str) -> str:
-    """A text file that is not empty.
+    """Read a text file.
 
     Raises:
-        InputError: there is no such file, or nothing in it.
+        InputError: the file cannot be read, or is empty.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")  # editors on Windows begin with a mark
+        text = path.read_text(encoding="utf-8-sig")  # editors on Windows begin a file with a byte order mark
     except (OSError, ValueError) as error:
         raise InputError(f"{what} {path} cannot be read: {error}; name a text file in UTF-8") from error
     if not text.strip():
@@ -53,10 +53,10 @@ def read_text(path: Path, what: str) -> str:
 
 
 def read_program(path: Path, what: str) -> str:
-    """Source that parses.
+    """Read a program.
 
     Raises:
-        InputError: it does not.
+        InputError: the file cannot be read, or does not parse.
     """
     source = read_text(path, what)
     try:
@@ -67,20 +67,22 @@ def read_program(path: Path, what: str) -> str:
 
 
 def entry_point(entry: str | None, source: str, path: Path) -> str:
-    """The top-level name that tests call.
+    """Find the top-level name that tests call.
 
     Args:
-        entry: ``f``, ``Stack`` or ``Solution().f``; None where the program defines a single function or class.
+        entry: ``f``, ``Stack`` or ``Solution().f``; None takes the program's only public function or class.
         source: the program under attack.
         path: its file, for messages.
 
     Raises:
-        InputError: the program does not define it, or defines several and none was named.
+        InputError: the program does not define the name, or the name is missing and not clear.
     """
     if entry is None:
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        called = [name for name, node in definitions(source).items() if isinstance(node, kinds)]
-        public = [name for name in called if not name.startswith("_")]
+        public = []
+        for name, node in definitions(source).items():
+            if isinstance(node, kinds) and not name.startswith("_"):
+                public.append(name)
         if len(public) != 1:
             listed = ", ".join(public) or "no function or class"
             raise InputError(f"--entry must name the function to attack; {path} defines {listed}")
@@ -91,27 +93,27 @@ def entry_point(entry: str | None, source: str, path: Path) -> str:
 
 
 def check_defines(source: str, name: str, path: Path, *, hint: str) -> None:
-    """Raises ``InputError`` where the program defines no such top-level name."""
+    """Raise ``InputError`` if the program does not define a top-level name."""
     names = definitions(source)
     if name not in names:
         raise InputError(f"{path} does not define {name!r}, but {', '.join(names) or 'nothing'}; {hint}")
 
 
 def read_suites(paths: Sequence[Path]) -> Suites:
-    """Tests from files, one suite each: all assert statements of a Python file, inside functions too.
+    """Read one suite from each file: all assert statements of a Python file, inside functions too.
 
     A file that does not parse as Python is read as a Test LLM's response.
 
     Raises:
-        InputError: a file cannot be read, or there is no assert in any of them.
+        InputError: a file cannot be read, or no file has an assert.
     """
-    found = Suites.of(map(_asserts_in, paths))
-    if not found.suites:
+    suites = Suites.of(map(_asserts_in, paths))
+    if not suites.suites:
         raise InputError(
-            f"--suites {', '.join(map(str, paths))}: no assert statement in it ({counts_text(found.failures)}); write "
+            f"--suites {', '.join(map(str, paths))}: no assert statement in it ({counts_text(suites.failures)}); write "
             "lines such as `assert f([1]) == 2`, or let a Test LLM write them (--model, --endpoint)"
         )
-    return found
+    return suites
 
 
 def _asserts_in(path: Path) -> tuple[str, ...] | ExtractionFailure:

@@ -13,23 +13,23 @@ from ..evaluate.models.options import ModelOptions
 
 @dataclass(frozen=True, kw_only=True)
 class AttackOptions:
-    """The program under attack, what it is compared with, and who writes the tests."""
+    """The options of ``attack``: the program, its reference, and the source of the tests."""
 
     solution: Annotated[Path, Argument(metavar="SOLUTION.py", help="the program to attack: one file")]
     entry: Annotated[str | None, Option(help="function or class under attack", show_default="the file's only one")] = (
         None
     )
-    reference: Annotated[Path | None, Option(help="a right solution; its answers decide")] = None
+    reference: Annotated[Path | None, Option(help="a correct solution, whose answers are expected")] = None
     question: Annotated[Path | None, Option(help="the problem as text, for the Test LLM")] = None
     suites: Annotated[
         tuple[Path, ...],
-        Option(metavar="FILE", help="tests that are there already: a file with asserts; repeatable"),
+        Option(metavar="FILE", help="existing tests: a file with asserts; repeatable"),
     ] = ()
     num_suites: Annotated[int, Option(min=1, help="responses to sample from the Test LLM")] = 16
     responses: Annotated[Path | None, Option(help="responses are kept here", show_default="beside --output")] = None
     seed: shared.Seed = 0
     max_calls: Annotated[
-        int, Option(min=1, help="the tests' own calls are all made; small changes of them fill up to so many, 1: none")
+        int, Option(min=1, help="calls in all: every call of the tests, then small changes of them; 1: no changes")
     ] = 600
     output: Annotated[
         Path | None, Option(help="the pytest file; needs --reference", show_default="test_NAME_bugs.py")

@@ -1,4 +1,4 @@
-"""What an attack reports: lines for the terminal, and a pytest file with one test for each minimal call."""
+"""The results of an attack: lines for the terminal, and a pytest file with one test for each minimal call."""
 
 import ast
 import math
@@ -14,12 +14,12 @@ from .failures import TIME_OUT
 from .search import HANG_SECONDS, Bug, FailureGroup
 
 MARK = "# Written by `code-a1 attack`."
-"""First words of the file; a file that begins otherwise is not overwritten."""
+"""First words of the pytest file. A file that begins with other words is not overwritten."""
 _ALONE_KINDS = (TIME_OUT, "the process ends", "raises MemoryError")
-"""Kinds of failure (``Failure.kind``) that would take pytest, or the machine, with them."""
+"""Kinds of failure (``Failure.kind``) whose test needs a process of its own, to protect pytest and the machine."""
 _HEAD = '''\
 {mark} A further run writes it anew.
-"""Calls on which {entry} of {program} was wrong, shrunk as far as they fail; the answers are {reference}'s."""
+"""Minimal calls on which {entry} of {program} was wrong. The expected outputs are the answers of {reference}."""
 
 # ruff: noqa: F401
 import asyncio
@@ -41,7 +41,7 @@ PROGRAM = Path(__file__).resolve().parent / {path!r}
 
 
 def load():
-    """The program, freshly imported: no test sees what another one changed."""
+    """Import the program anew, so that no test sees what another test changed."""
     spec = importlib.util.spec_from_file_location("program_under_attack", PROGRAM)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -51,7 +51,7 @@ def load():
 _HELPERS = '''
 
 def same(answer, expected):
-    """Equal, floats within 1e-6 + 1e-7 * |expected| at any depth, NaN like NaN."""
+    """Compare two values. Floats may differ by 1e-6 + 1e-7 * |expected| at any depth, and NaN equals NaN."""
     for kind in (list, tuple, collections.deque):
         if isinstance(expected, kind):
             alike = isinstance(answer, kind) and len(answer) == len(expected)
@@ -94,14 +94,14 @@ def same_numbers(answer, expected):
 
 
 def plain(key):
-    """A key, with NaN as one object: it equals itself inside containers."""
+    """Replace each NaN in a key by one object, because containers find a NaN only by its identity."""
     if isinstance(key, (tuple, frozenset)):
         return type(key)(map(plain, key)) if type(key) in (tuple, frozenset) else key
     return math.nan if key != key else key
 
 
 def passes_alone(statement, *, seconds):
-    """Whether a statement passes in a process of its own, with so many seconds of CPU time and 2 GiB of memory."""
+    """Run a statement in a process of its own, with ``seconds`` of CPU time and 2 GiB of memory; say if it passes."""
     limits = f"from resource import *; setrlimit(RLIMIT_CPU, ({seconds},) * 2); setrlimit(RLIMIT_AS, (2**31,) * 2)"
     start = f"import runpy; globals().update(runpy.run_path({str(Path(__file__))!r})); program = load()"
     command = [sys.executable, "-c", f"{limits}\\n{start}\\n{statement}\\nprint('passed')"]
@@ -111,7 +111,7 @@ def passes_alone(statement, *, seconds):
 
 
 def group_lines(groups: Sequence[FailureGroup]) -> list[str]:
-    """Failures by kind, each minimal call as an assert that can be pasted."""
+    """List the failures by kind, each with its minimal call as an assert that can be pasted."""
     lines = []
     for group in groups:
         lines.append(f"{group.kind} ({counted(group.num_calls, 'call')})")
@@ -125,26 +125,27 @@ def group_lines(groups: Sequence[FailureGroup]) -> list[str]:
 
 
 def pytest_text(bugs: Sequence[Bug], *, entry: str, program: Path, output: Path, reference: str) -> str:
-    """The source of a test file that fails on the program as it is and passes on a right one.
+    """Write the source of a test file that fails on the present program and passes on a correct one.
 
     Each test imports the program anew, by its path from the test file. A call that hangs, ends its process or takes all
-    memory is made in a process of its own, which the kernel ends after ``HANG_SECONDS`` of CPU time or ten times what
-    the reference needs; twice that on the clock for one that sleeps.
+    memory is made in a process of its own. The kernel ends this process after ``HANG_SECONDS`` of CPU time, or after
+    ten times the reference's time if that is longer. A process that sleeps ends after twice this time on the clock.
 
     Args:
-        bugs: at least one.
+        bugs: at least one bug.
         entry: the name under test.
-        program: its file.
-        output: where the text will be written.
+        program: the file of the program.
+        output: the file to which the text will be written.
         reference: the name of the reference's file.
     """
     path = os.path.relpath(program.resolve(), output.resolve().parent)
     head = _HEAD.format(mark=MARK, entry=entry, program=program.name, reference=reference, path=path)
-    return "".join([head, _HELPERS, *(_test_text(number, bug, entry) for number, bug in enumerate(bugs, start=1))])
+    tests = [_test_text(number, bug, entry) for number, bug in enumerate(bugs, start=1)]
+    return "".join([head, _HELPERS, *tests])
 
 
 def may_be_written(output: Path) -> bool:
-    """No file is there, or one of an earlier attack."""
+    """Say if no file is there, or only the file of an earlier attack."""
     try:
         return not output.exists() or output.read_text(encoding="utf-8").startswith(MARK)
     except (OSError, ValueError):
@@ -155,7 +156,7 @@ def _test_text(number: int, bug: Bug, entry: str) -> str:
     kind = re.sub(r"\W+", "_", bug.failure.kind).strip("_").lower()
     earlier = [_on_program(call, entry) for call in bug.earlier]
     check = f"assert same({_on_program(bug.call, entry)}, {bug.expected.literal})"
-    if bug.failure.kind in _ALONE_KINDS or bug.failure.is_late:
+    if bug.failure.kind in _ALONE_KINDS or bug.is_late:
         seconds = math.ceil(max(HANG_SECONDS, 10 * bug.expected.cpu_seconds))
         statements = "\n".join([*earlier, check])
         body = [f"assert passes_alone({statements!r}, seconds={seconds})"]
@@ -166,7 +167,7 @@ def _test_text(number: int, bug: Bug, entry: str) -> str:
 
 
 def _on_program(call: Call, entry: str) -> str:
-    """``f([1])`` -> ``program.f([1])``, with its awaitable awaited."""
+    """Make the call on the module ``program``: ``f([1])`` -> ``program.f([1])``. An awaitable is awaited."""
     tree = ast.parse(call.expression, mode="eval")
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id == entry:

@@ -1,8 +1,8 @@
-"""Shrinks a failing call with Hypothesis, as long as it still fails.
+"""Shrinks a failing call with Hypothesis, as long as the call still fails.
 
-Hypothesis shrinks the choices by which a value was drawn (MacIver and Donaldson, ECOOP 2020). The choices of the
-failing call are known (``simplify``), so they are stored in an example database in memory, from which Hypothesis
-begins.
+Hypothesis shrinks the choices by which a value was drawn (MacIver and Donaldson, ECOOP 2020). The choices that lead to
+the failing call are known (``simplify``). They are stored in an example database in memory, and Hypothesis starts from
+there.
 """
 
 from collections.abc import Callable, Collection
@@ -26,13 +26,13 @@ def shrink(
     """Simplify the literal arguments of a failing call.
 
     Args:
-        text: canonical text of a call that fails (``sandbox.Call.text``); it is not asked again.
-        fails: says whether a call still fails; each text is asked once.
+        text: canonical text of a call that fails (``sandbox.Call.text``); it is not made again.
+        fails: makes a call, and says if it still fails; each text is asked once.
         entry_points: names of the functions and classes under test.
-        max_asked: ends the search.
+        max_asked: number of calls after which the search ends.
 
     Returns:
-        All calls that failed: the simplest first, then from the last asked to the given one.
+        All calls that failed: the simplest first, then from the last one to ``text``.
     """
     known = {text: True}
 
@@ -43,14 +43,13 @@ def shrink(
 
     simplest = text
     starts = set()
-    # A further search makes steps that the one before could not make: what was a run of items is now single ones.
+    # A further search can make new steps: a long sequence loses only whole runs of items, a shorter one single items.
     while simplest not in starts:
         starts.add(simplest)
         call = take_apart(simplest, entry_points)
         if call is not None:
             simplest = _simplest(call, still_fails)
-    failing = [asked for asked, fails_too in known.items() if fails_too]
-    failing.reverse()
+    failing = [asked for asked, fails_too in reversed(known.items()) if fails_too]
     return list(dict.fromkeys([simplest, *failing]))
 
 
@@ -58,12 +57,13 @@ def _simplest(call: LiteralCall, fails: Callable[[str], bool]) -> str:
     @st.composite
     def texts(draw: st.DrawFn, *, is_start: bool) -> str:
         def choose(most: int) -> int:
-            # From 1, for a choice from 0 may be replaced at random, and that reads and caches the source of modules.
+            # From 1, because Hypothesis may replace a choice from 0 at random. That would read the source of modules
+            # and write a cache.
             lowest = most + 1 if is_start else 1
             return draw(st.integers(lowest, most + 1)) - 1
 
         simpler = simplified_call(call, choose)
-        if is_start:  # one choice too many, for Hypothesis takes stored choices that fit exactly as shrunk already
+        if is_start:  # one choice too many, because Hypothesis would not shrink stored choices that fit exactly
             draw(st.integers(0, 0))
         return simpler.text
 

@@ -1,13 +1,14 @@
-"""Simpler calls and values of the same shape, described by choices.
+"""Makes simpler calls and values of the same shape, described by choices.
 
-A choice goes from 0, the simplest, to a highest number, which stands for the given value: where all choices are the
-highest, the value itself comes back. How many choices there are, and how high they go, depends on the given value
-alone. So a lower choice never changes what the others mean.
+A choice goes from 0, the simplest, to a highest number. If all choices are the highest, the given value comes back.
+The number of choices and their highest numbers depend on the given value alone. So a lower choice never changes the
+meaning of the other choices.
 """
 
 import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sandbox.text import spell
@@ -15,26 +16,28 @@ from sandbox.text import spell
 from .literal_calls import LiteralCall
 
 Choose = Callable[[int], int]
-"""Takes the highest number, gives the chosen one."""
+"""Takes the highest number, and returns the chosen one."""
 _MAX_ITEMS = 32
-"""A longer sequence loses runs of items; its items are not simplified one by one."""
+"""A longer sequence loses only whole runs of items, and its items are not simplified."""
 _MAX_DIGITS = 24
 _LETTERS = "ab0A "
-"""What other letters may become, the simplest first."""
+"""Letters that replace other letters, the simplest first."""
 
 
 def simplified_call(call: LiteralCall, choose: Choose) -> LiteralCall:
-    """Simplify the arguments; sequences of one length can lose an item at the same place."""
+    """Simplify the arguments. Sequences of one length can lose items at the same places."""
     lost = _lost_together(call.values, choose)
-    changed = [simplified(value, choose, lost.get(place, ())) for place, value in enumerate(call.values)]
-    return call.with_values(dict(enumerate(changed)))
+    values = []
+    for place, value in enumerate(call.values):
+        values.append(simplified(value, choose, lost.get(place, ())))
+    return replace(call, values=values)
 
 
 def simplified(value: Any, choose: Choose, lost: Collection[int] = ()) -> Any:
-    """Simplify a value; its type stays. Rare types, such as bytes and fractions, stay as they are.
+    """Simplify a value. Its type stays. Values of rare types, such as bytes and fractions, do not change.
 
     Args:
-        value: what ``sandbox.LiteralReader`` reads.
+        value: a value that ``sandbox.LiteralReader`` reads.
         choose: makes all choices.
         lost: places of items that a sequence loses.
     """
@@ -46,22 +49,25 @@ def simplified(value: Any, choose: Choose, lost: Collection[int] = ()) -> Any:
     if kind is float:
         return _simplified_float(value, choose)
     if kind is str:
-        return "".join(_items_left(value, choose, lost, lambda place: _simplified_letter(value[place], choose)))
-    if (parts := opened(value)) is None:
+        letters = _items_left(value, choose, lost, lambda place: _simplified_letter(value[place], choose))
+        return "".join(letters)
+    parts = opened(value)
+    if parts is None:
         return value
     items, rebuild = parts
     columns = _lost_together(items, choose)
 
     def simplify(place: int) -> Any:
+        item = items[place]
         if isinstance(value, dict):
-            return tuple(simplified(part, choose) for part in items[place])
-        return simplified(items[place], choose, columns.get(place, ()))
+            return tuple(simplified(part, choose) for part in item)
+        return simplified(item, choose, columns.get(place, ()))
 
     return rebuild(_items_left(items, choose, lost, simplify))
 
 
 def places_by_length(values: Sequence[Any]) -> dict[int, list[int]]:
-    """The places of lists, tuples and texts among the values, by their length."""
+    """Length -> places of the lists, tuples and texts of this length among the values."""
     places: dict[int, list[int]] = {}
     for place, value in enumerate(values):
         if type(value) in (list, tuple, str):
@@ -70,56 +76,57 @@ def places_by_length(values: Sequence[Any]) -> dict[int, list[int]]:
 
 
 def _lost_together(values: Sequence[Any], choose: Choose) -> dict[int, set[int]]:
-    """The items that sequences of one length lose at the same places, by the place of each sequence."""
+    """Choose items that all sequences of one length lose. Returns the place of a sequence -> its lost items."""
     lost: dict[int, set[int]] = {}
     for length, places in places_by_length(values).items():
         if len(places) > 1:
-            gone = {item for item in range(min(length, _MAX_ITEMS)) if not choose(1)}
-            lost |= dict.fromkeys(places, gone)
+            num_items = min(length, _MAX_ITEMS)
+            items = {item for item in range(num_items) if not choose(1)}
+            lost |= dict.fromkeys(places, items)
     return lost
 
 
 def _items_left(items: Any, choose: Choose, lost: Collection[int], simplify: Callable[[int], Any]) -> list[Any]:
-    """Items that stay, each simplified."""
-    run = -(-len(items) // _MAX_ITEMS)
+    """Choose the items that stay, and simplify each."""
+    run_length = math.ceil(len(items) / _MAX_ITEMS)
     left = []
     stays = 1
     for place, item in enumerate(items):
-        if place % run == 0:
+        if place % run_length == 0:
             stays = choose(1)
-        simpler = simplify(place) if run == 1 else item
+        # Also an item that goes is simplified, because the number of choices must not depend on other choices.
+        simpler = simplify(place) if run_length == 1 else item
         if stays and place not in lost:
             left.append(simpler)
     return left
 
 
 def _simplified_int(value: int, choose: Choose) -> int:
-    """Nearer to 0, or without some of its digits."""
-    is_negative = choose(1) if value < 0 else 0
-    size = choose(abs(value))
-    if 100 <= abs(value) < 10**_MAX_DIGITS:
-        digits = str(abs(value))
-        caps = [choose(10) for _ in digits]
-        if size == abs(value):
-            lower = ""
-            for digit, cap in zip(digits, caps, strict=True):
-                if cap:
-                    lower += min(digit, str(cap - 1))
-            size = int(lower or "0")
+    """Bring an integer nearer to 0, or lower and remove some of its digits."""
+    largest = abs(value)
+    is_negative = value < 0 and choose(1)
+    size = choose(largest)
+    if 100 <= largest < 10**_MAX_DIGITS:
+        caps = [choose(10) for _ in str(largest)]
+        if size == largest:
+            digits = ""
+            for digit, cap in zip(str(largest), caps, strict=True):
+                if cap:  # 0 removes the digit; a higher cap is the highest digit plus 1
+                    digits += min(digit, str(cap - 1))
+            size = int(digits or "0")
     return -size if is_negative else size
 
 
 def _simplified_float(value: float, choose: Choose) -> float:
-    """Nearer to 0, or with fewer digits behind the point."""
-    text = repr(abs(value))
-    whole, _, decimals = text.partition(".")
+    """Bring a float nearer to 0, or remove digits after the point."""
+    whole, _, decimals = repr(abs(value)).partition(".")
     if not (whole + decimals).isdecimal():  # infinite, not a number, or with an exponent
         return (0.0, 1.0, value)[choose(2)]
-    is_negative = choose(1) if math.copysign(1.0, value) < 0 else 0
-    size = choose(int(whole))
-    behind = decimals[: choose(len(decimals))]
-    sign = "-" if is_negative else ""
-    return float(f"{sign}{size}.{behind}0")
+    is_negative = math.copysign(1.0, value) < 0 and choose(1)
+    whole = str(choose(int(whole)))
+    decimals = decimals[: choose(len(decimals))]
+    size = float(f"{whole}.{decimals}0")
+    return -size if is_negative else size
 
 
 def _simplified_letter(letter: str, choose: Choose) -> str:
@@ -128,9 +135,11 @@ def _simplified_letter(letter: str, choose: Choose) -> str:
 
 
 def opened(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
-    """The items of a container, and what makes one of its type from others; None of anything else.
+    """Take the items out of a container; None if the value is no container.
 
-    The items of a dict are its pairs, which are tuples.
+    Returns:
+        The items, and a function that makes a container of the same type from other items. The items of a dict are
+        its pairs, as tuples.
     """
     kind = type(value)
     if kind in (list, tuple, deque):

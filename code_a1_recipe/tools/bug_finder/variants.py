@@ -1,6 +1,6 @@
-"""Further calls near given ones: small changes of one literal argument each, of the same type.
+"""Makes further calls near given ones. Each has a small change of one literal argument, whose type stays.
 
-They are the same in every run. What Hypothesis would draw depends on the modules that happen to be loaded.
+The calls are the same in every run. Calls that Hypothesis draws would depend on the modules that are loaded.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -11,32 +11,34 @@ from .literal_calls import LiteralCall, take_apart
 from .simplify import opened, places_by_length
 
 _LARGE = 10**18 + 9
-"""More than a float holds exactly, and too large for any list of that length to be begun."""
+"""A float cannot hold it exactly, and no process can begin a list of this length."""
 
 
 def variants(calls: Sequence[str], entry_points: Collection[str], *, max_calls: int) -> list[str]:
-    """Calls that differ from a given one in one argument, in turns: the first variant of each call, then the second...
+    """Make calls that differ from a given one in one argument: the first variant of each call, then the second...
 
     Sequences of one length are also changed together.
 
     Args:
-        calls: canonical texts (``sandbox.Call.text``); those without literal arguments have no variants.
+        calls: canonical texts (``sandbox.Call.text``). Calls without literal arguments have no variants.
         entry_points: names of the functions and classes under test.
-        max_calls: of the result.
+        max_calls: largest number of calls in the result.
     """
-    taken = [take_apart(text, entry_points) for text in calls]
-    changed = [_changed_calls(call) for call in taken if call is not None]
+    changed = []
+    for text in calls:
+        if call := take_apart(text, entry_points):
+            changed.append(_changed_calls(call))
     known = dict.fromkeys(calls)
     num_given = len(known)
-    for call in _in_turns(changed):
+    for variant in _in_turns(changed):
         if len(known) == num_given + max_calls:
             break
-        known.setdefault(call.text)
+        known.setdefault(variant.text)
     return list(known)[num_given:]
 
 
 def _in_turns(groups: Iterable[Iterable[Any]]) -> Iterator[Any]:
-    """The first of each group, then the second of each: a bound on calls cuts none of the groups off."""
+    """Yield the first value of each group, then the second of each. So a limit on calls is fair to all groups."""
     for turn in zip_longest(*groups):
         yield from (value for value in turn if value is not None)
 
@@ -55,6 +57,7 @@ def _changed_calls(call: LiteralCall) -> Iterator[LiteralCall]:
 
 
 def _changed(value: Any) -> list[Any]:
+    """List small changes of a value, of the same type; none for rare types."""
     kind = type(value)
     if kind is bool:
         return [not value]
@@ -79,7 +82,8 @@ def _changed(value: Any) -> list[Any]:
             value.upper(),
             value.lower(),
         ]
-    if (parts := opened(value)) is None:
+    parts = opened(value)
+    if parts is None:
         return []
     items, rebuild = parts
     last = len(items) - 1
@@ -89,15 +93,16 @@ def _changed(value: Any) -> list[Any]:
         before, item, after = items[:place], items[place], items[place + 1 :]
         changed_items = _changed(item)
         if isinstance(value, dict):
-            key, own = item
-            changed_items = [(key, changed) for changed in _changed(own)]
-            changed_items += [(changed, own) for changed in _changed(key)]
+            key, mapped = item
+            changed_items = [(key, changed) for changed in _changed(mapped)]
+            changed_items += [(changed, mapped) for changed in _changed(key)]
         with_one_changed.append([[*before, changed, *after] for changed in changed_items])
     repeated = [items + items[-1:], items[:1] + items]
     return [rebuild(part) for part in [*_parts(items), *repeated, *_in_turns(with_one_changed)]]
 
 
 def _parts(items: Any) -> list[Any]:
+    """List sequences that are made of the items of a given one."""
     return [
         items[:-1],
         items[1:],

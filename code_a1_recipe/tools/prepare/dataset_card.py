@@ -1,4 +1,4 @@
-"""Sets as parquet, and their cards in the form of the Hugging Face hub, ready to be the README.md of a set."""
+"""Writes data sets as parquet, and their cards in the form of the Hugging Face hub: a set's README.md."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -9,12 +9,13 @@ from ...stats.tables import table_with_head
 
 
 def write_parquet(path: Path, rows: Sequence[Mapping[str, object]], schema: Any = None) -> None:
-    """Write a set, whole or not at all; without a schema the types are those of the rows."""
-    import pyarrow  # here: `--help` does without
+    """Write a set, whole or not at all. Without a schema, pyarrow infers the types from the rows."""
+    import pyarrow  # imported here, because `--help` must not wait for it
     import pyarrow.parquet
 
+    arrow_table = pyarrow.Table.from_pylist(rows, schema)
     with replacing(path) as partial:
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows), schema), partial)
+        pyarrow.parquet.write_table(arrow_table, partial)
 
 
 def dataset_card(
@@ -22,11 +23,12 @@ def dataset_card(
     splits: Mapping[str, Path],
     **values: Any,
 ) -> bytes:
-    """The content of a set's card. Its owner adds the licence.
+    """Make the content of a set's card. The owner of the set adds the licence.
 
     Args:
         template: the text after the front matter, in jinja. It gets ``values``, ``name`` and ``table``.
-        splits: the set's files by split; that of "train" gives the name.
+        splits: split -> file. The file of the split "train" gives the name of the set.
+        values: further variables of the template.
     """
     files = [{"split": split, "path": file.name} for split, file in splits.items()]
     front_matter = {
@@ -38,13 +40,14 @@ def dataset_card(
 
 
 def card_file(front_matter: Mapping[str, Any], template: Path, **values: Any) -> bytes:
-    """The content of a card's file, without this machine's folders; half characters of the data become "?".
+    """Make the content of a card's file. It names no folder of this machine, and lone surrogates become "?".
 
     Args:
-        front_matter: the hub's metadata; keys without a value are left out.
-        template: the text after it, in jinja. It gets ``values`` and ``table``.
+        front_matter: metadata for the hub; keys without a value are left out.
+        template: the text after the front matter, in jinja. It gets ``values`` and ``table``.
+        values: further variables of the template.
     """
-    from huggingface_hub import CardData, RepoCard  # here: half a second that few commands need
+    from huggingface_hub import CardData, RepoCard  # imported here: it takes half a second, and few commands need it
 
     text = "---\n{{ card_data }}\n---\n" + template.read_text(encoding="utf-8")
     card = RepoCard.from_template(
@@ -57,5 +60,5 @@ def card_file(front_matter: Mapping[str, Any], template: Path, **values: Any) ->
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table in Markdown, for a card's template."""
+    """Write a Markdown table, for the templates of cards."""
     return table_with_head([heads, *(map(str, row) for row in rows)]).markdown()

@@ -1,6 +1,6 @@
-"""Demonstrations for a cold start of the Test LLM: a prompt as training will show it, and a suite of right asserts.
+"""Demonstrations for a cold start of the Test LLM: a prompt as training will show it, and a suite of correct asserts.
 
-They are made of a question's own tests, one for each of its programs.
+Each program of a question gives at most one demonstration. The asserts come from the question's own tests.
 """
 
 import random
@@ -25,19 +25,19 @@ SHOWN = {
     "buggy_program": "a program of the column buggy_programs",
     "mutant": "the reference with a small mistake that one of its tests notices",
 }
-"""Where the program under test comes from."""
+"""Origin of the program under test -> its description in the card."""
 MAX_TESTS = 256
-"""Tests of a question that are judged, drawn from all."""
+"""Most tests of a question that are judged; they are drawn at random."""
 MAX_ASSERT_CHARS = 400
 MAX_CHARS = 16_384
-"""Of all messages of a demonstration together."""
+"""Most characters of a demonstration, all its messages together."""
 _MUTANTS_TRIED = 3
-"""For each mutant that is wanted: some are equivalent to the reference, some are noticed by no test."""
+"""Mutants tried for each one that is wanted. Some are equivalent to the reference, and some are noticed by no test."""
 
 
 @dataclass(frozen=True)
 class SuiteDemonstration:
-    """One suite for one program. Every assert is a valid case, and its expected output the reference's return value."""
+    """One suite for one program. Each assert is a valid case that expects the reference's return value."""
 
     question: Question
     shown: str
@@ -49,9 +49,9 @@ class SuiteDemonstration:
     """How many of the asserts the program fails."""
 
     def row(self, pair: str) -> Row:
-        """A row for verl's SFT trainer: ``messages``, and ``extra_info`` for people who look at the file.
+        """Make a row for verl's SFT trainer: ``messages``, and ``extra_info`` for people who look at the file.
 
-        The prompt is the one that an episode sends, without a template's beginning of the answer.
+        The prompt is the one that an episode sends. If the template begins the answer, that beginning is left out.
 
         Args:
             pair: a name in ``prompts.PROMPT_PAIRS``.
@@ -62,7 +62,7 @@ class SuiteDemonstration:
             candidate=self.program,
             num_cases=len(self.asserts),
         )
-        # Tiny models are not asked for a block; they write bare asserts.
+        # The prompts of tiny models do not ask for a code block, so their answers are bare asserts.
         is_fenced = any("Python code block" in message["content"] for message in messages)
         if beginning_of_answer(messages):
             messages.pop()
@@ -84,11 +84,14 @@ class SuiteDemonstration:
 
 
 def demonstrations_row(question: Question, judge_all: JudgeAll, *, options: SftOptions) -> Row:
-    """A question's suites (the fields of a demonstration), and counts of what was left out: one row of the work file.
+    """Judge a question's tests on each of its programs, and choose a suite for each.
 
-    Tests are judged on each program. An assert is written where it is a valid case, its expected output equals the
-    reference's return value, and the reference passes it when it is run once more. Those that break the program come
-    first; others fill up.
+    An assert may be chosen if it is a valid case, if its expected output equals the reference's return value, and if
+    the reference passes it in a further run. Asserts that break the program come first; others fill the suite.
+
+    Returns:
+        A row of the work file. ``suites`` holds the fields of a demonstration after ``question``, and ``counts`` says
+        what was left out, by reason.
     """
     counts: Counter[str] = Counter()
     row: Row = {"question": question.id, "outage": None, "suites": [], "counts": counts}
@@ -102,10 +105,10 @@ def demonstrations_row(question: Question, judge_all: JudgeAll, *, options: SftO
         return row | {"outage": str(error)}
     asserts = _right_asserts(tests, verdicts[0])
     counts["tests refused, or not right"] += len(tests) - len(asserts)
+    if not asserts:
+        return row
     mutants_left = options.mutants
     for number, ((source, shown), verdict) in enumerate(zip(programs, verdicts, strict=True)):
-        if not asserts:
-            break
         if not verdict.loaded:
             counts[f"{shown} does not load"] += 1
             continue
@@ -116,12 +119,14 @@ def demonstrations_row(question: Question, judge_all: JudgeAll, *, options: SftO
             if not breaking or not mutants_left:
                 continue
             mutants_left -= 1
+        # Each program has a generator of its own, so that a further program changes no suite of the others.
         rng = random.Random(f"{options.seed}:{question.id}:{number}")
         chosen = rng.sample(breaking, min(options.cases, len(breaking)))
         num_breaking = len(chosen)
-        others = sorted(set(asserts) - set(breaking))
+        others = sorted(asserts.keys() - breaking)
         chosen += rng.sample(others, min(options.cases - num_breaking, len(others)))
-        row["suites"].append([shown, source, [asserts[place] for place in chosen], num_breaking])
+        texts = [asserts[place] for place in chosen]
+        row["suites"].append([shown, source, texts, num_breaking])
     return row
 
 
@@ -135,27 +140,29 @@ def _tests(question: Question, seed: int, counts: Counter[str]) -> list[str]:
 
 
 def _programs(question: Question, options: SftOptions) -> list[tuple[str, str]]:
-    """Source of each different program, and where it comes from; the reference first."""
+    """Each different program with its origin, a key of ``SHOWN``; the reference comes first."""
     programs = [(question.reference, "reference")]
     programs += [(source, "buggy_program") for source in question.buggy_programs]
     if options.mutants:
-        from ..test_quality.mutants import mutants_of  # here: needs cosmic-ray
+        from ..test_quality.mutants import mutants_of  # imported here, because it needs cosmic-ray
 
-        mutants = mutants_of(question.reference, max_mutants=_MUTANTS_TRIED * options.mutants, seed=options.seed)
-        random.Random(f"{options.seed}:{question.id}").shuffle(mutants)  # they come by line
+        num_tried = _MUTANTS_TRIED * options.mutants
+        mutants = mutants_of(question.reference, max_mutants=num_tried, seed=options.seed)
+        # They are sorted by line. Without a shuffle, the chosen ones would all change the first lines.
+        random.Random(f"{options.seed}:{question.id}").shuffle(mutants)
         programs += [(mutant.source, "mutant") for mutant in mutants]
     different: dict[str, tuple[str, str]] = {}
-    for program in programs:
-        different.setdefault(syntax_key(program[0]), program)
+    for source, shown in programs:
+        different.setdefault(syntax_key(source), (source, shown))
     return list(different.values())
 
 
 def _right_asserts(tests: Sequence[str], verdict: CandidateVerdict) -> dict[int, str]:
-    """Place -> text of each test that holds; the verdict is on the reference as a candidate."""
+    """Place -> text of each test that holds. The verdict must be about the reference as a candidate."""
     right = {}
     for place, case in cases_by_place(tests, verdict.suites[0]):
         if case.expected_correct and not case.outcome.failed:
-            # An expected output over several lines would make an assert that is not "one line of the form".
+            # The prompt asks for asserts of one line each; the return value is always written on one line.
             expected = case.reference_value if "\n" in case.expected else case.expected
             right[place] = f"assert {case.call} == {expected}"
     return right
@@ -167,20 +174,20 @@ def _right_asserts(tests: Sequence[str], verdict: CandidateVerdict) -> dict[int,
 def select(
     made: Iterable[SuiteDemonstration], options: SftOptions, *, counts: Counter[str]
 ) -> list[SuiteDemonstration]:
-    """Leave out what is too long, what was said before, and what is too much of one question.
+    """Leave out demonstrations that are too long, that repeat another, or that exceed the limit of their question.
 
-    Suites with the same asserts, in whatever order, for the same prompt are one. Of a question those that break their
-    program come first.
+    Two suites are the same if they answer the same prompt with the same asserts, in any order. Suites that break
+    their program are taken first.
 
     Args:
-        made: in any order.
-        options: with the prompts, which decide what is the same, and the number of a question.
-        counts: gets what is left out, by reason.
+        made: demonstrations in any order.
+        options: ``prompt`` decides which demonstrations are the same; ``max_per_question`` is the limit.
+        counts: number of left-out demonstrations by reason; changed in place.
     """
     kept = []
     num_of_question: Counter[str] = Counter()
     known = set()
-    for shown in sorted(made, key=lambda one: one.num_breaking == 0):
+    for shown in sorted(made, key=lambda demonstration: not demonstration.num_breaking):
         messages = shown.row(options.prompt)["messages"]
         key = (str(messages[:-1]), frozenset(shown.asserts))
         if sum(len(message["content"]) for message in messages) > MAX_CHARS:
@@ -197,10 +204,13 @@ def select(
 
 
 def held_out(question_ids: Iterable[str], *, share: float, seed: int) -> frozenset[str]:
-    """Ids of the questions whose demonstrations are for validation, the same ones for the same ids and seed.
+    """Choose the questions whose demonstrations are for validation. Equal ids and seeds give equal choices.
 
-    ``round(share * n)`` of n questions, with the share in [0, 1); where it is above 0 and there are two, at least 1,
-    and never all.
+    Args:
+        question_ids: ids of n different questions; repetitions do not count.
+        share: in [0, 1). The result has ``round(share * n)`` ids, but at least 1 and never all of them. It is empty
+            for a share of 0, or for fewer than two questions.
+        seed: of the choice.
     """
     ids = sorted(set(question_ids))
     number = max(1, min(round(share * len(ids)), len(ids) - 1)) if share and len(ids) > 1 else 0

@@ -1,4 +1,4 @@
-"""Rows of the training data that repeat one another: nearly the same prompt, or the same reference."""
+"""Finds rows of the training data that repeat an earlier row: nearly the same prompt, or the same reference."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,16 +10,16 @@ from .rows import Entry, Reason, Stage
 from .texts import LEAST_PROMPTS, PROMPT_NGRAM, Phrases, content_words, words_of
 
 _LEAST_WHOLE = 0.4
-"""Least Jaccard similarity of whole prompts, code included: a statement may say no more than "fill in the body"."""
+"""Least Jaccard similarity of whole prompts, code included. Statements alone may be as short as "fill in the body"."""
 
 
 def check_duplicates(entries: Sequence[Entry], phrases: Phrases) -> Stage:
-    """Each entry, left out where an earlier one that stays is nearly the same.
+    """Leave out each entry that nearly equals an earlier entry that stays.
 
     Args:
-        entries: in order; the first of several stays.
-        phrases: common phrases of the data, which do not count, except where statements are equal with them: one that
-            was copied often consists of nothing else.
+        entries: in order; the first of several duplicates stays.
+        phrases: common phrases of the data. Similarity ignores them; equality does not, because a statement that was
+            copied often consists of nothing but common phrases.
     """
     equal, near = PromptIndex(threshold=1.0), PromptIndex(phrases)
     kept: list[Entry] = []
@@ -42,11 +42,11 @@ def check_duplicates(entries: Sequence[Entry], phrases: Phrases) -> Stage:
 
 
 class PromptIndex:
-    """Prompts in order, asked for those that another one repeats.
+    """An index of prompts that finds the ones which a new prompt repeats.
 
-    Two prompts are the same where the Jaccard similarity of their statements reaches the threshold, and that of the
-    whole prompts ``_LEAST_WHOLE``. A statement that ``LEAST_PROMPTS`` prompts have already is no longer looked at; the
-    whole prompts are then compared by the threshold.
+    Two prompts are the same if the Jaccard similarity of their statements reaches the threshold, and the similarity
+    of the whole prompts reaches ``_LEAST_WHOLE``. Once ``LEAST_PROMPTS`` prompts share a statement, it says little
+    about each of them. From then on, the whole prompts must reach the threshold.
     """
 
     def __init__(
@@ -61,16 +61,19 @@ class PromptIndex:
         self._num_with: Counter[tuple[str, ...]] = Counter()
 
     def add(self, prompt: str) -> None:
-        """Keep a prompt."""
+        """Add a prompt. Its place is the number of prompts before it."""
         self._index.add(self._compared(prompt))
         self._wholes.append(_whole(prompt))
         self._num_with[self._statement(prompt)] += 1
 
     def similar_to(self, prompt: str) -> dict[int, float]:
-        """Place -> Jaccard similarity of the kept prompts that this one repeats."""
+        """Place -> Jaccard similarity of each added prompt that this prompt repeats."""
         whole = _whole(prompt)
-        similar = self._index.similar_to(self._compared(prompt))
-        return {place: value for place, value in similar.items() if jaccard(whole, self._wholes[place]) >= _LEAST_WHOLE}
+        similar = {}
+        for place, similarity in self._index.similar_to(self._compared(prompt)).items():
+            if jaccard(whole, self._wholes[place]) >= _LEAST_WHOLE:
+                similar[place] = similarity
+        return similar
 
     def _statement(self, prompt: str) -> tuple[str, ...]:
         return tuple(content_words(prompt, self._phrases))

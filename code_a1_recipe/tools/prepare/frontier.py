@@ -1,7 +1,8 @@
-"""Questions at the frontier: how often a base model solves each, by programs that it writes and the judge's verdicts.
+"""Rates how often a base model solves each question, and keeps the questions at its frontier.
 
-All programs of a question that is always or never solved have one reward, so its group has no advantage and teaches
-nothing (GRPO, arXiv 2402.03300, equation 3; the same rule for proposed tasks: Absolute Zero, arXiv 2505.03335).
+If a model always or never solves a question, all its programs have the same reward. Then the advantages of the group
+are zero, and the question teaches nothing (GRPO, arXiv 2402.03300, equation 3; Absolute Zero, arXiv 2505.03335, uses
+the same rule for proposed tasks).
 """
 
 from collections import Counter
@@ -23,21 +24,21 @@ from .rows import Entry, Reason, Stage
 
 @dataclass(frozen=True, kw_only=True)
 class Frontier:
-    """The base model, and which questions stay."""
+    """The base model and the rates that it has given so far."""
 
     model: ModelChoice
     options: PrepareOptions
     sampling: CodeEvalOptions
-    """How the model is asked, as ``eval code`` does it."""
+    """The options with which ``eval code`` would ask the model."""
     num_solved: Counter[int] = field(default_factory=Counter)
-    """Questions that were rated, by the number of programs that solve them."""
+    """Number of programs that solve a question -> number of such questions."""
 
     @classmethod
     def of(cls, options: PrepareOptions) -> "Frontier":
-        """The model that the options name, checked as far as that goes without its weights.
+        """Choose the model that the options name, and check everything that needs no weights.
 
         Raises:
-            InputError: it is no model, it or the prompt cannot be used, or its context is too short.
+            InputError: the model or the prompt cannot be used, or the model's context is too short.
         """
         base, folder = options.base_model, options.base_output
         prompt = options.prompt or usual_prompt(run_of(base), "code")
@@ -56,7 +57,7 @@ class Frontier:
 
     @property
     def rates(self) -> str:
-        """How many questions the model solves how often, and which of them are kept."""
+        """The distribution of the rates as text, with the range that is kept."""
         counts = [f"{solved}/{self.options.samples}: {number}" for solved, number in sorted(self.num_solved.items())]
         low, high = self.options.keep
         shown = ", ".join(counts) or "none"
@@ -64,10 +65,11 @@ class Frontier:
         return f"questions by how often {model} solves them: {shown}; --keep {low:g} {high:g}"
 
     def check(self, entries: Sequence[Entry]) -> Stage:
-        """Each entry with its rate, left out where that is outside of ``--keep``; bounds are inside.
+        """Add its rate to each entry, and leave out entries whose rate is outside of ``--keep``, bounds included.
 
-        Responses and verdicts are kept as they come, and not asked for again. A program solves a question when it
-        passes all its tests, as training judges hidden tests; a response without a program does not solve it.
+        Responses and verdicts are stored at once, so a repeated command does not ask for them again. A program solves
+        a question if it passes all its tests, judged as training judges hidden tests. A response without a program
+        does not solve it.
 
         Raises:
             InputError: the model cannot be started or asked.
@@ -89,11 +91,7 @@ class Frontier:
             self.num_solved[num_solved] += 1
             rate = num_solved / number
             if low <= rate <= high:
-                rates = {
-                    "base_pass_rate": rate,
-                    "base_samples": number,
-                    "base_model": self.model.label,
-                }
+                rates = {"base_pass_rate": rate, "base_samples": number, "base_model": self.model.label}
                 yield replace(entry, rates=rates)
                 continue
             detail = f"{num_solved} of {number} programs solve it"
@@ -102,15 +100,19 @@ class Frontier:
             yield entry.dropped(Reason.TOO_HARD if rate < low else Reason.TOO_EASY, detail)
 
     def _verdicts(self, questions: Sequence[Question]) -> list[Row]:
-        """Rows of ``evaluate.code_llm.judge``, all of one question together, in the order of the questions."""
+        """Verdicts of all programs, as ``evaluate.code_llm.judge`` stores them: question by question, in order."""
         options = self.options
         store = JsonlStore(options.base_output / VERDICTS, settings=options.of_judging())
         with store, options.confinement.judges(options.workers) as judges:
-            tasks = [CodeTask.of(one, AssertGrading(question=one, judges=judges)) for one in questions]
-            keys = {question.id: content_key(question) for question in questions}
+            tasks = []
+            keys = {}
+            for question in questions:
+                grading = AssertGrading(question=question, judges=judges)
+                tasks.append(CodeTask.of(question, grading))
+                keys[question.id] = content_key(question)
             samples = []
             for sample in sampled(tasks, self.model, self.sampling):
-                # The key in the id, so that a changed test is judged anew.
+                # The id holds a digest of the tests, so that a changed test is judged anew.
                 task = replace(sample.task, id=f"{sample.task.id} {keys[sample.task.id]}")
                 samples.append(replace(sample, task=task))
             judge(samples, store, num_workers=options.workers)

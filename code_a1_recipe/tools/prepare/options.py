@@ -18,7 +18,7 @@ from ..evaluate.models.options import USUAL_SAMPLING, ModelOptions, option
 
 @dataclass(frozen=True, kw_only=True)
 class BaseModelOptions(ModelOptions):
-    """``--base-model`` and its neighbours; it samples as the Code LLM does in training where nobody configures it."""
+    """``--base-model`` and the options of its sampling, whose defaults are the Code LLM's in training."""
 
     temperature: Annotated[float | None, option(min=0, max=2, help="0 is greedy")] = 1.0
     top_p: Annotated[float | None, option(callback=shared.within(0, 1, ends="(]"))] = 1.0
@@ -30,7 +30,7 @@ class BaseModelOptions(ModelOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """What both commands write beside ``--output``, and how they judge."""
+    """The options that both commands share, and the files beside ``--output``."""
 
     output: Annotated[Path, Option(help="the questions or demonstrations; must end in .parquet")]
     overwrite: shared.Overwrite = False
@@ -47,22 +47,22 @@ class OutputOptions:
 
     @property
     def work_output(self) -> Path:
-        """What was judged, for a repeated command."""
+        """The file of judgements, from which a repeated command resumes."""
         return self.beside(".judged.jsonl")
 
     def beside(self, ending: str) -> Path:
-        """A file or folder beside the output."""
+        """The path beside the output whose name has this ending."""
         return self.output.with_name(f"{self.output.name}{ending}")
 
     def check(self) -> None:
-        """Raises InputError where the output is no name of a parquet file."""
+        """Raise InputError if the output is not the name of a parquet file."""
         if not self.output.name.endswith(".parquet") or self.output.is_dir():
             raise InputError(f"--output {self.output}: must end in .parquet and be no folder")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrepareOptions(OutputOptions):
-    """What is read, what decides which rows stay, and where they go."""
+    """The options of ``data prepare``."""
 
     inputs: Annotated[tuple[str, ...], Argument(metavar="INPUT...", help="files, or ids of the hub")]
     against: Annotated[
@@ -74,37 +74,37 @@ class PrepareOptions(OutputOptions):
     limit: Annotated[int | None, Option(min=1, help="rows of each INPUT, for a try")] = None
     min_tests: Annotated[int, Option(min=0, help="usable tests a row must have; 0 keeps rows without tests")] = 1
     golden: Annotated[
-        int, Option(min=0, help="tests of a row, its first, that become golden: arm=golden trains on them alone")
+        int, Option(min=0, help="first tests of a row that become golden; arm=golden trains on them alone")
     ] = 0
     slow_seconds: Annotated[
         float,
         Option(callback=shared.within(0, ends="()"), help="CPU seconds that a call of a reference may take"),
     ] = 1.0
     control: Annotated[
-        bool, Option("--control", help="leave out rows whose tests a program passes that solves nothing")
+        bool, Option("--control", help="leave out rows if a program that solves nothing passes their tests")
     ] = False
     base_model: BaseModelOptions = BaseModelOptions(prefix="base-")
-    samples: Annotated[int, Option(min=1, help="programs a question by --base-model")] = 8
+    samples: Annotated[int, Option(min=1, help="programs of --base-model for each question")] = 8
     keep: Annotated[
         tuple[float, float],
-        Option(metavar="LOW HIGH", help="share of programs that solve a question which stays, bounds included"),
+        Option(metavar="LOW HIGH", help="keep questions that this share of programs solves, bounds included"),
     ] = (0.0, 1.0)
     prompt: Annotated[
         str | None,
         Option(
-            help="that --base-model is asked with: chat_v2, micro, or a .txt template with {{prompt}}",
+            help="prompt for --base-model: chat_v2, micro, or a .txt template with {{prompt}}",
             show_default="chat_v2, of a run its own",
         ),
     ] = None
 
     @property
     def dropped_output(self) -> Path:
-        """One JSON line a row that was left out."""
+        """The file with a JSON line for each row that was left out."""
         return self.beside(".dropped.jsonl")
 
     @property
     def base_output(self) -> Path:
-        """Folder of the base model's responses and their verdicts, for a repeated command."""
+        """The folder of the base model's responses and verdicts, from which a repeated command resumes."""
         return self.beside(".base")
 
     @property
@@ -114,7 +114,7 @@ class PrepareOptions(OutputOptions):
 
     @property
     def confinement(self) -> Confinement:
-        """Raises SandboxConfigError where ``slow_seconds`` is out of range."""
+        """The confinement of all programs; SandboxConfigError if ``slow_seconds`` is out of range."""
         limits = Limits(reference_cpu_seconds_per_case=self.slow_seconds)
         return Confinement(limits=limits, tier=self.tier, allow_missing=self.allow_missing)
 
@@ -123,30 +123,33 @@ class PrepareOptions(OutputOptions):
         return {"slow_seconds": self.slow_seconds, "tier": self.tier, "control": self.control, "format": 2}
 
     def check(self) -> None:
-        """Raises InputError where options do not go together."""
+        """Raise InputError if options contradict one another."""
         OutputOptions.check(self)
+        if not self.base_model.is_named:
+            for name in ("keep", "samples", "prompt", "base_model"):
+                if getattr(self, name) != getattr(PrepareOptions, name):
+                    raise InputError(
+                        "--keep, --samples, --prompt and --base-... say how --base-model rates questions; name it"
+                    )
         low, high = self.keep
-        rating = (self.keep, self.samples, self.prompt, self.base_model)
-        if not self.base_model.is_named and rating != ((0.0, 1.0), 8, None, BaseModelOptions(prefix="base-")):
-            raise InputError("--keep, --samples, --prompt and --base-... say how --base-model rates questions; name it")
         if not 0 <= low <= high <= 1:
             raise InputError(f"--keep must be LOW HIGH with 0 <= LOW <= HIGH <= 1, got {low:g} {high:g}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SftOptions(OutputOptions):
-    """What demonstrations are made of, and which are kept."""
+    """The options of ``data sft``."""
 
     files: Annotated[tuple[Path, ...], Argument(metavar="FILE...", help="questions")]
     prompt: Annotated[
         str,
-        Option(callback=shared.one_of(PROMPT_PAIRS), help="prompts.name of the run to come"),
+        Option(callback=shared.one_of(PROMPT_PAIRS), help="prompts.name of the run that will start from them"),
     ] = "chat_v2"
     cases: Annotated[int, Option(min=1, help="asserts of a suite, fewer where tests are few")] = 8
     mutants: Annotated[int, Option(min=0, help="mutants of each reference to show")] = 0
     max_per_question: Annotated[int, Option(min=1, help="demonstrations of a question")] = 8
     val_frac: Annotated[
-        float, Option(callback=shared.within(0, 1, ends="[)"), help="of the questions, for validation")
+        float, Option(callback=shared.within(0, 1, ends="[)"), help="share of the questions for validation")
     ] = 0.05
 
     @property

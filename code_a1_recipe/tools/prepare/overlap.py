@@ -1,16 +1,17 @@
-"""Rows that repeat a question of an evaluation set, by any of four rules:
+"""Finds rows that repeat a question of an evaluation set. Each of four rules is enough:
 
-- **id**: the row has the same id, where the id names its data set (``MBPP/11``);
-- **prompt**: the two statements are equal, or the row's contains the evaluation statement; or they share a run of
-  ``RUN_WORDS`` words, as in the decontamination of Qwen2.5-Coder (arXiv 2409.12186, 10 words), or the whole of what is
-  left of an evaluation statement that is shorter than that; or they are nearly the same (``near_index``);
-- **reference**: the two programs are the same up to names, comments and annotations, or nearly the same;
-- **tests**: they share two tests.
+- **id**: the row has the same id, and the id names its data set (``MBPP/11``).
+- **prompt**: the statements are equal, or the row's statement contains the evaluation statement. Or both share a run
+  of ``RUN_WORDS`` words, as in the decontamination of Qwen2.5-Coder (arXiv 2409.12186, 10 words); a shorter evaluation
+  statement counts as one run. Or the statements are nearly the same (``near_index``).
+- **reference**: the programs are equal up to names, comments and annotations, or nearly the same.
+- **tests**: both have the same two tests.
 
-Whether a statement is contained is asked of whole statements; runs of words are compared without the phrases that many
-questions of an evaluation set share ("write a function to find the"), which would make one of all of them. Runs that
-are mostly numbers do not count, nor what more than ``COMMON_SHARE`` of a set's *different* questions share. How often a
-text occurs in the training data excuses nothing: a question that was copied a hundred times is still that question.
+The search for a contained statement compares whole statements. The search for runs first removes phrases that many
+questions of an evaluation set share ("write a function to find the"), since these phrases would connect all of them.
+Two kinds of text do not count: runs that are mostly numbers, and texts that more than ``COMMON_SHARE`` of a set's
+*different* questions share. The number of copies in the training data plays no role: a question that was copied a
+hundred times is still that question.
 """
 
 from collections import Counter, defaultdict
@@ -34,24 +35,25 @@ from .texts import (
 RUN_WORDS = 10
 COMMON_SHARE = 0.01
 LEAST_WHOLE_WORDS = 6
-"""A whole statement of fewer words ("maximum of two numbers") is found in prompts that ask for much more."""
+"""Least words of a statement that gives runs. Prompts that ask for much more contain shorter ones ("maximum of two
+numbers")."""
 LEAST_SAME_TOKENS = 16
-"""Equal programs of fewer tokens (``return len(x)``) answer different questions."""
+"""Least tokens of programs that count as equal. Shorter ones (``return len(x)``) answer many different questions."""
 LEAST_NEAR_TOKENS = 24
 LEAST_SHARED_TESTS = 2
 _PROGRAM_NGRAM = 5
 
 Hit = tuple[int, str, str]
-"""Place of an evaluation question, the rule that found it, and the text that is shared."""
+"""Place of an evaluation question, the rule that found it, and the text that both share."""
 
 
 class EvalIndex:
-    """The questions of evaluation sets, asked for those that a row repeats.
+    """An index of evaluation questions that finds the ones which a row repeats.
 
     Args:
-        questions: of all sets.
-        data_phrases: common phrases of the training data. They only add hits: a row is compared with them and, for
-            what its set writes around every statement, once more without them.
+        questions: the questions of all sets.
+        data_phrases: common phrases of the training data. A row is compared twice, with them and without them, so
+            they can only add hits. The second comparison ignores what a data set writes around every statement.
     """
 
     def __init__(
@@ -61,58 +63,62 @@ class EvalIndex:
     ) -> None:
         self.questions = questions
         self._places: dict[tuple[str, str], list[int]] = defaultdict(list)
-        """Kind of text ("id", "whole", "run", "program", "test") and the text -> the questions that have it."""
+        """Kind of text ("id", "whole", "run", "program", "test") and the text -> places of the questions with it."""
         self._wholes_of_start: dict[str, set[str]] = defaultdict(set)
+        """First words of a statement -> the whole statements that begin with them."""
         self._statements = NearIndex(PROMPT_NGRAM)
         self._programs = NearIndex(_PROGRAM_NGRAM)
-        # Copies within a set count once, so that they do not make its words common.
-        self._originals = [(one.data_source, " ".join(words_of(one.prompt))) for one in questions]
-        different = dict(zip(self._originals, range(len(questions)), strict=True))
-        self._num_different = Counter(set_name for set_name, _ in different)
-        prompts = defaultdict(list)
-        for (set_name, _), place in different.items():
-            prompts[set_name].append(questions[place].prompt)
-        self._phrases: Phrases = frozenset().union(*map(common_phrases, prompts.values()))
-        """Phrases that many different questions of one set share, of all sets."""
+        self._originals: list[tuple[str, str]] = []
+        """[place] set and words of the question. Copies within a set are equal and count once, so that they do not make
+        its words common."""
+        prompts: dict[tuple[str, str], str] = {}
+        for question in questions:
+            original = (question.data_source, " ".join(words_of(question.prompt)))
+            self._originals.append(original)
+            prompts[original] = question.prompt
+        self._different = defaultdict(list)
+        """Set -> its different prompts."""
+        for (set_name, _), prompt in prompts.items():
+            self._different[set_name].append(prompt)
+        self._phrases: Phrases = frozenset().union(*map(common_phrases, self._different.values()))
+        """The common phrases of each set, all together."""
         self._all_phrases = self._phrases | data_phrases
         for place, question in enumerate(questions):
             self._add(place, question)
-        runs = [(kind, text) for kind, text in self._places if kind in ("run", "whole")]
-        self._common = {key for key in runs if self._is_common(self._places[key])}
-        self._sizes = sorted({text.count(" ") + 1 for kind, text in runs if kind == "run"}, reverse=True)
+        self._common = set()
+        for key, places in self._places.items():
+            if key[0] in ("run", "whole") and self._is_common(places):
+                self._common.add(key)
 
     def check(self, entries: Sequence[Entry]) -> Stage:
-        """Each entry, left out where it repeats a question; of a question the first rule is told."""
+        """Leave out each entry that repeats a question. For each question, the entry's record names the first rule."""
         for entry in entries:
-            overlaps: dict[int, Overlap] = {}
+            overlap_at: dict[int, Overlap] = {}
             for place, how, detail in self._hits(entry.question):
                 met = self.questions[place]
                 overlap = Overlap(set_name=met.data_source, id=met.id, how=how, detail=detail)
-                overlaps.setdefault(place, overlap)
+                overlap_at.setdefault(place, overlap)
+            overlaps = tuple(overlap_at.values())
             if overlaps:
-                first, *_ = overlaps.values()
-                told = f"with {first.id} of {first.set_name}, by {first.how}: {first.detail}"
-                yield entry.dropped(Reason.OVERLAP, told, tuple(overlaps.values()))
+                first = overlaps[0]
+                detail = f"with {first.id} of {first.set_name}, by {first.how}: {first.detail}"
+                yield entry.dropped(Reason.OVERLAP, detail, overlaps)
             else:
                 yield entry
 
     # ------------------------------ index ------------------------------
 
     def _is_common(self, places: Sequence[int]) -> bool:
-        """Whether so many different questions of one set are its manner of speaking."""
-        counts = Counter(set_name for set_name, _ in {self._originals[place] for place in places})
-        return any(
-            count > max(LEAST_PROMPTS, COMMON_SHARE * self._num_different[set_name])
-            for set_name, count in counts.items()
-        )
+        """Say if a text of these questions is common in one of their sets."""
+        originals = {self._originals[place] for place in places}
+        for set_name, count in Counter(set_name for set_name, _ in originals).items():
+            if count > max(LEAST_PROMPTS, COMMON_SHARE * len(self._different[set_name])):
+                return True
+        return False
 
-    def _add(
-        self,
-        place: int,
-        question: Question,
-    ) -> None:
-        texts = [("test", test) for test in {assert_key(test) for test in question.tests}]
-        if "/" in question.id:  # a plain number is an id in any set
+    def _add(self, place: int, question: Question) -> None:
+        texts = [("test", key) for key in set(map(assert_key, question.tests))]
+        if "/" in question.id:  # many sets have the same plain numbers as ids
             texts.append(("id", question.id))
         words = content_words(question.prompt, self._phrases)
         self._statements.add(words)
@@ -133,12 +139,13 @@ class EvalIndex:
     # ------------------------------ hits ------------------------------
 
     def _hits(self, question: Question) -> Iterator[Hit]:
-        """The questions that this one repeats, the most telling rule first."""
+        """Yield the evaluation questions that a question repeats, the strongest rule first."""
         yield from self._having("id", question.id, "id", "the same id")
         words = content_words(question.prompt, self._phrases)
-        bare = content_words(question.prompt, self._all_phrases)
-        for compared in [words] if bare == words else [words, bare]:
-            for place, similarity in self._statements.similar_to(compared).items():
+        bare_words = content_words(question.prompt, self._all_phrases)
+        statements = [words] if bare_words == words else [words, bare_words]
+        for statement in statements:
+            for place, similarity in self._statements.similar_to(statement).items():
                 yield place, "prompt", f"statements, Jaccard similarity {similarity:.2f}"
         yield from self._prompt_hits(words, content_words(question.prompt))
         form = reference_form(question.reference)
@@ -152,19 +159,21 @@ class EvalIndex:
         words: Sequence[str],
         all_words: Sequence[str],
     ) -> Iterator[Hit]:
-        """Evaluation statements that the row is, or contains, phrases and all; then runs of words without phrases."""
+        """Yield questions by whole statements in ``all_words``, then by runs in ``words``, which lack the phrases."""
         text = f" {' '.join(all_words)} "
         for start in ngrams(all_words, RUN_WORDS):
             for whole in sorted(self._wholes_of_start.get(start, ())):
                 if f" {whole} " in text:
                     yield from self._having("whole", whole, "prompt", f"the whole statement: {whole}")
-        for size in self._sizes:
+        longest = min(RUN_WORDS, len(words))
+        for size in range(longest, LEAST_WHOLE_WORDS - 1, -1):  # a short evaluation statement is a run of fewer words
             for run in ngrams(words, size):
                 yield from self._having("run", run, "prompt", f"{size} words: {run}")
 
     def _test_hits(self, question: Question) -> Iterator[Hit]:
         shared = defaultdict(list)
-        for key, test in {assert_key(test): test for test in (*question.tests, *question.golden_tests)}.items():
+        tests = (*question.tests, *question.golden_tests)
+        for key, test in {assert_key(test): test for test in tests}.items():
             for place, _, detail in self._having("test", key, "tests", test[:120]):
                 shared[place].append(detail)
         for place, details in shared.items():
@@ -178,7 +187,7 @@ class EvalIndex:
         how: str,
         detail: str,
     ) -> Iterator[Hit]:
-        """A hit on each question that has the text, unless that is common in its set."""
+        """Yield a hit on each question that has the text, unless the text is common in a set."""
         if (kind, text) not in self._common:
             for place in self._places.get((kind, text), ()):
                 yield place, how, detail
@@ -190,6 +199,6 @@ def _near_tokens(form: str) -> Sequence[str]:
 
 
 def _is_telling(run: str) -> bool:
-    """At least half of it are words; a row of digits stands in many statements."""
+    """Say if at least half of a run are words. Many statements contain the same rows of numbers."""
     words = run.split(" ")
     return 2 * sum(word.isalpha() and len(word) > 1 for word in words) >= len(words)

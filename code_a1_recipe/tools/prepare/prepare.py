@@ -1,13 +1,14 @@
 """``code-a1 data prepare``: public problem sets -> a checked training set in this project's columns. Resumable.
 
-Rows that overlap with an evaluation set go first, since their references need not be judged then. Duplicates go late,
-so that of two rows the first *good* one stays. A base model is asked last: its programs cost most.
+The order of the checks saves work. Rows that overlap with an evaluation set go first, because their references need
+no judging then. Duplicates go late, so that the first *good* row stays. The base model comes last, because its
+programs cost most.
 """
 
 import shlex
 import warnings
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -36,15 +37,15 @@ _PACKAGES = ("code-a1-recipe", "datasketch", "pyarrow", "datasets")
 
 
 def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
-    """Write the training set, its card and the list of what was left out; a repeated call resumes.
+    """Write the training set, its card and the list of rows that were left out. A repeated call resumes.
 
     Args:
-        options: see there.
+        options: the options of the command.
         command: the command line, for the card.
 
     Raises:
-        InputError, SandboxConfigError: something cannot be used; nothing was written.
-        OutageError: the sandbox or the base model is down; what was found so far is kept.
+        InputError, SandboxConfigError: an input or an option cannot be used; nothing was written.
+        OutageError: the sandbox or the base model is down; all results so far are kept.
     """
     options.check()
     check_outputs(
@@ -53,7 +54,7 @@ def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
         overwrite=options.overwrite,
         work_files=files_of(options.work_output),
     )
-    _ = options.confinement  # refused before any work
+    _ = options.confinement  # raises before any work starts
     preparation = Preparation(
         options=options,
         sources=open_sources(options.inputs, adapter=options.adapter, columns=options.columns),
@@ -61,7 +62,7 @@ def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
         frontier=Frontier.of(options) if options.base_model.is_named else None,
     )
     with (
-        warnings.catch_warnings(action="ignore"),  # those of the compiler, of the data's programs
+        warnings.catch_warnings(action="ignore"),  # Python warns while it compiles the programs of the data
         JsonlStore(options.work_output, settings=options.of_judging()) as store,
     ):
         preparation.run(store)
@@ -80,7 +81,7 @@ def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
 
 @dataclass(kw_only=True)
 class Preparation:
-    """The rows of one command, stage by stage."""
+    """The state of one command: the rows, stage by stage."""
 
     options: PrepareOptions
     sources: Sequence[Source]
@@ -88,7 +89,7 @@ class Preparation:
     frontier: Frontier | None
     eval_questions: list[Question] = field(default_factory=list)
     unreadable: Counter[str] = field(default_factory=Counter)
-    """Rows of evaluation sets without a prompt that can be read, by source."""
+    """Source -> rows of this evaluation set whose prompt cannot be read."""
     kept: list[Entry] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
 
@@ -98,14 +99,14 @@ class Preparation:
 
     @property
     def left_out(self) -> Counter[str]:
-        """Rows that were left out, by reason."""
+        """Reason -> number of rows that were left out."""
         return Counter(row.reason for row in self.dropped)
 
     def run(self, store: JsonlStore) -> None:
-        """Decide on every row; what was judged before is not judged again.
+        """Decide on every row. Rows in ``store`` are not judged again.
 
         Args:
-            store: keeps the facts of references as they come.
+            store: gets the facts about each reference as soon as they are known.
 
         Raises:
             InputError: an evaluation set or the base model cannot be used.
@@ -121,18 +122,23 @@ class Preparation:
         self._sift("decide", self._decided(store))
         self._sift("duplicates", check_duplicates(self.kept, phrases))
         if self.frontier:
-            self._sift("frontier", list(self.frontier.check(self.kept)))  # it shows its own progress
+            self._sift("frontier", list(self.frontier.check(self.kept)))  # a list, as it shows its own progress
         order = [source.name for source in self.sources]
         self.dropped.sort(key=lambda row: (order.index(row.file), row.row))
 
     def _sift(self, what: str, stage: Stage) -> None:
-        """Take up the rows that a stage lets stay, and note the others."""
-        rows = list(Progress(what, stage, total=len(self.kept) or None, unit="row"))
-        self.kept = [row for row in rows if isinstance(row, Entry)]
-        self.dropped += [row for row in rows if isinstance(row, Dropped)]
+        """Run a stage on the kept rows, and sort its results into kept and dropped ones."""
+        total = len(self.kept) or None
+        kept = []
+        for row in Progress(what, stage, total=total, unit="row"):
+            if isinstance(row, Entry):
+                kept.append(row)
+            else:
+                self.dropped.append(row)
+        self.kept = kept
 
     def _with_enough_tests(self) -> Stage:
-        """A row that cannot have enough tests, whatever the judge says of them, needs no judging."""
+        """Leave out rows that have too few tests before any test is judged."""
         for entry in self.kept:
             num_tests = len(set(entry.question.tests))
             if num_tests >= self.options.min_tests:
@@ -142,39 +148,39 @@ class Preparation:
                 yield entry.dropped(Reason.TOO_FEW_TESTS, detail)
 
     def _decided(self, store: JsonlStore) -> Stage:
-        """Each row with the first of its readings that holds, or why the first one does not."""
+        """Take the first reading of each row that holds. If none holds, tell why the first reading does not."""
         decided: dict[int, Entry | Dropped] = {}
-        asked = dict(enumerate(self.kept))
-        while asked:
-            self._judge(store, asked.values())
-            further = {}
-            for place, entry in asked.items():
+        undecided = dict(enumerate(self.kept))
+        while undecided:
+            # By key, because rows with the same reference and tests need only one judgement.
+            questions = {content_key(entry.question): entry.question for entry in undecided.values()}
+            judge_confined(
+                store,
+                list(questions.values()),
+                partial(judged_row, with_controls=self.options.control),
+                key=content_key,
+                confinement=self.options.confinement,
+                num_workers=self.options.workers,
+                unit="reference",
+            )
+            next_readings = {}
+            for place, entry in undecided.items():
                 judged = msgspec.convert(store.row(content_key(entry.question)), JudgedReference)
-                found = decide(entry, judged, self.options)
-                # Another reading may hold; after an outage a repeated command asks the same one again.
-                fails = isinstance(found, Dropped) and found.reason != Reason.OUTAGE
+                decision = decide(entry, judged, self.options)
+                # After an outage nothing is known about this reading. A repeated command judges it again.
+                fails = isinstance(decision, Dropped) and decision.reason != Reason.OUTAGE
                 if not fails or place not in decided:
-                    decided[place] = found
+                    decided[place] = decision
                 if fails and entry.others:
-                    further[place] = replace(entry, question=entry.others[0], others=entry.others[1:])
-            asked = further
+                    question, *others = entry.others
+                    next_readings[place] = replace(entry, question=question, others=tuple(others))
+            undecided = next_readings
         return decided.values()
-
-    def _judge(self, store: JsonlStore, entries: Iterable[Entry]) -> None:
-        judge_confined(
-            store,
-            list({content_key(entry.question): entry.question for entry in entries}.values()),
-            partial(judged_row, with_controls=self.options.control),
-            key=content_key,
-            confinement=self.options.confinement,
-            num_workers=self.options.workers,
-            unit="reference",
-        )
 
     # ------------------------------ results ------------------------------
 
     def failure(self) -> str:
-        """Why the work is not finished; empty where it is."""
+        """Say why the work is not finished; empty if it is."""
         if num_outages := self.left_out[Reason.OUTAGE]:
             return f"{num_outages} rows could not be judged and are left out; repeat the command to try again"
         if self.kept:
@@ -185,17 +191,26 @@ class Preparation:
         return f"no row is left, so {self.options.output} was not written; {hint}"
 
     def _overlaps(self) -> Iterator[tuple[object, ...]]:
-        """For each evaluation set, its questions, those that were met, and the rows that met one."""
-        names = {(question.data_source, question.id): None for question in self.eval_questions}
-        for set_name, number in Counter(set_name for set_name, _ in names).items():
-            met = [{one.id for one in row.overlaps if one.set_name == set_name} for row in self.dropped]
-            yield set_name, number, len(set().union(*met)), sum(map(bool, met))
+        """Yield a row of the card for each evaluation set: its name, its questions, questions met, rows removed."""
+        ids_of_set = defaultdict(set)
+        for question in self.eval_questions:
+            ids_of_set[question.data_source].add(question.id)
+        for set_name, ids in ids_of_set.items():
+            met = set()
+            num_removed = 0
+            for row in self.dropped:
+                met_by_row = {overlap.id for overlap in row.overlaps if overlap.set_name == set_name}
+                met |= met_by_row
+                num_removed += bool(met_by_row)
+            yield set_name, len(ids), len(met), num_removed
 
     def write(self, command: Sequence[str]) -> None:
-        """Write dropped rows, card and, unless nothing was kept, the questions, each whole.
+        """Write the dropped rows, the card, and the questions if any row was kept.
+
+        Each file is written whole or not at all.
 
         Raises:
-            OSError: no space, or no permission.
+            OSError: a file cannot be written.
         """
         options = self.options
         write_whole(options.dropped_output, json_lines(map(msgspec.to_builtins, self.dropped)))
@@ -215,8 +230,8 @@ class Preparation:
             self._write_questions()
 
     def _write_questions(self) -> None:
-        """Questions in the native columns, in their order, and a base model's rates where it was asked."""
-        import pyarrow  # here: `--help` does without
+        """Write the questions in the native columns, with the base model's rates if there is one."""
+        import pyarrow  # imported here, because `--help` must not wait for it
 
         text = pyarrow.string()
         schema = {column.name: text if column.type is str else pyarrow.list_(text) for column in fields(Question)}

@@ -1,4 +1,4 @@
-"""Files and sets of the hub -> questions, row by row. A row that cannot be used is left out, with a reason."""
+"""Reads files and sets of the hub as questions, row by row. A row that cannot be used is left out, with a reason."""
 
 import re
 from collections import Counter
@@ -16,6 +16,7 @@ from ...jobs.progress import Progress
 from .rows import Dropped, Entry, Reason, Stage
 
 FILE_ENDINGS = (".parquet", ".jsonl", ".json", ".jsonl.gz", ".json.gz")
+_ID_COLUMNS = ("id", "question_id", "task_id", "problem_id")
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _RULE_END = re.compile(r"[:;] | \(|, but |,? got | of \d")
 _DETAIL_CHARACTERS = 300
@@ -23,24 +24,24 @@ _DETAIL_CHARACTERS = 300
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """One set of rows, and how they are read."""
+    """One set of rows with the way to read them."""
 
     name: str
-    """The text by which the user named it."""
+    """The user's name for it: a path or an id of the hub."""
     files: Sequence[Path]
-    """The files that hold the rows; of a set of the hub the cache's."""
+    """The files that hold the rows. For a set of the hub they lie in its cache."""
     rows: Callable[[], Iterable[Row]]
-    """All rows, in order, a few in memory at a time; InputError where a file turns out to be damaged."""
+    """Returns all rows in order, a few in memory at a time. Reading them raises InputError if a file is damaged."""
     reader: RowReader
 
     @property
     def stem(self) -> str:
-        """A short name: ``kodcode`` of ``data/kodcode.jsonl.gz``."""
+        """A short name, such as ``kodcode`` for ``data/kodcode.jsonl.gz``."""
         name = self.name.replace(":", "-").rstrip("/").rpartition("/")[2]
         return re.sub(r"(\.parquet|\.jsonl?)?(\.gz)?$", "", name) or "data"
 
     def fingerprint(self) -> str:
-        """16 hexadecimal digits of the content of all files."""
+        """Hash the content of all files to 16 hexadecimal digits."""
         return fingerprint(*map(file_digest, self.files))
 
 
@@ -50,29 +51,30 @@ class Source:
 def open_sources(
     names: Iterable[str], *, adapter: str = "auto", columns: Columns, is_evaluation: bool = False
 ) -> list[Source]:
-    """The sources that are named, each once; no row is read as a question yet.
+    """Open each named source once. No row is read as a question yet.
 
     Args:
         names: see :func:`rows_of`.
         adapter: a name in ``formats.ADAPTERS``, or "auto".
-        columns: native column -> column of the files.
-        is_evaluation: the prompt alone is enough, and ``columns`` are for files that no adapter knows.
+        columns: native column -> column of the files. For evaluation sets, they apply only to files that no adapter
+            knows.
+        is_evaluation: the sources are evaluation sets, which need no column but the prompt.
 
     Raises:
-        InputError: one cannot be read, has no rows, or lacks columns that its adapter needs.
+        InputError: a source cannot be read, has no rows, or lacks columns that its adapter needs.
     """
     sources = []
     for name in dict.fromkeys(names):
         files, rows = rows_of(name)
-        there = columns_of(rows())
-        if not there:
+        file_columns = columns_of(rows())
+        if not file_columns:
             raise InputError(f"{name}: no rows; a data set needs at least one")
         try:
-            reader = row_reader(there, where=name, adapter=adapter, columns=None if is_evaluation else columns)
+            reader = row_reader(file_columns, where=name, adapter=adapter, columns=None if is_evaluation else columns)
         except InputError as error:
             if not is_evaluation:
                 raise InputError(f"{error}. Here: --columns id=COLUMN --columns prompt=COLUMN ...") from error
-            if columns.get("prompt", "prompt").split(".")[0] not in there:
+            if columns.get("prompt", "prompt").split(".")[0] not in file_columns:
                 hint = "Of an evaluation set the prompt is enough: --against-columns prompt=COLUMN"
                 raise InputError(f"{error}. {hint}") from error
             reader = RowReader(adapter="native", columns=columns)
@@ -81,14 +83,14 @@ def open_sources(
 
 
 def rows_of(name: str) -> tuple[Sequence[Path], Callable[[], Iterable[Row]]]:
-    """Files, and a function that reads their rows.
+    """Find the files of a source, and make a function that reads their rows.
 
     Args:
-        name: a parquet, JSON or JSON-lines file (``.gz`` allowed for these two); or, where no such path exists,
+        name: a parquet, JSON or JSON-lines file (``.gz`` allowed for the JSON ones). If no such path exists, it is
             ``org/name`` or ``org/name:split`` of the hub.
 
     Raises:
-        InputError: there is nothing, or it cannot be read.
+        InputError: there is no such source, or it cannot be read.
     """
     path = Path(name)
     if path.is_file():
@@ -101,11 +103,11 @@ def rows_of(name: str) -> tuple[Sequence[Path], Callable[[], Iterable[Row]]]:
             f"{name}: no such file (relative paths start at {Path.cwd()}), and no id of a data set on the hub either; "
             "those have the form org/name or org/name:split"
         )
-    import datasets  # type: ignore[import-untyped]  # here: takes a second, and files do without
+    import datasets  # type: ignore[import-untyped]  # imported here: it takes a second, and files do not need it
 
     try:
         loaded = datasets.load_dataset(place)
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:  # the library's own are among these
+    except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:  # bases of the library's own errors
         raise InputError(
             f"{name}: no such path, and no set of the hub that can be loaded: {type(error).__name__}: "
             f"{str(error)[:_DETAIL_CHARACTERS]}. Name files that end in {', '.join(FILE_ENDINGS)}, or an id of the hub "
@@ -125,54 +127,57 @@ def rows_of(name: str) -> tuple[Sequence[Path], Callable[[], Iterable[Row]]]:
 
 
 def read_inputs(sources: Sequence[Source], *, limit: int | None = None) -> Stage:
-    """Questions of the first ``limit`` rows of each source, in order, and the rows that are none."""
+    """Read the first ``limit`` rows of each source, in order, as questions; rows that are no question are dropped."""
     source_of_id: dict[str, Source] = {}
     for source in sources:
         for number, row in enumerate(islice(source.rows(), limit)):
             try:
                 native = _native(source.reader, row)
-                question = _question(native, source, source_of_id)
-                others = tuple(_question(one, source, source_of_id) for one in native.alternatives)
+                readings = [_question(reading, source, source_of_id) for reading in (native, *native.alternatives)]
             except RowError as error:
                 yield _unusable(source, number, row, error)
                 continue
+            question, *others = readings
             source_of_id[question.id] = source
             yield Entry(
                 file=source.name,
                 row=number,
                 question=question,
-                others=others,
+                others=tuple(others),
                 removed_tests=("unwritable",) * native.num_dropped_tests,
             )
 
 
 def read_eval_sets(sources: Sequence[Source]) -> tuple[list[Question], Counter[str]]:
-    """Questions of the evaluation sets; a row whose reference or tests cannot be used still gives its prompt.
+    """Read the questions of evaluation sets. A row needs only a prompt; an unusable reference or test is left out.
 
     Returns:
-        Questions, without a reference where the set has none. ``data_source`` is the name of the set: the row's own,
-        else that of its file, a short one where no other file has the same. And by source the number of rows without a
-        prompt that could be read.
+        All questions, and source -> number of rows whose prompt cannot be read. A question has an empty reference if
+        its set has none. Its ``data_source`` is the row's own, or else the name of its file: the stem if no other file
+        has the same one.
 
     Raises:
-        InputError: a source cannot be read, or no row of it.
+        InputError: a source, or the prompts of all its rows, cannot be read.
     """
     questions: list[Question] = []
     unreadable: Counter[str] = Counter()
-    num_with = Counter(source.stem for source in sources)
+    num_with_stem = Counter(source.stem for source in sources)
     for source in sources:
-        label = source.stem if num_with[source.stem] == 1 else source.name
+        label = source.stem if num_with_stem[source.stem] == 1 else source.name
+        usable = []
         rows = Progress("read evaluation set", source.rows(), total=None, unit="row")
-        found = [_eval_question(source.reader, row, label, number) for number, row in enumerate(rows)]
-        usable = [question for question in found if question is not None]
+        for number, row in enumerate(rows):
+            if question := _eval_question(source.reader, row, label, number):
+                usable.append(question)
+            else:
+                unreadable[source.name] += 1
         if not usable:
             raise InputError(
                 f"{source.name}: none of its rows has a prompt that can be read; name its columns with "
                 "--against-columns prompt=COLUMN id=COLUMN"
             )
         questions += usable
-        unreadable[source.name] += len(found) - len(usable)
-    return questions, +unreadable
+    return questions, unreadable
 
 
 def _native(reader: RowReader, row: Row) -> NativeRow:
@@ -183,7 +188,7 @@ def _native(reader: RowReader, row: Row) -> NativeRow:
 
 
 def _question(native: NativeRow, source: Source, source_of_id: Mapping[str, Source]) -> Question:
-    """The checked row. Rows of two sources may have the same id; the later one is called after its source."""
+    """Check a row. If a row of another source has the same id, the source becomes part of this one's id."""
     question = check_row(native)
     for column, value in asdict(question).items():
         try:
@@ -200,12 +205,13 @@ def _question(native: NativeRow, source: Source, source_of_id: Mapping[str, Sour
 
 
 def _unusable(source: Source, number: int, row: Row, error: RowError) -> Dropped:
+    # The reason is counted, so it names the rule without the values of this row.
     rule = _RULE_END.split(error.rule, maxsplit=1)[0].strip()
-    ids = (row.get(column) for column in ("id", "question_id", "task_id", "problem_id"))
+    ids = [row[column] for column in _ID_COLUMNS if row.get(column) is not None]
     return Dropped(
         file=source.name,
         row=number,
-        id=str(next((one for one in ids if one is not None), ""))[:_DETAIL_CHARACTERS],
+        id=str(ids[0] if ids else "")[:_DETAIL_CHARACTERS],
         reason=f"{Reason.UNUSABLE_ROW.value}: {error.column}: {rule}",
         detail=f"column {error.column!r}: {error.rule}"[:_DETAIL_CHARACTERS],
     )

@@ -1,6 +1,6 @@
-"""Every reference through the judge, on its own tests, in the same confinement in which training asks it.
+"""Judges every reference on its own tests, in the same confinement in which training runs it.
 
-The judge runs a reference twice, with other hash seeds and in opposite orders, and once more as its own candidate.
+The judge runs a reference twice, with different hash seeds and in opposite orders, and a third time as the candidate.
 """
 
 import hashlib
@@ -23,55 +23,55 @@ from .options import PrepareOptions
 from .rows import Dropped, Entry, Reason
 
 BATCH_TESTS = 64
-"""Tests that one run is asked: the limits on time and output are those of a run."""
+"""Tests of one run. The batch is small because the limits on time and output hold for a whole run."""
 _DETAIL_CHARACTERS = 300
 
 
 UNREADABLE = "unreadable"
-"""A test that is not of the form ``assert f(literals) == literal``. The judge cannot take it, so it goes alone."""
+"""The test is not of the form ``assert f(literals) == literal``. The judge cannot read it; the row itself may stay."""
 _REASONS = {
     RejectionReason.REFERENCE_RAISED: Reason.REFERENCE_FAILS,
     RejectionReason.REFERENCE_TIMED_OUT: Reason.REFERENCE_SLOW,
     RejectionReason.REFERENCE_NONDETERMINISTIC: Reason.REFERENCE_NONDETERMINISTIC,
     RejectionReason.UNENCODABLE: Reason.UNENCODABLE,
 }
-"""All other rejections are about the text alone."""
+"""Rejections that the reference causes. All others concern the text of the test alone."""
 _IN_ANY_CASE = (Reason.REFERENCE_NONDETERMINISTIC, Reason.REFERENCE_SLOW)
-"""Such a reference is no oracle for tests that are still to be written, however few of its tests show it."""
+"""Reasons for which one test is enough. Such a reference is no oracle for the tests that a Test LLM will write."""
 
 
 class Fault(NamedTuple):
     """One test that does not hold."""
 
     place: int
-    """Of the test among the distinct tests of its question, from 0."""
+    """Index of the test in ``distinct_tests``."""
     reason: str
-    """``UNREADABLE``, or the ``Reason`` why the row goes."""
+    """``UNREADABLE``, or the ``Reason`` for which the row is left out."""
     detail: str
 
 
 class JudgedReference(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of ``OUTPUT.judged.jsonl``: the facts about one reference, the same whatever is decided on it."""
+    """A row of ``OUTPUT.judged.jsonl``: facts about a reference that do not depend on the options of ``decide``."""
 
     key: str
     outage: str | None = None
-    """Why the sandbox could not say; then there are no facts."""
+    """Why the sandbox could not judge it; then no facts are known."""
     load_error: str = ""
     faults: tuple[Fault, ...] = ()
     passed_by: tuple[str, ...] = ()
-    """Names of programs that solve nothing and pass all tests; only with ``--control``."""
+    """Names of the control programs that pass all tests although they solve nothing; only with ``--control``."""
 
 
 # ------------------------------ facts ------------------------------
 
 
 def distinct_tests(question: Question) -> tuple[str, ...]:
-    """Tests and golden tests, each text once, in the order in which they are judged."""
+    """List the tests and golden tests, each text once, in the order in which they are judged."""
     return tuple(dict.fromkeys((*question.tests, *question.golden_tests)))
 
 
 def content_key(question: Question) -> str:
-    """sha256 of what decides the facts of a question, in hexadecimal."""
+    """Hash everything that the facts about a question depend on: SHA-256 in hexadecimal."""
     content = [question.prelude, question.reference, question.entry_points, distinct_tests(question)]
     if question.kind != Kind.FUNCTIONS:
         content += [question.kind, question.checker]
@@ -79,38 +79,45 @@ def content_key(question: Question) -> str:
 
 
 def judged_row(question: Question, judge_all: JudgeAll, *, with_controls: bool = False) -> Row:
-    """The facts of a question's reference, and with controls of its tests, as a row of the store.
+    """Judge a question's reference, and with controls also its tests.
 
-    Every test is a suite of its own, so that verdicts on it are told apart. Without tests there is one request without
-    suites: the reference is loaded, and that is all.
+    Each test is a suite of its own, so that each has a verdict of its own. Without tests there is one request without
+    suites, which only loads the reference.
+
+    Returns:
+        A row of the store, see ``JudgedReference``.
     """
     key, tests = content_key(question), distinct_tests(question)
     judged = replace(question, id=key)
     requests = []
     for start in range(0, max(1, len(tests)), BATCH_TESTS):
-        suites = ((test,) for test in tests[start : start + BATCH_TESTS])
+        suites = [(test,) for test in tests[start : start + BATCH_TESTS]]
         requests.append(request_for(judged, question.reference, *suites))
     try:
         verdicts = verdicts_of(judge_all, requests)
         passed_by = _controls_that_pass(judged, judge_all) if with_controls and tests else []
     except SandboxUnavailableError as error:
         return {"key": key, "outage": str(error)[:_DETAIL_CHARACTERS]}
-    # A reference is executed as it stands, its examples too.
-    failures = filter(None, (verdict.example_failure or verdict.load_error for verdict in verdicts))
+    load_error = ""
     faults = []
-    for place, suite in enumerate(suite for verdict in verdicts for suite in verdict.suites):
-        faults += [(place, reason, detail[:_DETAIL_CHARACTERS]) for reason, detail in _faults(suite)]
+    place = 0
+    for verdict in verdicts:
+        # Training executes a reference with its own examples, so an example that fails is an error of loading.
+        load_error = load_error or verdict.example_failure or verdict.load_error
+        for suite in verdict.suites:
+            faults += [(place, reason, detail[:_DETAIL_CHARACTERS]) for reason, detail in _faults(suite)]
+            place += 1
     return {
         "key": key,
         "outage": None,
-        "load_error": next(failures, "")[:_DETAIL_CHARACTERS],
+        "load_error": load_error[:_DETAIL_CHARACTERS],
         "faults": faults,
         "passed_by": passed_by,
     }
 
 
 def _controls_that_pass(judged: Question, judge_all: JudgeAll) -> list[str]:
-    """Names of the programs that solve nothing and pass all tests."""
+    """Name the control programs that pass all tests although they solve nothing."""
     request = replace(request_for(judged, None, distinct_tests(judged)), until_timeout=True)
     programs = control_programs(request, judged.prompt)
     verdicts = verdicts_of(judge_all, [replace(request, candidate=program) for program in programs.values()])
@@ -118,12 +125,12 @@ def _controls_that_pass(judged: Question, judge_all: JudgeAll) -> list[str]:
 
 
 def _faults(suite: SuiteVerdict) -> Iterator[tuple[str, str]]:
-    """Reason and detail of each test of a suite that does not hold."""
+    """Yield a reason and a detail for each test of a suite that does not hold."""
     for rejection in suite.rejections:
         detail = f"{rejection.text[:120]}  # {rejection.reason.value}: {rejection.detail[:160]}"
         yield _REASONS.get(rejection.reason, UNREADABLE), detail
     for case in suite.cases:
-        if case.outcome.failed:  # although it has just answered the same call, twice
+        if case.outcome.failed:  # the reference has answered the same call in two runs before
             is_slow = case.outcome is CaseOutcome.TIMED_OUT
             detail = f"{case.call[:120]}  # in a third run: {case.outcome.value} {case.detail[:120]}"
             yield Reason.REFERENCE_SLOW if is_slow else Reason.REFERENCE_NONDETERMINISTIC, detail
@@ -140,13 +147,13 @@ def decide(
     judged: JudgedReference,
     options: PrepareOptions,
 ) -> Entry | Dropped:
-    """The entry with the tests that remain, or left out.
+    """Keep an entry with the tests that hold, or leave it out.
 
     Args:
-        entry: as it was judged.
+        entry: the row that was judged.
         judged: the facts about its reference.
-        options: ``min_tests`` must remain (golden ones do not count); the first ``golden`` ones become golden where
-            the row has no golden ones.
+        options: at least ``min_tests`` must remain, golden ones not counted. If the row has no golden tests, its first
+            ``golden`` tests become golden.
     """
     question, faults = entry.question, judged.faults
     if judged.outage:
@@ -159,19 +166,21 @@ def decide(
         )
     texts = distinct_tests(question)
     for reason in _IN_ANY_CASE:
-        if shown := [fault for fault in faults if fault.reason == reason]:
-            return entry.dropped(reason, _told(shown, len(texts)))
+        if with_reason := [fault for fault in faults if fault.reason == reason]:
+            return entry.dropped(reason, _told(with_reason, len(texts)))
     failing = [fault for fault in faults if fault.reason != UNREADABLE and not texts[fault.place].endswith(LOOSE)]
     if failing:
         return entry.dropped(Reason(failing[0].reason), _told(failing, len(texts)))
-    gone = {texts[fault.place] for fault in faults}
-    tests = tuple(text for text in dict.fromkeys(question.tests) if text not in gone)
-    golden = tuple(text for text in dict.fromkeys(question.golden_tests) if text not in gone)
+    removed_texts = {texts[fault.place] for fault in faults}
+    tests = tuple(text for text in dict.fromkeys(question.tests) if text not in removed_texts)
+    golden = tuple(text for text in dict.fromkeys(question.golden_tests) if text not in removed_texts)
     if not golden:
         golden, tests = tests[: options.golden], tests[options.golden :]
     if len(tests) < options.min_tests:
-        told = f"{len(tests)} of {len(set(question.tests))} tests remain beside {len(golden)} golden ones"
-        return entry.dropped(Reason.TOO_FEW_TESTS, f"{told}; {_told(faults, len(texts))}" if faults else told)
+        detail = f"{len(tests)} of {len(set(question.tests))} tests remain beside {len(golden)} golden ones"
+        if faults:
+            detail += f"; {_told(faults, len(texts))}"
+        return entry.dropped(Reason.TOO_FEW_TESTS, detail)
     removed = (*entry.removed_tests, *(fault.reason for fault in faults))
     return replace(
         entry,

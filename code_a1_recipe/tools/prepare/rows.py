@@ -1,4 +1,4 @@
-"""A row on its way: the question that it became, or the reason why it was left out."""
+"""The state of a row between the checks: a question, or the reason for which the row was left out."""
 
 import enum
 from collections.abc import Iterable
@@ -11,29 +11,29 @@ from ...algorithm.question import Question
 
 
 class Reason(enum.StrEnum):
-    """Why a row is left out, in the order in which rows are looked at."""
+    """Why a row is left out, in the order of the checks."""
 
     UNUSABLE_ROW = "unusable row"
-    """Followed by the column and the rule that it breaks."""
+    """The row breaks a rule of the reader. The column and the rule follow."""
     OVERLAP = "overlap"
-    """With a question of an evaluation set."""
+    """The row repeats a question of an evaluation set."""
     LOAD_FAILED = "load_failed"
     REFERENCE_NONDETERMINISTIC = "reference_nondeterministic"
     REFERENCE_SLOW = "reference_slow"
     REFERENCE_FAILS = "reference_fails"
-    """It contradicts a test of its own, or raises in one."""
+    """The reference contradicts one of its tests, or raises in one."""
     UNENCODABLE = "unencodable"
-    """It answers a test with something that is no builtin value, or too large."""
+    """The reference returns a value in a test that is not builtin, or too large."""
     PASSED_BY_CONTROL = "passed_by_control"
-    """A program that solves nothing passes its tests; with ``--control``."""
+    """A program that solves nothing passes the tests; only with ``--control``."""
     TOO_FEW_TESTS = "too_few_tests"
     OUTAGE = "outage"
-    """The sandbox could not run it, so nothing is known about it."""
+    """The sandbox could not judge the row, so nothing is known about it."""
     NEAR_DUPLICATE = "near_duplicate"
-    """Of the prompt of an earlier row."""
+    """An earlier row has nearly the same prompt."""
     DUPLICATE_REFERENCE = "duplicate_reference"
     TOO_HARD = "too_hard"
-    """The base model solves it less often than ``--keep`` says."""
+    """The base model solves the question less often than ``--keep`` says."""
     TOO_EASY = "too_easy"
 
 
@@ -53,14 +53,14 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     file: str
     row: int
-    """From 0, in its file."""
+    """Number of the row in its file, from 0."""
     id: str
-    """"" where the row has none that can be used."""
+    """The row's id; empty if it has no usable one."""
     reason: str
-    """A ``Reason``; of an unusable row with column and rule."""
+    """A ``Reason``; for an unusable row, the column and the rule follow it."""
     detail: str
     overlaps: tuple[Overlap, ...] = ()
-    """All questions that it repeats; only of ``Reason.OVERLAP``."""
+    """All questions that the row repeats; only with ``Reason.OVERLAP``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +69,14 @@ class Entry:
 
     file: str
     row: int
-    """From 0, in its file."""
+    """Number of the row in its file, from 0."""
     question: Question
     others: tuple[Question, ...] = ()
-    """The question with another reference, or another reading of its answers."""
+    """The same question with another reference, or with another reading of its answers."""
     removed_tests: tuple[str, ...] = ()
-    """Why each test that it no longer has was taken out."""
+    """The reason for each test that was removed."""
     rates: dict[str, Any] = field(default_factory=dict)
-    """Further columns of the training set: how often a base model solves it."""
+    """Further columns of the training set, which say how often a base model solves the question."""
 
     @property
     def name(self) -> str:
@@ -84,11 +84,16 @@ class Entry:
         return f"{self.question.id} (row {self.row} of {self.file})"
 
     def dropped(self, reason: Reason, detail: str, overlaps: tuple[Overlap, ...] = ()) -> Dropped:
-        """The entry, left out."""
+        """Make the record with which the entry is left out."""
         return Dropped(
-            file=self.file, row=self.row, id=self.question.id, reason=reason.value, detail=detail, overlaps=overlaps
+            file=self.file,
+            row=self.row,
+            id=self.question.id,
+            reason=reason.value,
+            detail=detail,
+            overlaps=overlaps,
         )
 
 
 Stage = Iterable[Entry | Dropped]
-"""Rows in their order: those that stay, and those that a check leaves out."""
+"""The result of a check: all rows in order, kept or dropped."""

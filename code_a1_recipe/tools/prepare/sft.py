@@ -1,4 +1,4 @@
-"""``code-a1 data sft``: demonstrations for a cold start of the Test LLM; their card has the command that trains."""
+"""``code-a1 data sft``: demonstrations for a cold start of the Test LLM. Their card has the command that trains."""
 
 import json
 import shlex
@@ -24,10 +24,10 @@ from .options import SftOptions
 
 
 def make_demonstrations(options: SftOptions) -> Report:
-    """Write demonstrations and their card; a repeated call resumes.
+    """Write demonstrations and their card. A repeated call resumes.
 
     Raises:
-        InputError, SandboxConfigError: something cannot be used; nothing was written.
+        InputError, SandboxConfigError: an input or an option cannot be used; nothing was written.
         CodeA1Error: no demonstration could be made; nothing was written.
         OutageError: the sandbox is down.
     """
@@ -67,17 +67,18 @@ def make_demonstrations(options: SftOptions) -> Report:
             left_out.update(row["counts"])
             made += [SuiteDemonstration(question, *suite) for suite in row["suites"]]
     kept = select(made, options, counts=left_out)
+    left_out = +left_out  # reasons that never occurred are counted as 0
     if not kept:
         raise CodeA1Error(
             f"no demonstration could be made of {', '.join(path.name for path in options.files)} (left out: "
-            f"{counts_text(+left_out) or 'nothing'}, outages: {num_outages}); nothing was written"
+            f"{counts_text(left_out) or 'nothing'}, outages: {num_outages}); nothing was written"
         )
     text = _written(
         kept,
         options,
         num_questions=len(questions),
         num_outages=num_outages,
-        left_out=(+left_out).most_common(),
+        left_out=left_out.most_common(),
     )
     failure = ""
     if num_outages:
@@ -90,7 +91,7 @@ def make_demonstrations(options: SftOptions) -> Report:
 
 
 def _written(kept: Sequence[SuiteDemonstration], options: SftOptions, **counts: Any) -> str:
-    """Write both parts and the card; returns the summary for the terminal."""
+    """Write the training part, the validation part and the card. Returns the summary for the terminal."""
     val_ids = held_out((shown.question.id for shown in kept), share=options.val_frac, seed=options.seed)
     train = [shown.row(options.prompt) for shown in kept if shown.question.id not in val_ids]
     val = [shown.row(options.prompt) for shown in kept if shown.question.id in val_ids]

@@ -1,8 +1,8 @@
-"""The texts by which prompts, programs and tests are compared: what is left when the accidental is taken away.
+"""Normal forms by which prompts, programs and tests are compared.
 
-A prompt becomes the words of its statement: code, doctest examples, addresses and the sentence in which our adapters
-name the function do not count, nor do phrases that many prompts of a set share. A reference becomes a program in which
-names, comments, docstrings, annotations and imports no longer count.
+A prompt becomes the words of its statement, without code, doctest examples, addresses, the sentence in which our
+adapters name the function, and phrases that many prompts of a set share. A reference becomes a program without
+comments, docstrings, annotations and imports, and with numbered names.
 """
 
 import ast
@@ -15,14 +15,14 @@ from ...files import fingerprint
 from .near_index import ngrams
 
 PROMPT_NGRAM = 3
-"""Words in a row whose sets are compared by Jaccard similarity."""
+"""Words of the n-grams whose sets are compared by Jaccard similarity."""
 PHRASE_WORDS = 4
 PHRASE_SHARE = 0.05
-"""A phrase of ``PHRASE_WORDS`` words in more than this share of a set's prompts says nothing about one of them."""
+"""Share of a set's prompts above which a phrase of ``PHRASE_WORDS`` words is common, and identifies none of them."""
 LEAST_PROMPTS = 5
-"""What occurs in this many prompts or fewer is no common phrase, however small the set is."""
+"""A phrase in at most this many prompts is never common, even in a small set."""
 SAMPLED_PROMPTS = 20_000
-"""Prompts looked at for common phrases; more are sampled at even distances."""
+"""Prompts in which common phrases are counted. From a larger set they are taken at even distances."""
 
 _LEAST_STATEMENT_WORDS = 3
 _QUOTES = re.compile(r"\"{3}|'{3}")
@@ -40,12 +40,12 @@ Phrases = frozenset[str]
 
 
 def words_of(text: str) -> Words:
-    """Lower-case words and numbers, in order."""
+    """List the words and numbers of a text, in lower case and in order."""
     return _WORD.findall(_ADDRESS.sub(" ", text.lower()))
 
 
 def statement_words(prompt: str) -> Words:
-    """The words of a prompt's statement; of fenced code only comments and docstrings belong to it.
+    """List the words of a prompt's statement. In fenced code, only comments and docstrings belong to the statement.
 
     Example:
         >>> statement_words("def f(x):\n    '''Add one to x.\n    >>> f(1)\n    2\n    '''")
@@ -65,7 +65,7 @@ def statement_words(prompt: str) -> Words:
             continue
         if _CODE_LINE.match(line):
             shows_result = start.startswith(">>>")
-        elif shows_result:  # the line below a doctest's call
+        elif shows_result:  # this line shows the result of the doctest's call above it
             shows_result = False
         else:
             kept.append(line)
@@ -73,59 +73,58 @@ def statement_words(prompt: str) -> Words:
 
 
 def common_phrases(prompts: Sequence[str]) -> Phrases:
-    """Phrases that more than ``PHRASE_SHARE`` of one set's statements share, and more than ``LEAST_PROMPTS``.
-
-    Of many prompts a sample is looked at.
-    """
+    """Find phrases that more than ``PHRASE_SHARE`` of one set's statements share, and more than ``LEAST_PROMPTS``."""
     sampled = prompts[:: max(1, len(prompts) // SAMPLED_PROMPTS)]
     counts: Counter[str] = Counter()
     for prompt in sampled:
-        phrases = ngrams(statement_words(prompt), PHRASE_WORDS)
-        counts.update({phrase for phrase in phrases if phrase.count(" ") == PHRASE_WORDS - 1})
-    least = max(LEAST_PROMPTS, PHRASE_SHARE * len(sampled))
-    return frozenset(phrase for phrase, count in counts.items() if count > least)
+        words = statement_words(prompt)
+        if len(words) >= PHRASE_WORDS:
+            counts.update(set(ngrams(words, PHRASE_WORDS)))
+    limit = max(LEAST_PROMPTS, PHRASE_SHARE * len(sampled))
+    return frozenset(phrase for phrase, count in counts.items() if count > limit)
 
 
 def content_words(prompt: str, phrases: Phrases = frozenset()) -> Words:
-    """The words by which a prompt is compared: its statement without common phrases.
+    """List the words by which a prompt is compared: its statement without common phrases.
 
-    Where next to nothing is left ("complete this code:"), the words of the whole prompt without the lines that our
-    adapters add.
+    If next to nothing is left ("complete this code:"), these are the words of the whole prompt, without the lines
+    that our adapters add.
     """
     words = statement_words(prompt)
     covered: set[int] = set()
     for start, phrase in enumerate(ngrams(words, PHRASE_WORDS)):
         if phrase in phrases:
             covered.update(range(start, start + PHRASE_WORDS))
-    left = [word for place, word in enumerate(words) if place not in covered]
-    if len(left) >= _LEAST_STATEMENT_WORDS:
-        return left
-    return words_of("\n".join(line for line in prompt.split("\n") if not _ADAPTER_LINE.match(line)))
+    uncovered = [word for place, word in enumerate(words) if place not in covered]
+    if len(uncovered) >= _LEAST_STATEMENT_WORDS:
+        return uncovered
+    lines = [line for line in prompt.split("\n") if not _ADAPTER_LINE.match(line)]
+    return words_of("\n".join(lines))
 
 
 # ------------------------------ tests and programs ------------------------------
 
 
 def assert_key(text: str) -> str:
-    """A digest, equal for asserts that differ only in blanks and in the kind of quotes."""
+    """Hash an assert. The digest does not depend on blanks and on the kind of quotes."""
     return fingerprint(re.sub(r"\s+", "", text).replace('"', "'"))
 
 
 def tokens_of(program: str) -> Words:
-    """Names, numbers and single signs of a program, in order."""
+    """List the names, numbers and single signs of a program, in order."""
     return _TOKEN.findall(program)
 
 
 def reference_form(source: str) -> str:
-    """The program in canonical form: its own names numbered, and no comment, docstring, annotation or import.
+    """Bring a program into canonical form: its own names are numbered; comments, docstrings, annotations, imports go.
 
-    Attributes, keywords and names that the program does not bind (builtins, modules) keep their names.
+    Attributes, keywords and names that the program does not bind (builtins, modules) stay unchanged.
 
     Args:
         source: any text; it is parsed and never run.
 
     Returns:
-        Source that equals that of any program with the same form; "" where ``source`` does not parse.
+        The same text for all programs of the same form; empty if ``source`` does not parse.
 
     Example:
         >>> print(reference_form("import math\\ndef area(r: float):\\n    return math.pi * r"))
@@ -134,20 +133,19 @@ def reference_form(source: str) -> str:
     """
     try:
         tree = ast.parse(source)
-        names: dict[str, str] = {}
-        for name in _bound_names(tree):
-            names.setdefault(name, f"v{len(names)}")
-        _Canonical(names).visit(tree)  # in place
+        bound_names = dict.fromkeys(_bound_names(tree))
+        names = {name: f"v{number}" for number, name in enumerate(bound_names)}
+        _Canonical(names).visit(tree)  # changes the tree in place
         return ast.unparse(ast.fix_missing_locations(tree))
     except PARSE_ERRORS:
         return ""
 
 
 def _bound_names(node: ast.AST) -> Iterator[str]:
-    """Names that a program binds, in the order in which they are met."""
+    """Yield the names that a program binds, in the order of the tree."""
     match node:
         case ast.AnnAssign(value=None):
-            return  # it goes, and must leave no gap in the numbers
+            return  # this statement is removed, so its name must get no number
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.ExceptHandler(name=str()):
             yield str(node.name)
         case ast.arg():
@@ -169,7 +167,8 @@ class _Canonical(ast.NodeTransformer):
             node = ast.Assign(targets=[node.target], value=node.value)
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [statement for statement in body if _does_something(statement)] or [ast.Pass()]  # type: ignore[attr-defined]
+            kept = [statement for statement in body if _does_something(statement)]
+            node.body = kept or [ast.Pass()]  # type: ignore[attr-defined]
         for field in ("name", "id", "arg"):
             value = getattr(node, field, None)
             # A keyword belongs to the function that is called, and an imported name to its module.
@@ -181,7 +180,7 @@ class _Canonical(ast.NodeTransformer):
 
 
 def _does_something(statement: ast.stmt) -> bool:
-    """It is no import, no text or number that stands alone, and no bare annotation."""
+    """Say if a statement is no import, no text or number that stands alone, and no bare annotation."""
     match statement:
         case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()) | ast.AnnAssign(value=None):
             return False

@@ -1,1 +1,1 @@
-"""What runs have learned: measures over recorded rollouts, intervals, reports, model cards."""
+"""Shows what runs have learned: measures over recorded rollouts, intervals, reports, model cards."""

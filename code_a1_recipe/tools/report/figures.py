@@ -1,4 +1,4 @@
-"""The pictures of a run's report, drawn from its metrics."""
+"""Draws the pictures of a run's report from its metrics."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -36,12 +36,12 @@ STYLE: Any = {
     "legend.frameon": False,
     "legend.fontsize": 9,
 }
-"""matplotlib's parameters while a figure is drawn."""
+"""Parameters of matplotlib while it draws a figure."""
 _SMOOTHED_STEPS = 5
 _PANEL_INCHES = (5.2, 3.4)
 _HELD_OUT = "val/"
 Rows = Sequence[Mapping[str, Any]]
-"""Of a run's metrics, one for each step."""
+"""The metrics of a run, one row for each step."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Panel:
 
     title: str
     lines: Mapping[str, str]
-    """Metric -> label; one of validation, ``val/...``, is drawn with markers."""
+    """Metric -> label. A metric of validation, ``val/...``, is drawn with markers."""
     ylabel: str = "share"
-    """A share has an axis from 0 to 1."""
+    """Label of the y axis. The axis of a "share" ends at 1."""
 
 
 RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
@@ -143,7 +143,7 @@ RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
 
 
 def make_panels(titles: Sequence[str]) -> tuple[Figure, list[Axes]]:
-    """A figure with panels side by side, by their titles."""
+    """Make a figure with one panel for each title, side by side."""
     width, height = _PANEL_INCHES
     figure = Figure(figsize=(width * len(titles), height), layout="constrained", dpi=120)
     axes = list(figure.subplots(1, len(titles), squeeze=False).flat)
@@ -153,35 +153,39 @@ def make_panels(titles: Sequence[str]) -> tuple[Figure, list[Axes]]:
 
 
 def draw_panels(run: RunRecords, panels: Sequence[Panel]) -> Figure | None:
-    """One figure of a run; None where it measured nothing of it but zeros."""
+    """Draw one figure of a run. Return None if the run has no value of these metrics but zeros."""
     points = {name: points_of(run.metrics, name) for panel in panels for name in panel.lines}
     if not any(value for line in points.values() for _, value in line):
         return None
-    figure, axes = make_panels([panel.title for panel in panels])
-    for panel, place in zip(panels, axes, strict=True):
+    figure, all_axes = make_panels([panel.title for panel in panels])
+    for panel, axes in zip(panels, all_axes, strict=True):
         for color, (name, label) in zip(COLORS, panel.lines.items(), strict=False):
             if not points[name]:
                 continue
             steps, values = zip(*points[name], strict=True)
             if name.startswith(_HELD_OUT):
-                place.plot(steps, values, color=color, label=label, marker="o", linestyle="--", markersize=5)
+                axes.plot(steps, values, color=color, label=label, marker="o", linestyle="--", markersize=5)
                 continue
-            if len(steps) > _SMOOTHED_STEPS:  # every step, faint, under its running mean
-                place.plot(steps, values, color=color, alpha=0.25, linewidth=1)
+            if len(steps) > _SMOOTHED_STEPS:  # draw the values themselves faintly below their running mean
+                axes.plot(steps, values, color=color, alpha=0.25, linewidth=1)
                 ends = range(1, len(values) + 1)
                 values = tuple(statistics.fmean(values[max(0, end - _SMOOTHED_STEPS) : end]) for end in ends)
-            marker = "o" if len(steps) == 1 else ""  # one point makes no line
-            place.plot(steps, values, color=color, label=label, linewidth=1.8, marker=marker)
-        place.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-        place.set(xlabel="step", ylabel=panel.ylabel)
-        place.set_ylim(0, 1 if panel.ylabel in ("share", "mean reward") else None)
-        if place.get_legend_handles_labels()[0]:
-            place.legend(loc="best")
+            marker = "o" if len(steps) == 1 else ""  # a line through one point would be invisible
+            axes.plot(steps, values, color=color, label=label, linewidth=1.8, marker=marker)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        axes.set(xlabel="step", ylabel=panel.ylabel)
+        axes.set_ylim(0, 1 if panel.ylabel in ("share", "mean reward") else None)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(loc="best")
     return figure
 
 
 def points_of(rows: Rows, name: str) -> list[tuple[float, float]]:
-    """Steps with the metric's values; a metric of training begins at step 1, one of validation at step 0."""
-    first = 0 if name.startswith(_HELD_OUT) else 1
-    found = [row for row in rows if row["step"] >= first and isinstance(row.get(name), int | float)]
-    return [(row["step"], row[name]) for row in found]
+    """List step and value of a metric. Metrics of training begin at step 1, metrics of validation at step 0."""
+    first_step = 0 if name.startswith(_HELD_OUT) else 1
+    points = []
+    for row in rows:
+        step, value = row["step"], row.get(name)
+        if step >= first_step and isinstance(value, int | float):
+            points.append((step, value))
+    return points

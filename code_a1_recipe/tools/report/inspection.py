@@ -1,6 +1,6 @@
-"""``code-a1 data inspect``: one question of a run or of a data set, readable in a terminal."""
+"""``code-a1 data inspect``: shows questions of a run or of a data set in a terminal."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -23,10 +23,13 @@ from .question_view import (
     questions_by_id,
 )
 
+_MAX_LISTED = 10
+"""Ids or steps that a message lists."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class InspectOptions:
-    """What to show."""
+    """The options of ``data inspect``."""
 
     source: Annotated[Path, Argument(metavar="RUN_OR_FILE", help="run folder; or parquet, JSONL or JSON")]
     question: Annotated[str, Option(metavar="ID", help="the question to show: its id, or how it begins")] = ""
@@ -36,7 +39,7 @@ class InspectOptions:
         str,
         Option(
             callback=shared.one_of(("", *OUTCOMES)),
-            help="of a run: programs of a step that came to this; "
+            help="of a run: only a step's programs with this outcome; "
             + "; ".join(f"{name}: {meaning}" for name, meaning in OUTCOMES.items()),
         ),
     ] = ""
@@ -46,10 +49,10 @@ class InspectOptions:
 
 
 def inspect(options: InspectOptions) -> str:
-    """Text for a terminal: coloured where stdout is one.
+    """Make the text that the command prints.
 
     Raises:
-        InputError: the source cannot be read, or has not what was asked for.
+        InputError: the source cannot be read, or it does not hold what the options ask for.
     """
     return "\n".join(_of_run(options) if options.source.is_dir() else _of_file(options))
 
@@ -79,31 +82,32 @@ def _records(run: RunRecords, steps: Sequence[int], options: InspectOptions) -> 
 
 def _programs_of_run(run: RunRecords, step: int, options: InspectOptions) -> list[str]:
     records = list(_records(run, [step], options))
-    found = [record for record in records if options.outcome in ("", outcome_of(record))]
-    shown = found[: options.limit]
+    matching = [record for record in records if options.outcome in ("", outcome_of(record))]
+    shown = matching[: options.limit]
     questions = questions_by_id(run)
     lines = []
     for record in shown:
-        known = questions.get(record.question)
+        question = questions.get(record.question)
         lines.append(paint("heading", f"question {printable(record.question)}"))
-        lines += indented(known.prompt if known else "(its file is not there any more)", 2)
-        lines += [*program_lines(record), ""]
-    return [*lines, f"{len(shown)} of {len(found)} that match, of {len(records)} at step {step}"]
+        lines += indented(question.prompt if question else "(its file is not there any more)", 2)
+        lines += program_lines(record)
+        lines.append("")
+    lines.append(f"{len(shown)} of {len(matching)} that match, of {len(records)} at step {step}")
+    return lines
 
 
 def _question_of_run(run: RunRecords, steps: Sequence[int], options: InspectOptions) -> list[str]:
-    found = list(_records(run, steps, options))
-    question_id = _the_one(options.question, {record.question for record in found}, where="its rollouts")
-    found = [record for record in found if record.question == question_id]
-    step = options.step if options.step is not None else found[-1].step
-    shown = [record for record in found if record.step == step]
+    records = list(_records(run, steps, options))
+    question_id = _only_id(options.question, {record.question for record in records}, where="its rollouts")
+    records = [record for record in records if record.question == question_id]
+    step = records[-1].step if options.step is None else options.step
+    shown = [record for record in records if record.step == step]
     if not shown:
-        met = sorted({record.step for record in found})
-        raise InputError(f"--step {step}: question {question_id} was met in {_listed(met)}")
-    questions = questions_by_id(run)
+        steps_met = sorted({record.step for record in records})
+        raise InputError(f"--step {step}: question {question_id} was met in {_listed(steps_met)}")
     lines = [f"question {printable(question_id)}: its file is not there any more"]
-    if question_id in questions:
-        lines = question_lines(questions[question_id], most=options.limit)
+    if question := questions_by_id(run).get(question_id):
+        lines = question_lines(question, most=options.limit)
     lines += book_lines(run.mistake_book().entries(question_id))
     for record in shown:
         lines += ["", *program_lines(record)]
@@ -122,9 +126,8 @@ def _of_file(options: InspectOptions) -> list[str]:
     loaded = read_questions(options.source, adapter=options.adapter, columns=options.columns)
     if not options.question:
         return _file_summary(loaded, options)
-    by_id = {question.id: question for question in loaded.questions}
-    found = {name for name in by_id if name.startswith(options.question)}
-    question_id = _the_one(options.question, found, where=options.source)
+    by_id = {question.id: question for question in loaded.questions if question.id.startswith(options.question)}
+    question_id = _only_id(options.question, by_id.keys(), where=options.source)
     return question_lines(by_id[question_id], most=options.limit)
 
 
@@ -135,7 +138,8 @@ def _file_summary(loaded: QuestionFile, options: InspectOptions) -> list[str]:
     shown = questions[: options.limit]
     for question in shown:
         lists = (question.tests, question.golden_tests, question.buggy_programs, question.reference.splitlines())
-        rows.append([printable(question.id), *(str(len(one)) for one in lists)])
+        sizes = map(len, lists)
+        rows.append([printable(question.id), *map(str, sizes)])
     return [
         f"{options.source}: {len(questions)} questions, read as {loaded.adapter!r}",
         f"  tests: {min(num_tests)} to {max(num_tests)}; {num_tests.count(0)} questions without; "
@@ -146,16 +150,17 @@ def _file_summary(loaded: QuestionFile, options: InspectOptions) -> list[str]:
     ]
 
 
-def _the_one(wanted: str, found: set[str], where: object) -> str:
-    """The id that is meant: itself, or the only one that begins so."""
-    if wanted in found:
+def _only_id(wanted: str, candidates: Set[str], where: object) -> str:
+    """Choose among ids that begin with ``wanted``: ``wanted`` itself, or else the only one."""
+    if wanted in candidates:
         return wanted
-    if len(found) != 1:
-        known = _listed(sorted(found)) or "leave it out to list them"
-        raise InputError(f"--question {wanted}: {len(found)} questions of {where} begin so: {known}")
-    return next(iter(found))
+    if len(candidates) != 1:
+        known = _listed(sorted(candidates)) or "leave it out to list them"
+        raise InputError(f"--question {wanted}: {len(candidates)} questions of {where} begin so: {known}")
+    return min(candidates)
 
 
-def _listed(items: Sequence[object], most: int = 10) -> str:
-    shown = ", ".join(map(str, items[:most]))
-    return f"{shown} and {len(items) - most} more" if len(items) > most else shown
+def _listed(items: Sequence[object]) -> str:
+    shown = ", ".join(map(str, items[:_MAX_LISTED]))
+    num_hidden = len(items) - _MAX_LISTED
+    return f"{shown} and {num_hidden} more" if num_hidden > 0 else shown

@@ -1,13 +1,20 @@
-"""What a run's records say of both policies: held-out measures by question, and measures of training.
+"""Measures of both policies on held-out questions, from a run's records.
 
-Held-out, Code LLM: ``pass@1`` (share of programs at temperature 1 that pass every hidden test), ``greedy`` (the same of
-the program at temperature 0). Held-out, Test LLM, on buggy programs that are the same for every run
-(``Question.buggy_programs``): ``valid`` (the Valid term of R_T, in [0, 1]), ``kill`` (share of suites with a case that
-the program fails), ``kill_per_case`` (share of cases that it fails) and ``detection_rate`` (share of suites with an
-assert that is right as written and that it fails). Cases are judged by the reference's answer, so a case with a wrong
-assertion can kill, but not detect. ``change_table`` pairs them by question, first validation against last.
+Code LLM:
 
-Programs lost to an outage count nowhere.
+- ``pass@1``: share of programs at temperature 1 that pass every hidden test;
+- ``greedy``: the same share for programs at temperature 0.
+
+Test LLM, on buggy programs that are the same for every run (``Question.buggy_programs``):
+
+- ``valid``: the Valid term of R_T, in [0, 1];
+- ``kill``: share of suites with a case that the program fails;
+- ``kill_per_case``: share of cases that the program fails;
+- ``detection_rate``: share of suites with an assert that is correct as written and that the program fails.
+
+The reference's return value judges a case. So a case with an incorrect assertion can kill, but not detect.
+``change_table`` compares the first validation with the last, paired by question. Programs lost to an outage do not
+count.
 """
 
 from collections import defaultdict
@@ -27,13 +34,13 @@ MEASURES = {
     "kill_per_case": "Test LLM, kills per valid case",
     "detection_rate": "Test LLM, suites that detect the bug",
 }
-"""Name -> what it says, in the order of tables."""
+"""Name -> label, in the order of the tables."""
 
 
 def measures_of(records: Iterable[RolloutRecord]) -> dict[str, dict[str, float]]:
-    """Each measure by question id; a measure that the validation did not take is left out.
+    """Measure name -> question id -> mean of its samples. Measures without any sample are left out.
 
-    Programs and suites lost to an outage count nowhere.
+    Programs and suites lost to an outage do not count.
     """
     samples: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in MEASURES}
     for record in records:
@@ -41,13 +48,15 @@ def measures_of(records: Iterable[RolloutRecord]) -> dict[str, dict[str, float]]
             continue
         if record.kind != "buggy_program":
             if record.hidden_tests is not None:
-                samples["greedy" if record.kind == "greedy" else "pass@1"][record.question].append(record.is_solved)
+                name = "greedy" if record.kind == "greedy" else "pass@1"
+                samples[name][record.question].append(record.is_solved)
             continue
         for suite in record.suites:
             if suite.verdict is None or suite.reward is None:
                 continue
-            for name, value in buggy_program_rates(suite.verdict, valid=suite.reward.terms["valid"]).items():
-                samples[name][record.question].append(value)
+            rates = buggy_program_rates(suite.verdict, valid=suite.reward.terms["valid"])
+            for name, rate in rates.items():
+                samples[name][record.question].append(rate)
     return {
         name: {question: fmean(values) for question, values in by_question.items()}
         for name, by_question in samples.items()
@@ -56,52 +65,54 @@ def measures_of(records: Iterable[RolloutRecord]) -> dict[str, dict[str, float]]
 
 
 def by_source(records: Iterable[RolloutRecord]) -> dict[str, list[RolloutRecord]]:
-    """Records by ``data_source``; first the source of the first question."""
-    found: dict[str, list[RolloutRecord]] = {}
+    """Group records by ``data_source``. The source of the first question comes first."""
+    groups: dict[str, list[RolloutRecord]] = {}
     for record in sorted(records, key=lambda record: record.index):
-        found.setdefault(record.data_source, []).append(record)
-    return found
+        groups.setdefault(record.data_source, []).append(record)
+    return groups
 
 
 def validations(run: RunRecords, until: int | None) -> tuple[int, ...]:
-    """The steps of the first and the last validation up to ``until``; empty with fewer than two."""
+    """Find the steps of the first and the last validation up to step ``until``; empty if there are fewer than two."""
     steps = [step for step in run.validation_steps if until is None or step <= until]
     return (steps[0], steps[-1]) if len(steps) > 1 else ()
 
 
 def change_table(run: RunRecords, *, until: int | None = None, policy: str = "") -> str:
-    """Each measure at the first and the last validation up to a step, as text; empty when there is nothing to compare.
+    """Compare each measure at the first and at the last validation, as text; empty if nothing can be compared.
 
     Args:
-        policy: "Code LLM" or "Test LLM" for the measures of one.
+        run: the records to compare.
+        until: leaves out later validations.
+        policy: "Code LLM" or "Test LLM" for the measures of one policy.
     """
     steps = validations(run, until)
     if not steps:
         return ""
     measured = []
     for step in steps:
-        # Other sources may be there to see how far what was learned carries; they are no part of this comparison.
+        # Further sources show how well the policies generalize, so they would blur this comparison.
         sources = by_source(run.validation(step))
         measured.append(measures_of(next(iter(sources.values()), [])))
     first, last = measured
     width = max(map(len, MEASURES.values()))
     lines = []
-    number = 0
-    for name, words in MEASURES.items():
+    num_questions = 0
+    for name, label in MEASURES.items():
         earlier, later = first.get(name, {}), last.get(name, {})
-        if not words.startswith(policy) or earlier.keys().isdisjoint(later):
+        if not label.startswith(policy) or earlier.keys().isdisjoint(later):
             continue
         before = fmean(earlier.values())
         after = fmean(later.values())
         difference = paired_difference(later, earlier)
-        number = max(number, difference.num_values)
+        num_questions = max(num_questions, difference.num_values)
         verdict = ""
         if difference.excludes_zero:
             verdict = "  better" if difference.value > 0 else "  worse"
         interval = difference.plus_minus(signed=True)
-        lines.append(f"  {words:{width}}  {before:.3f} -> {after:.3f}   {interval}{verdict}")
+        lines.append(f"  {label:{width}}  {before:.3f} -> {after:.3f}   {interval}{verdict}")
     if not lines:
         return ""
     span = f"step {steps[0]} -> step {steps[1]}"
-    head = f"held-out questions ({number}), {span}, 95 % interval of the paired difference:"
+    head = f"held-out questions ({num_questions}), {span}, 95 % interval of the paired difference:"
     return "\n".join([head, *lines])

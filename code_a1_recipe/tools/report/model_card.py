@@ -1,4 +1,4 @@
-"""The model card of an exported policy: what it was trained from and on, its held-out figures, how to make it again."""
+"""The model card of an exported policy: base model, training questions, held-out figures, command of the training."""
 
 import contextlib
 from collections.abc import Iterator
@@ -14,19 +14,21 @@ from ...training.checkpoint.folder import IDENTITY, Checkpoint
 from ..prepare.dataset_card import card_file
 from .measures import change_table, validations
 
-_POLICIES = {"code": "Code LLM", "test": "Test LLM"}
-
 
 def model_card(checkpoint: Checkpoint, policy: str) -> bytes:
-    """The README.md of one policy at one step; records that are gone or cannot be read are said to be."""
-    state, who = checkpoint.state(), _POLICIES[policy]
+    """Make the README.md of one policy at one step. The card says which records are missing or unreadable."""
+    state = checkpoint.state()
+    who = f"{policy.capitalize()} LLM"
     identity = state.get(IDENTITY) or {}
     setting = partial(OmegaConf.select, OmegaConf.create(state.get("config") or {}))
     path = str(setting(f"policies.{policy}.model.path") or setting("actor_rollout_ref.model.path") or "")
-    model_hash = identity.get(f"{policy}_model", "")  # of a hub id the id itself
-    # The micro world's folders are all named code and test.
-    base = path if path == model_hash else "-".join(Path(path).parts[-2 if setting("micro") else -1 :])
-    run, problem = RunRecords.find(checkpoint.folder, levels=2), "the checkpoint lies outside of its run's folder"
+    model_hash = identity.get(f"{policy}_model", "")  # for a model of the hub, this is its id
+    base = path
+    if path != model_hash:
+        # In the micro world, the last folder is always named code or test, so the card names the folder above too.
+        base = "-".join(Path(path).parts[-2 if setting("micro") else -1 :])
+    run = RunRecords.find(checkpoint.folder, levels=2)
+    problem = "the checkpoint lies outside of its run's folder"
     changes, command, files = "", "", []
     if run:
         command = run.paths.commands()
@@ -61,7 +63,7 @@ def model_card(checkpoint: Checkpoint, policy: str) -> bytes:
 
 
 def _question_files(run: RunRecords) -> Iterator[tuple[str, str, str]]:
-    """Rows of the files as they are now: name, use, fingerprint.
+    """Yield name, use and present fingerprint of each file of questions.
 
     Raises:
         InputError: the run's configuration cannot be read.

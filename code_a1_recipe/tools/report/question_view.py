@@ -1,4 +1,4 @@
-"""Questions as text a person can read: of a file, or with what a run recorded for them, one by one."""
+"""Questions as text for a terminal: from a file, or with the programs and suites that a run recorded for them."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -22,16 +22,17 @@ OUTCOMES = {
     "outage": "the sandbox could not judge it",
     "unknown": "not judged on hidden tests (validation.hidden_in_training)",
 }
-"""What a program of a rollout came to."""
+"""Outcome of a program in a rollout -> its meaning."""
+_COLOURS = {"solved": "good", "outage": "doubtful", "unknown": "doubtful"}
+"""Meanings for ``paint``; all other outcomes are bad."""
 _HIDDEN_SHOWN = 3
-"""Hidden tests that are shown of those that a program fails."""
+"""Failed hidden tests that are shown for a program."""
 _TEST_CHARS = 500
-"""Of a question's test; longer ones are cut."""
-_DOUBTFUL = ("outage", "unknown")
+"""Characters that are shown of a question's test."""
 
 
 def questions_by_id(run: RunRecords) -> QuestionTable:
-    """Training and held-out questions; empty where a file is gone, since the rollouts still tell most."""
+    """Read the training and held-out questions. The table is empty if a file is gone; rollouts still show most."""
     try:
         return {**run.questions("train_files"), **run.questions("val_files")}
     except InputError as error:
@@ -40,14 +41,13 @@ def questions_by_id(run: RunRecords) -> QuestionTable:
 
 
 def question_lines(question: Question, *, most: int) -> list[str]:
-    """Prompt, reference and the first ``most`` of its tests."""
+    """Show a question: prompt, prelude, reference, the first ``most`` tests of each kind, buggy programs."""
     source = f"  ({printable(question.data_source)})" if question.data_source else ""
     names = f"  (entry points: {', '.join(question.entry_points)})" if question.entry_points else ""
-    lines = [paint("heading", f"question {printable(question.id)}") + source]
-    lines += indented(question.prompt, 2)
+    lines = [paint("heading", f"question {printable(question.id)}") + source, *indented(question.prompt, 2)]
     if question.prelude.strip():
-        lines += [paint("heading", "prelude"), *indented(question.prelude.rstrip(), 4)]
-    lines += [paint("heading", "reference") + names, *indented(question.reference.rstrip(), 4)]
+        lines += _code_lines("prelude", question.prelude)
+    lines += _code_lines("reference", question.reference, names)
     for name, tests in (("tests", question.tests), ("golden tests", question.golden_tests)):
         if not tests:
             continue
@@ -57,28 +57,31 @@ def question_lines(question: Question, *, most: int) -> list[str]:
             rest = f"... ({len(test)} characters)" if len(test) > _TEST_CHARS else ""
             lines += indented(test[:_TEST_CHARS] + rest, 4)
     for number, program in enumerate(question.buggy_programs):
-        lines += [paint("heading", f"buggy program {number}"), *indented(program.rstrip(), 4)]
+        lines += _code_lines(f"buggy program {number}", program)
     return lines
 
 
+def _code_lines(heading: str, code: str, remark: str = "") -> list[str]:
+    return [paint("heading", heading) + remark, *indented(code.rstrip(), 4)]
+
+
 def book_lines(entries: Sequence[BookEntry]) -> list[str]:
-    """The question's part of the Mistake Book, the most frequent cases first."""
+    """Show a question's cases in the Mistake Book, the most frequent cases first."""
     lines = [paint("heading", "Mistake Book") + f"  {len(entries)} cases, with failures minus passed replays"]
     for entry in sorted(entries, key=lambda entry: -entry.frequency):
-        case = printable(f"{entry.call} == {entry.answer}")
-        lines.append(f"    {entry.frequency} x  {case}")
+        lines.append(printable(f"    {entry.frequency} x  {entry.call} == {entry.answer}"))
     return lines
 
 
 def outcome_of(record: RolloutRecord) -> str:
-    """A name of ``OUTCOMES``."""
+    """Name the outcome of a program: a key of ``OUTCOMES``."""
     if record.outage:
         return "outage"
     if record.source is None or (record.verdict is not None and not record.verdict.loaded):
         return "unusable"
     if record.is_broken():
         return "detected"
-    if record.kind != "buggy_program":  # which are programs that are known to be wrong
+    if record.kind != "buggy_program":  # a recorded buggy program needs no hidden tests to be known as wrong
         if record.hidden_tests is None:
             return "unknown"
         if record.is_solved:
@@ -87,7 +90,7 @@ def outcome_of(record: RolloutRecord) -> str:
 
 
 def pick_episodes(records: Iterable[RolloutRecord], *, outcome: str, limit: int) -> list[RolloutRecord]:
-    """The first few records of an outcome, each of another question."""
+    """Pick the first ``limit`` records with an outcome, each of a different question."""
     chosen: dict[str, RolloutRecord] = {}
     for record in records:
         if outcome_of(record) == outcome:
@@ -96,14 +99,14 @@ def pick_episodes(records: Iterable[RolloutRecord], *, outcome: str, limit: int)
 
 
 def program_lines(record: RolloutRecord) -> list[str]:
-    """One program with its reward, its suites, and what each assert expected and came to."""
+    """Show one program with its reward, its suites, and the result of each assert."""
     name = outcome_of(record)
-    outcome = paint("doubtful" if name in _DOUBTFUL else "good" if name == "solved" else "bad", name)
+    outcome = paint(_COLOURS.get(name, "bad"), name)
     program = record.source if record.source is not None else f"(no program: {record.extraction_failure})"
     terms = ", ".join(f"{term} {value:g}" for term, value in record.reward.terms.items()) if record.reward else ""
+    heading = paint("heading", f"candidate {record.candidate}, {record.kind}, step {record.step}")
     lines = [
-        paint("heading", f"candidate {record.candidate}, {record.kind}, step {record.step}")
-        + f": {outcome} ({OUTCOMES[name]})",
+        f"{heading}: {outcome} ({OUTCOMES[name]})",
         f"  {_reward(record.reward)}" + (f"  ({terms})" if terms else ""),
         *indented(program.rstrip(), 4),
     ]
@@ -137,13 +140,15 @@ def _suite_lines(suite: SuiteRecord) -> list[str]:
 
 
 def _case(case: CaseResult) -> str:
-    """An assert as it was written, what the oracle says where that differs, and what became of the program."""
-    is_broken = case.outcome.failed
-    wrong = f"{paint('doubtful', 'incorrect assertion')}, the oracle says {_on_one_line(case.reference_value)}"
-    outcome = paint("bad", f"broke it: {case.outcome}") if is_broken else "passed"
-    mark = paint("bad", "x") if is_broken else " "
+    """Show an assert as it was written, if it is correct, and if it broke the program."""
+    mark, outcome = " ", "passed"
+    if case.outcome.failed:
+        mark, outcome = paint("bad", "x"), paint("bad", f"broke it: {case.outcome}")
+    claim = "right"
+    if not case.expected_correct:
+        claim = f"{paint('doubtful', 'incorrect assertion')}, the oracle says {_on_one_line(case.reference_value)}"
     text = _on_one_line(f"assert {case.call} == {case.expected}")
-    return f"{mark} {text}  {'right' if case.expected_correct else wrong}; {outcome}"
+    return f"{mark} {text}  {claim}; {outcome}"
 
 
 def _on_one_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""``code-a1 report RUN``: one self-contained page and its pictures, also while a run is going on."""
+"""``code-a1 report RUN``: writes one self-contained page and its pictures, also while the run goes on."""
 
 import base64
 import io
@@ -24,37 +24,38 @@ from .question_view import pick_episodes, program_lines, questions_by_id
 
 REPORT_FOLDER, PAGE = "report", "index.html"
 PROVENANCE = "Commands and versions"
-"""The last section of a page."""
+"""Title of a page's last section."""
 _SHOWN_EPISODES = 6
 _EPISODE_STEPS = 12
-"""Training steps, from the last one back, that sample episodes are picked from."""
+"""Number of last training steps from which sample episodes are picked."""
 
 
 @dataclass(kw_only=True)
 class Section:
-    """One heading of the page with what stands under it."""
+    """One heading of the page with its content."""
 
     title: str
     text: str = ""
     table: Table | None = None
     pictures: list[tuple[str, str, str]] = field(default_factory=list)
-    """File, caption, and the content as base64."""
+    """File name, caption, and content of the file as base64."""
     episodes: list[tuple[RolloutRecord, Question | None, str]] = field(default_factory=list)
-    """A program with its suites, its question, and what ``code-a1 data inspect`` shows of it."""
+    """A program, its question, and the text that ``code-a1 data inspect`` shows for it."""
     preformatted: str = ""
 
 
 def write_report(run: Path) -> Path:
-    """Write the report of a run into its folder ``report``, with its pictures; returns the page.
+    """Write the report of a run, with its pictures, into the folder ``report`` of the run. Returns the page's path.
 
     Raises:
-        InputError: there is nothing to report on.
-        OSError: it cannot be written.
+        InputError: the folder holds no run, or a run without a step.
+        OSError: the report cannot be written.
     """
-    folder = Path(os.path.abspath(run))  # not resolved: a link keeps its name
+    folder = Path(os.path.abspath(run))  # `resolve` would replace a link, and the page shows the link's name
     target = folder / REPORT_FOLDER
     records = RunRecords.open(folder)
-    done, wanted = (records.steps or [0])[-1], records.config["trainer"].get("total_training_steps")
+    num_done = max(records.steps, default=0)
+    num_steps = records.config["trainer"].get("total_training_steps") or num_done
     sections = []
     if changes := change_table(records):
         sections.append(Section(title="Before and after, on held-out questions", preformatted=changes))
@@ -64,22 +65,25 @@ def write_report(run: Path) -> Path:
             sections.append(Section(title=caption, pictures=pictures))
     sections += _episode_sections(records)
     sections.append(Section(title=PROVENANCE, preformatted=command_of(records)))
-    return write_page(target, f"Run {folder.name}", f"step {done} of {wanted or done}, {folder}", sections)
+    return write_page(target, f"Run {folder.name}", f"step {num_done} of {num_steps}, {folder}", sections)
 
 
 def write_page(target: Path, title: str, lead: str, sections: Sequence[Section]) -> Path:
-    """Write ``index.html`` into a folder; returns it."""
+    """Write ``index.html`` into a folder. Returns its path."""
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     template = jinja2.Environment(loader=loader, autoescape=True).get_template("page.html.jinja")
     page = template.render(title=title, lead=lead, sections=sections)
-    write_whole(target / PAGE, page.encode("utf-8", "replace"))  # models write half characters
+    write_whole(target / PAGE, page.encode("utf-8", "replace"))  # models write lone surrogates
     return target / PAGE
 
 
 def draw_picture(
     folder: Path, name: str, caption: str, draw: Callable[[], Figure | None]
 ) -> list[tuple[str, str, str]]:
-    """Draw ``<name>.png`` into a folder in the report's style; returns it as in ``Section.pictures``."""
+    """Draw ``<name>.png`` into a folder in the report's style. Returns a list for ``Section.pictures``.
+
+    The list is empty if ``draw`` returns no figure.
+    """
     with mpl.rc_context(figures.STYLE):
         figure = draw()
         if figure is None:
@@ -113,5 +117,5 @@ def _episode_sections(run: RunRecords) -> list[Section]:
 
 
 def command_of(run: RunRecords) -> str:
-    """The run's commands and versions, without the folders of its machine."""
+    """List the run's commands and versions, without folders of its machine."""
     return portable(run.paths.commands() or f"(not recorded: {run.folder})")

@@ -1,4 +1,4 @@
-"""``code-a1 watch``: a run in the terminal, drawn anew every second until it ends. It only reads."""
+"""``code-a1 watch``: shows a run in the terminal, drawn anew every second until the run ends. It only reads."""
 
 import signal
 import time
@@ -29,22 +29,23 @@ _CURVE_COLUMNS = 40
 _MARKS = "▁▂▃▄▅▆▇█"
 _TREND_STEPS = 5
 _PACE_STEPS = 10
-"""The last steps, which say how long a step takes."""
+"""Number of last steps over which the duration of a step is averaged."""
 
 
 def watch(folder: Path, *, once: bool = False) -> None:
-    """Show a run until it ends. One that has ended is shown once, as any is with ``once`` or without a terminal.
+    """Show a run until it ends. Show it only once if it has ended, with ``once``, or without a terminal.
 
     Raises:
-        InputError: the folder holds no run, or one that ended before its first step.
+        InputError: the folder holds no run, or a run that ended before its first step.
         KeyboardInterrupt: Ctrl-C or SIGTERM came.
     """
-    paths, console = RunFolder(folder), Console(highlight=False)
-    if not paths.is_running():  # a run that goes on may have no step yet
-        RunRecords.open(folder)
+    paths = RunFolder(folder)
+    console = Console(highlight=False)
+    if not paths.is_running():
+        RunRecords.open(folder)  # raises if the run has no step; a run that goes on may have none yet
     total = RunRecords(paths.root).config["trainer"].get("total_training_steps")
     if paths.is_running() and console.is_interactive and not once:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the terminal is left as it was
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # an exception lets `Live` restore the terminal
         with Live(console=console, screen=True, auto_refresh=False) as live:
             while paths.is_running():
                 try:
@@ -57,13 +58,13 @@ def watch(folder: Path, *, once: bool = False) -> None:
 
 
 def picture(folder: Path, total: int | None) -> RenderableType:
-    """Everything that is shown of a run as it is now; ``total`` is the number of its steps, None where unknown.
+    """Draw a run in its present state. ``total`` is the number of its steps, None if unknown.
 
     Raises:
         InputError: a file cannot be read.
     """
     run = RunRecords(folder)
-    rows: Rows = run.metrics if run.paths.metrics.is_file() else []
+    rows = run.metrics if run.paths.metrics.is_file() else []
     head = header(run.paths, rows, total)
     if not rows:
         return Group(head, "waiting for the first step")
@@ -74,25 +75,23 @@ def picture(folder: Path, total: int | None) -> RenderableType:
 
 
 def header(paths: RunFolder, rows: Rows, total: int | None) -> Text:
-    """One line: which run, its step, its state, and when it will end."""
+    """Write one line: the run's name, its step, its state, and the time until its end."""
     step = rows[-1]["step"] if rows else 0
-    is_running = paths.is_running()
-    state = "running" if is_running else "stopped"
-    text = f"{printable(paths.root.name)}  step {step}"
-    if total is not None:
-        text += f" of {total}"
-        if step >= total and not is_running:
-            state = "finished"
-    text += f"  {state}"
-    seconds = [value for _, value in points_of(rows[-_PACE_STEPS:], "timing_s/step")]
-    if is_running and total is not None and seconds:
-        left = timedelta(seconds=round((total - step) * fmean(seconds)))
-        text += f", about {left} left"
-    return Text(text)
+    of_total = f" of {total}" if total else ""
+    state = "stopped"
+    if paths.is_running():
+        state = "running"
+        seconds = [value for _, value in points_of(rows[-_PACE_STEPS:], "timing_s/step")]
+        if total and seconds:
+            left = timedelta(seconds=round((total - step) * fmean(seconds)))
+            state += f", about {left} left"
+    elif total and step >= total:
+        state = "finished"
+    return Text(f"{printable(paths.root.name)}  step {step}{of_total}  {state}")
 
 
 def curves(rows: Rows) -> Table:
-    """The report's metrics over the steps; ``trend`` is the mean of the last five values minus that of five before."""
+    """Tabulate the report's metrics. ``trend`` is the mean of the last 5 values minus the mean of the 5 before."""
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     table.add_column("", no_wrap=True, overflow="ellipsis")
     table.add_column("", no_wrap=True, overflow="crop")
@@ -102,13 +101,14 @@ def curves(rows: Rows) -> Table:
         table.add_row(Text(caption, "bold"))
         for panel in panels:
             for name in panel.lines:
-                if values := [value for _, value in points_of(rows, name)]:
+                values = [value for _, value in points_of(rows, name)]
+                if values:
                     table.add_row(f" {name}", sparkline(values), f"{values[-1]:.4g}", _trend(values))
     return table
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Values as a line of blocks between the least and the greatest; neighbours share a column where there are many."""
+    """Draw values as a line of blocks, from the least to the greatest. Many values share columns by their means."""
     num_columns = min(len(values), _CURVE_COLUMNS)
     borders = [column * len(values) // num_columns for column in range(num_columns + 1)]
     means = [fmean(values[first:end]) for first, end in pairwise(borders)]
@@ -118,8 +118,9 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def programs(run: RunRecords, step: int) -> Text:
-    """The newest step's programs by what they came to, and one that a test broke."""
-    records = _records(run.folder, step, run.paths.rollout_file(step, validation=False).stat().st_mtime_ns)
+    """Count the newest step's programs by outcome, and show one that a test broke."""
+    changed = run.paths.rollout_file(step, validation=False).stat().st_mtime_ns
+    records = _records(run.folder, step, changed)
     outcomes = Counter(map(outcome_of, records))
     lines = [f"\nStep {step}, {len(records)} programs: {counts_text(outcomes)}"]
     for record in pick_episodes(records, outcome="detected", limit=1):
@@ -130,6 +131,7 @@ def programs(run: RunRecords, step: int) -> Text:
 
 @lru_cache(maxsize=1)
 def _records(folder: Path, step: int, changed: int) -> list[RolloutRecord]:
+    """Read a step's programs. ``changed`` is the file's time, so that a file is read again only after a change."""
     return RunRecords(folder).training(step)
 
 
