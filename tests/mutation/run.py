@@ -272,7 +272,7 @@ class MutantFinder(importlib.abc.MetaPathFinder):
 
     def __init__(self, root: Path, trial: Trial):
         self._path = str(root / trial.module)
-        self._name = trial.module.removesuffix(".py").replace("/", ".")
+        self._name = trial.module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         self._text = trial.text
 
     def find_spec(

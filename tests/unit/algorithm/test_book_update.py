@@ -59,5 +59,10 @@ def test_a_replay_that_the_reference_has_no_answer_to_is_dropped_and_a_repeated_
 
     slow = Rejection(text="f(1)", reason=RejectionReason.REFERENCE_TIMED_OUT, detail="")
     again = Rejection(text="f(n=2)", reason=RejectionReason.DUPLICATE, detail="f(2)")
-    unasked = Rejection(text="f(3)", reason=RejectionReason.REFERENCE_TIMED_OUT, detail=TOTAL_SPENT)
-    assert collect_book_update([verdict(slow, again, unasked), verdict(slow)]).dropped_replays == ("f(1)", "f(1)")
+    # Of another process, so that the text is equal and not the same object.
+    unasked = Rejection(text="f(3)", reason=RejectionReason.REFERENCE_TIMED_OUT, detail="".join(list(TOTAL_SPENT)))
+    gone = [
+        Rejection(text="f(4)", reason=reason, detail="z") for reason in (min(RejectionReason), max(RejectionReason))
+    ]
+    dropped = collect_book_update([verdict(slow, again, unasked, *gone), verdict(slow)]).dropped_replays
+    assert dropped == ("f(1)", "f(4)", "f(4)", "f(1)")

@@ -187,3 +187,20 @@ def test_a_parameter_with_a_key_of_its_own_is_no_keyword_argument():
 @pytest.mark.parametrize(("tests", "given"), [("suites", False), ("pooled", False), ("golden", True), ("hidden", True)])
 def test_golden_and_hidden_tests_are_given_by_the_dataset(tests, given):
     assert settings(code_tests=tests).uses_given_tests is given
+    assert settings(code_tests="".join(tests)).is_pooled is (tests == "pooled")
+
+
+def test_pooled_cases_are_rewarded_only_where_the_run_says_so(candidates, make_suite):
+    pooled = replace(candidates[0], pooled=make_suite(4, num_failed=3))
+    rewards = {}
+    for tests in ("suites", "pooled"):
+        (rewarded,) = QuestionRewards(settings(code_tests=tests), num_cases=2).apply(QUESTION, [pooled])
+        rewards[tests] = rewarded.reward.terms["pass_new"]
+    assert rewards == {"suites": 0.75, "pooled": 0.25}
+
+
+def test_arguments_of_a_registered_reward_are_looked_at_and_a_function_of_the_users_is_not_called(own_file):
+    choice = RewardChoice(name="adversary", kwargs={"crowding": -1.0})
+    (problem,) = settings(test=choice).problems()
+    assert problem.startswith("rewards.test.kwargs: crowding (exponent")
+    assert list(settings(code=RewardChoice(name="fails", path=own_file)).problems()) == []

@@ -10,6 +10,7 @@ from code_a1_recipe.algorithm.sampling import (
     beginning_of_answer,
     prompt_token_ids,
     prompts_token_ids,
+    sampling_seed,
 )
 
 ROLLOUT = SimpleNamespace(
@@ -88,3 +89,16 @@ def test_prompts_of_a_pair_begin_the_answer_alike_so_that_they_can_be_counted_to
     fields = {"prompt": "p", "entry_points": "`f`"}
     begun = {bool(beginning_of_answer(render(f"{pair}_code", reads_input=one, **fields))) for one in (False, True)}
     assert len(begun) == 1
+
+
+def test_the_beginning_is_of_the_last_message():
+    user, begun = {"role": "user", "content": "u"}, {"role": "assistant", "content": "a"}
+    example = {"role": "assistant", "content": "example"}
+    assert [beginning_of_answer(chat) for chat in ([user], [user, example, user, begun], [user, example, user])] == [
+        "", "a", "",
+    ]  # fmt: skip
+
+
+def test_seeds_are_these_numbers_in_every_process():
+    seeds = [sampling_seed(0), sampling_seed(7, "code", 1, "q", 0), sampling_seed(7, "code", 1, "q", "0")]
+    assert seeds == [1223360973, 284958305, 917603311]

@@ -42,6 +42,10 @@ def test_a_span_inside_the_last_one_does_not_shorten_it():
     assert union([(0, 1), (5, 10), (6, 7)]) == ((0, 1), (5, 10))
 
 
+def test_spans_that_touch_are_one():
+    assert union([(0, 1), (1, 2)]) == ((0, 2),)
+
+
 def test_nothing_covers_nothing():
     assert union([]) == ()
     assert seconds_of([(3, 2)]) == 0

@@ -33,6 +33,12 @@ class Misspelt(Extension):
     name = "misspelt"
     def before_episod(self, task, book):
         return task
+    def _after_stepp(self):
+        pass
+    def helper(self):
+        pass
+    async def after_step(self, found):
+        return {}
 
 class Short(Extension):
     name = "short"
@@ -113,7 +119,7 @@ def test_a_relative_path_is_found_from_any_folder_and_the_file_is_told_to_a_run_
         ("Mine", "{length: 1}", "own.py: Mine: TypeError: .*'length'; `kwargs` holds its keyword arguments"),
         ("Nameless", "{}", "Nameless.name must be letters, digits and _, got ''"),
         ("Numbered", "{}", "Numbered.name must be letters, digits and _, got 3"),
-        ("Misspelt", "{}", r"before_episod is no hook \(did you mean before_episode\?\)"),
+        ("Misspelt", "{}", r"before_episod is no hook \(did you mean before_episode\?\); after_step must not be async"),
         ("Short", "{}", r"before_episode must take \(self, task: .*, got \(self, task\)"),
         ("Sync", "{}", "after_verdicts must be async"),
         ("Lossy", "{}", r"state\(\) of lossy must return JSON values.*would come back as \{'1': \[2, 3\]\}"),
@@ -177,6 +183,7 @@ def test_an_error_in_a_hook_names_the_block_the_hook_and_the_users_line(own, hoo
         ("before_episode", replace(TASK, history=(3,)), "must return an EpisodeTask with texts of calls"),
         ("after_step", 7, "TypeError: 'int' object is not iterable"),
         ("after_step", {"step": math.nan}, "must return finite numbers by names, got 'step': nan"),
+        ("after_step", {"step": "1"}, "must return finite numbers by names, got 'step': '1'"),
         ("after_step", {3: 1.0}, "must return finite numbers by names, got 3: 1.0"),
         ("after_verdicts", 7, "question 'q7': TypeError: must return a Found, got 7"),
     ],

@@ -45,6 +45,8 @@ def test_a_case_that_breaks_a_program_which_few_cases_break_is_a_lesson(candidat
 
 def test_what_many_or_no_cases_break_is_no_lesson(candidate):
     assert asserts_of(candidate(4, 20), candidate(0, 20)) == []
+    lost = replace(candidate(1, 20), pooled=None)
+    assert asserts_of(lost, candidate(4, 20), candidate(1, 20)) == [("assert f(0) == 1",)]
 
 
 def test_a_lesson_is_filled_up_to_k_with_cases_that_the_program_passes(candidate):
