@@ -65,6 +65,7 @@ _HIGH, _MAX_DESCRIPTORS = 64, 1 << 16
 MODULE_NAME = "solution"
 """Differs from ``__main__``, because a program's main block expects a user at a terminal."""
 _AWAITED, _USES_LIBRARY, _IS_SOURCE = 1, 2, 4
+_BYTES = bytes(range(256))
 _DETAIL_CHARS = 200
 _OWN_PACKAGE = __name__.partition(".")[0]
 
@@ -176,6 +177,8 @@ class Server:
             kind, payload = channel.receive()
             # The calls are sent only after this response, so that code at top level cannot read them.
             if kind == b"B":
+                if bytes(range(256)) != _BYTES:
+                    return False  # it has rewritten the interpreter's own integers, so that no value means itself
                 channel.send(b"L")
                 return True
             try:

@@ -195,3 +195,17 @@ def test_readers_of_the_result_shadowed_by_the_program_change_only_its_own_value
         """,
     )
     assert [case.outcome.value for case in suite.cases] == ["unencodable"] * 2
+
+
+def test_a_program_that_rewrites_the_interpreters_small_integers_is_asked_nothing(judged):
+    suite = judged(
+        "def f(n): return 1",
+        "assert f(1) == 1",
+        candidate="""
+        import ctypes
+        for value in (3, 6, 10, 28):
+            ctypes.cast(id(value) + 24, ctypes.POINTER(ctypes.c_uint32))[0] = 1
+        def f(n): return 1
+        """,
+    )
+    assert [case.outcome.value for case in suite.cases] == ["not_loaded"]
