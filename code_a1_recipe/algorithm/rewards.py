@@ -65,7 +65,7 @@ class RewardSettings(Block):
 
     @property
     def user_files(self) -> dict[str, Path]:
-        """Python files with reward functions of the user's own, by key."""
+        """Python files with the user's own reward functions, by key."""
         paths = {"rewards.code.path": self.code.path, "rewards.test.path": self.test.path}
         return {key: file for key, path in paths.items() if path and (file := reward_file(path))}
 

@@ -12,7 +12,7 @@ def find_scripted_tester(path: str | None) -> ScriptedTester | None:
     """The function at ``pkg://package.module:function``, or ``folder/file.py:function``; None for None.
 
     Raises:
-        SettingsError: it is not there.
+        SettingsError: the function does not exist, or its module cannot be loaded.
     """
     if path is None:
         return None
@@ -32,7 +32,7 @@ def find_scripted_tester(path: str | None) -> ScriptedTester | None:
             suites = [str(suite) for suite in function(question, program, num_suites=num_suites, **sizes)]
         except Exception as error:  # a user's function may raise anything
             raise CodeA1Error(f"episode.tester={path!r}: {type(error).__name__}: {error}") from error
-        # A group of another size would break the batch much later, where nothing names the function any more.
+        # A group of another size would break the batch much later, in a place that does not know the function.
         if len(suites) != num_suites:
             raise CodeA1Error(f"episode.tester={path!r} must return {num_suites} suites, got {len(suites)}")
         return suites
