@@ -155,9 +155,12 @@ def _with_what_it_reads(pieces: Sequence[_Piece]) -> str:
     if before and last.module is not None:
         missing = missing_names(last.module)
         for piece in reversed(before):
-            if piece.module is not None and missing & (piece.defined | imported_names(piece.module)):
+            if piece.module is None:
+                continue
+            given = piece.defined | imported_names(piece.module)
+            if missing & given:
                 kept.append(piece.source)
-                missing = (missing | missing_names(piece.module)) - piece.defined - imported_names(piece.module)
+                missing = (missing | missing_names(piece.module)) - given
     return "\n\n".join(reversed(kept))
 
 
@@ -279,7 +282,7 @@ def _written_asserts(module: ast.Module, source: str, max_asserts: int) -> list[
 
 
 def _assert_text(statement: ast.stmt, condition: ast.expr, lines: list[bytes]) -> str:
-    """The assert as written if it needs nothing else, or else a plain assert of the condition with its values."""
+    """The assert as written, or a plain assert of the condition where ``asserted`` has put values into it."""
     if not isinstance(statement, ast.Assert) or statement.test is not condition:
         with contextlib.suppress(*PARSE_ERRORS):  # no equality; the judge will reject the written text
             left, right, _ = compared(condition)

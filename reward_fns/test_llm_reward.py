@@ -62,12 +62,11 @@ def valid_and_adversarial_rewards(
     """R_T of each suite by itself, see :func:`test_llm_reward`; the default ``rewards.test.name``."""
     rewards: list[list[Breakdown | None]] = []
     for candidate in question.candidates:
-        row: list[Breakdown | None] = []
-        for s, text in enumerate(candidate.suite_texts):
-            if candidate.verdict is None:
-                row.append(None)
-                continue
-            reward = test_llm_reward(
+        if candidate.verdict is None:
+            rewards.append([None] * len(candidate.suite_texts))
+            continue
+        row: list[Breakdown | None] = [
+            test_llm_reward(
                 candidate.verdict,
                 s,
                 num_cases=question.num_cases,
@@ -76,7 +75,8 @@ def valid_and_adversarial_rewards(
                 response_text=text,
                 nonprintable_penalty=nonprintable_penalty,
             )
-            row.append(reward)
+            for s, text in enumerate(candidate.suite_texts)
+        ]
         rewards.append(row)
     return rewards
 
