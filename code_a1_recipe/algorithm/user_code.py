@@ -15,7 +15,7 @@ def user_code(where: str, of: Any) -> Iterator[None]:
 
     Args:
         where: key, name and question, for the message.
-        of: the user's function or class. The message names the last line of its file in the traceback.
+        of: the user's function, class or object. The message names the last line of its module in the traceback.
 
     Raises:
         CodeA1Error: the code raised an exception, or called ``sys.exit``.
@@ -23,7 +23,8 @@ def user_code(where: str, of: Any) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:
-        file = inspect.getsourcefile(of)
+        # By module, since inspect finds no source file of an object with `__call__`.
+        file = getattr(inspect.getmodule(of), "__file__", None)
         # The last frame of all is often in a library, or in the check of what the function returned.
         own_lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
         place = f" ({file}, line {own_lines[-1]})" if own_lines else ""
