@@ -73,6 +73,7 @@ def _suite_rewards(
         usable = len(cases) / num_cases
         valid = min(worth(cases), validity(suite, num_cases=num_cases))
         adv = worth([case for case in cases if case.outcome.failed])
+        # Any test breaks a program that does not load, so such a suite has shown nothing.
         gate = verdict.loaded * usable
         reward = Breakdown(
             parts={"validity": gate * alpha * valid, "adversarial": gate * (1.0 - alpha) * adv},

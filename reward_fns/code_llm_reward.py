@@ -63,7 +63,7 @@ def code_llm_reward(verdict: CandidateVerdict) -> Breakdown:
     if num_suites:
         history = pass_hist * sum(1.0 - weight for weight in weight_S) / num_suites
         new = sum(weight * rate for weight, rate in zip(weight_S, rate_S, strict=True)) / num_suites
-    else:
+    else:  # no suite: an extraction failure, or a Test LLM that writes none
         history, new = pass_hist, 0.0
     return Breakdown(
         parts={"history": history, "new": new},

@@ -83,6 +83,7 @@ def _find(
         raise ValueError(f"{path} has no function {name!r}; {hint}")
     # Arguments are tried here and not at the first episode, which may come an hour later.
     signature = inspect.signature(function)
+    # A user's function need not have the paper's parameters.
     arguments = {key: value for key, value in defaults.items() if key in signature.parameters} | dict(kwargs)
     try:
         signature.bind(object(), **arguments)

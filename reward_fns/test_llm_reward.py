@@ -5,6 +5,7 @@ K is ``num_cases``: the number of cases a suite is asked for.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from .breakdown import Breakdown
 from .code_llm_reward import pass_rate
@@ -60,24 +61,17 @@ def valid_and_adversarial_rewards(
     question: QuestionVerdicts, *, alpha: float = 0.5, adversarial: str = "release", nonprintable_penalty: bool = False
 ) -> list[list[Breakdown | None]]:
     """R_T of each suite by itself, see :func:`test_llm_reward`; the default ``rewards.test.name``."""
+    reward_suite = partial(
+        test_llm_reward,
+        num_cases=question.num_cases,
+        alpha=alpha,
+        adversarial=adversarial,
+        nonprintable_penalty=nonprintable_penalty,
+    )
     rewards: list[list[Breakdown | None]] = []
     for candidate in question.candidates:
-        if candidate.verdict is None:
-            rewards.append([None] * len(candidate.suite_texts))
-            continue
-        row: list[Breakdown | None] = [
-            test_llm_reward(
-                candidate.verdict,
-                s,
-                num_cases=question.num_cases,
-                alpha=alpha,
-                adversarial=adversarial,
-                response_text=text,
-                nonprintable_penalty=nonprintable_penalty,
-            )
-            for s, text in enumerate(candidate.suite_texts)
-        ]
-        rewards.append(row)
+        verdict, texts = candidate.verdict, enumerate(candidate.suite_texts)
+        rewards.append([None if verdict is None else reward_suite(verdict, s, response_text=text) for s, text in texts])
     return rewards
 
 

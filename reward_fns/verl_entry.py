@@ -204,7 +204,7 @@ def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) ->
     # Lists from parquet are numpy arrays. `tolist` serves without an import of numpy.
     given = {key: value.tolist() if hasattr(value, "tolist") else value for key, value in raw.items()}
     given = {"candidate": None, "tests": ()} | {key: value for key, value in given.items() if value is not None}
-    given.pop("id", None)
+    given.pop("id", None)  # rows with one reference share cached answers, whatever their ids
     has_reference = str(given.get("reference", "")).strip()
     if not has_reference and (role == "test" or "inputs" not in given):
         listed = "; for code alone 'inputs' and 'outputs' can take its place" if role == "code" else ""
@@ -261,6 +261,7 @@ class _SharedJudge:
     def judge(self, request: JudgeRequest, options: dict[str, Any]) -> CandidateVerdict:
         with self._lock:
             judge = self._open(options)
+            # The least recently used question leaves, since a process may meet any number of questions.
             self._recent[request.question_id] = None
             self._recent.move_to_end(request.question_id)
             if len(self._recent) > MAX_CACHED_QUESTIONS:

@@ -245,6 +245,7 @@ def _with_overlong(reward: Breakdown, tokens: int, limit: int, buffer: int) -> B
 
 
 def _check_finite(**values: float) -> None:
+    # The bound leaves room for weighted sums in float32. True is an int, and a mistake here.
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not -1e30 < value < 1e30:
             raise ValueError(f"{name} must be a finite number, got {value!r}")

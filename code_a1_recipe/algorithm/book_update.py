@@ -21,9 +21,10 @@ def collect_book_update(verdicts: Sequence[CandidateVerdict]) -> BookUpdate:
     passed_replays: list[str] = []
     dropped_replays: list[str] = []
     for verdict in verdicts:
-        new_cases = [case for suite in verdict.suites for case in suite.cases]
-        for case in filter(_enters_the_book, new_cases):
-            failed.append(FailedCase(id=case.id, call=case.call, answer=case.reference_value))
+        for suite in verdict.suites:
+            for case in suite.cases:
+                if _enters_the_book(case):
+                    failed.append(FailedCase(id=case.id, call=case.call, answer=case.reference_value))
         passed_replays += [case.id for case in verdict.history if not case.outcome.failed]
         dropped_replays += [call.text for call in verdict.dropped_history if _has_no_answer(call)]
     return BookUpdate(

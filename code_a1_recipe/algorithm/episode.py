@@ -207,6 +207,7 @@ class EpisodeRunner:
     async def _ask(self, request: JudgeRequest) -> CandidateVerdict | str:
         """The verdict, or the reason of an outage, which says nothing about the program."""
         try:
+            # Without a limit, a lost judge would hold the whole step.
             async with asyncio.timeout(self.judge_timeout_seconds):
                 return await self.judge.judge(request)
         except (SandboxUnavailableError, TimeoutError) as error:

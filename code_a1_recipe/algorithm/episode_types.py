@@ -99,6 +99,7 @@ class EpisodeTask:
 
     def span_since(self, started: float) -> Span:
         """From ``started`` (Unix seconds) until now."""
+        # Milliseconds are enough, and keep records short.
         return round(started - self.started_at, 3), round(time.time() - self.started_at, 3)
 
 

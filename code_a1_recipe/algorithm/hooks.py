@@ -74,6 +74,7 @@ class ExtraGroup:
     """Pairs of a number in the group and a sample. A group with fewer than two rewards is left out."""
 
     def __post_init__(self) -> None:
+        # The name becomes a part of the key of each row in the batch.
         if self.policy not in ("code", "test") or not self.name.isalnum():
             rule = "policy must be code or test, and name letters and digits"
             raise ValueError(f"ExtraGroup: {rule}, got policy={self.policy!r}, name={self.name!r}")

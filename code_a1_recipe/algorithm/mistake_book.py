@@ -15,9 +15,9 @@ REPLAY_LIMIT = 8
 """Cases of a question replayed at a time; 8 in the published runs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class BookEntry:
-    """One remembered case."""
+    """One remembered case; its fields are a row of the book's file."""
 
     id: str
     """``CaseResult.id``."""
@@ -135,6 +135,7 @@ class MistakeBook:
                 )
             entry = entries[case.id]
             entries[case.id] = replace(entry, frequency=entry.frequency + failures[case.id])
+        # A question that was never failed, or whose cases all left, takes no row in the file.
         if not entries:
             del self._entries[question_id]
         return BookChange(num_added=num_added, num_removed=num_removed)
@@ -157,14 +158,8 @@ class MistakeBook:
         """
         book = cls()
         for question_id, rows in read_rows(path).items():
-            entries = book._entries[question_id] = {}
-            for case_id, call, answer, frequency in rows:
-                entries[case_id] = BookEntry(
-                    id=case_id,
-                    call=call,
-                    answer=answer,
-                    frequency=frequency,
-                )
+            entries = [BookEntry(*row) for row in rows]
+            book._entries[question_id] = {entry.id: entry for entry in entries}
         return book
 
     def _content(self) -> Rows:

@@ -166,6 +166,7 @@ def _with_fewer_asserts(text: str, number: int) -> str:
     return "\n".join(line for line in lines if line not in surplus)
 
 
+# Cached, because a step renders thousands of prompts from a few templates.
 @functools.cache
 def _load(template_name: str) -> tuple[tuple[str, str], ...]:
     """Read a template and check it; returns its sections, pairs of role and text."""

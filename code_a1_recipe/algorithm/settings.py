@@ -82,6 +82,7 @@ class SandboxSettings(Block):
     """Address of the service, with runner "fusion"."""
     tier: Annotated[int, Field(ge=0, le=2)] = 0
     """Strength of the confinement on the run's own nodes; a service has its own confinement."""
+    # YAML has lists where a strict block wants a tuple.
     allow_missing: Annotated[tuple[Annotated[str, one_of(OPTIONAL_FEATURES)], ...], Field(strict=False)] = ()
     """Protections that the kernel may lack."""
     num_workers: Count
