@@ -130,15 +130,15 @@ def _open_quotes(line: str, quotes: str) -> str:
     """The triple quotes that are open at the end of a line, or ""; ``quotes`` were open at its beginning."""
     if not quotes and "'''" not in line and '"""' not in line:
         return ""
-    place = 0
-    while place < len(line):
+    position = 0
+    while position < len(line):
         if quotes:
-            end = line.find(quotes, place)
+            end = line.find(quotes, position)
             if end < 0:
                 return quotes
-            place, quotes = end + 3, ""
+            position, quotes = end + 3, ""
             continue
-        match = _STRINGS.match(line, place)
+        match = _STRINGS.match(line, position)
         assert match is not None
-        place, quotes = match.end(), match["quotes"] or ""
+        position, quotes = match.end(), match["quotes"] or ""
     return quotes

@@ -124,7 +124,7 @@ class _Piece:
 
     source: str
     module: ast.Module | None
-    """None where the source does not parse."""
+    """The syntax tree; None where the source does not parse."""
 
     @cached_property
     def defined(self) -> set[str]:
@@ -277,8 +277,8 @@ def _asserts_of(source: str, max_asserts: int) -> list[str]:
 def _written_asserts(module: ast.Module, source: str, max_asserts: int) -> list[str]:
     # Split once, since ast.get_source_segment splits the whole source again for every node.
     lines = _LINE.findall(source.encode())
-    found = islice(asserted(module, only_tests=True), max_asserts)
-    return [_assert_text(statement, condition, lines) for statement, condition in found]
+    pairs = islice(asserted(module, only_tests=True), max_asserts)
+    return [_assert_text(statement, condition, lines) for statement, condition in pairs]
 
 
 def _assert_text(statement: ast.stmt, condition: ast.expr, lines: list[bytes]) -> str:

@@ -20,7 +20,7 @@ ScriptedTester = Callable[..., list[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """What a policy's server returned for one prompt."""
+    """A server's response to one prompt."""
 
     prompt_ids: tuple[int, ...]
     token_ids: tuple[int, ...]
@@ -71,7 +71,7 @@ class AsyncJudge(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeTask:
-    """What the trainer dispatches for one question."""
+    """The trainer's order to a worker for one question."""
 
     question: Question
     history: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ class SuiteResult:
     extraction_failure: str = ""
     """Why the response holds no asserts: ``ExtractionFailure.reason``."""
     reward: Breakdown | None = None
-    """None before it is judged, and after an outage."""
+    """Its reward; None before it is judged, and after an outage."""
     span: Span | None = None
     """When it was sampled, from the request to its last token."""
 

@@ -42,7 +42,7 @@ class FailedCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookUpdate:
-    """What one question's verdicts change in the book. The order of the items does not matter."""
+    """The changes that one question's verdicts ask for. The order of the items does not matter."""
 
     failed: Sequence[FailedCase] = ()
     """One item per candidate and suite that fails a valid case."""
@@ -54,7 +54,7 @@ class BookUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookChange:
-    """What one update did to the book. Changes add up, so a step's change is the sum over questions."""
+    """The result of one update. Results add up, so the result of a step is the sum over its questions."""
 
     num_added: int = 0
     """New cases. A case that leaves and comes back in one update counts here and in ``num_removed``."""

@@ -52,7 +52,7 @@ class RewardSettings(Block):
     adversarial: Annotated[str, one_of(ADVERSARIAL_READINGS)]
     nonprintable_penalty: bool
     code_tests: Annotated[str, one_of(CODE_TESTS)] = "suites"
-    """What the Code LLM is rewarded on."""
+    """Tests that reward the Code LLM."""
     num_golden: Count = 1
     """With "golden": how many of the question's golden tests count, from the first."""
     code: RewardChoice = RewardChoice(name=CODE_REWARD)
@@ -93,7 +93,7 @@ class RewardSettings(Block):
         for role in ("code", "test"):
             try:
                 function = _find(role, self)
-                # A question without programs shows that the values work. A user's function may not expect such a one.
+                # A question without programs shows whether the values work. A user's function may not expect it.
                 if getattr(self, role).path is None:
                     function(QuestionVerdicts(question_id="", num_cases=1, candidates=()))
             except SettingsError as error:

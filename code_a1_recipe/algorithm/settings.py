@@ -77,7 +77,7 @@ class SelectionSettings(Block):
 
 class SandboxSettings(Block):
     runner: Annotated[str, one_of(("local", FUSION))] = "local"
-    """Where programs run."""
+    """The place where programs run."""
     url: str | None = None
     """Address of the service, with runner "fusion"."""
     tier: Annotated[int, Field(ge=0, le=2)] = 0

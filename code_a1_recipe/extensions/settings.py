@@ -54,7 +54,7 @@ class ExtensionChoice(NamedCode):
 
 
 class ExtendedSettings(RecipeSettings):
-    """The paper's settings and those of the ideas beside it."""
+    """The settings of the paper and of the ideas beside it."""
 
     hindsight: HindsightSettings = HindsightSettings()
     extensions: Annotated[tuple[ExtensionChoice, ...], Field(strict=False)] = ()

@@ -183,7 +183,7 @@ def finalize_metrics(parts: Iterable[MetricAccumulator], *, prefix: str = "") ->
 
 
 def validation_metrics(parts: Sequence[tuple[str, MetricAccumulator]]) -> dict[str, float]:
-    """Metrics of a validation under ``val/``; with several data sources, those of each under ``val/<source>/`` too.
+    """Metrics of a validation under ``val/``; with several data sources also under ``val/<source>/``.
 
     Args:
         parts: the data source and the sums of the episode, for each held-out question.
