@@ -125,16 +125,11 @@ class MistakeBook:
                 num_removed += 1
         failures = Counter(case.id for case in update.failed)
         for case in _one_text_per_case(update.failed):
-            if case.id not in entries:
+            remembered = entries.get(case.id)
+            if remembered is None:
                 num_added += 1
-                entries[case.id] = BookEntry(
-                    id=case.id,
-                    call=case.call,
-                    answer=case.answer,
-                    frequency=0,
-                )
-            entry = entries[case.id]
-            entries[case.id] = replace(entry, frequency=entry.frequency + failures[case.id])
+                remembered = BookEntry(case.id, case.call, case.answer, frequency=0)
+            entries[case.id] = replace(remembered, frequency=remembered.frequency + failures[case.id])
         # A question that was never failed, or whose cases all left, takes no row in the file.
         if not entries:
             del self._entries[question_id]
