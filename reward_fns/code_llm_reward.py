@@ -55,22 +55,24 @@ def code_llm_reward(verdict: CandidateVerdict) -> Breakdown:
         ``num_suites_without_case``.
     """
     pass_hist = pass_rate(verdict.history)
-    # Without any suite, a single empty one stands in; it leaves all weight to the history.
-    cases_S = [suite.cases for suite in verdict.suites] or [()]
-    rate_S = [pass_rate(cases) for cases in cases_S]
+    rate_S = [pass_rate(suite.cases) for suite in verdict.suites]
     # The weight of a suite's own rate; the rest of 1 is the weight of Pass_hist.
     new_weight = 0.5 if verdict.history else 1.0
-    weight_S = [new_weight * bool(cases) for cases in cases_S]
-    history = pass_hist * sum(1.0 - weight for weight in weight_S) / len(cases_S)
-    new = sum(weight * rate for weight, rate in zip(weight_S, rate_S, strict=True)) / len(cases_S)
+    weight_S = [new_weight * bool(suite.cases) for suite in verdict.suites]
+    num_suites = len(rate_S)
+    if num_suites:
+        history = pass_hist * sum(1.0 - weight for weight in weight_S) / num_suites
+        new = sum(weight * rate for weight, rate in zip(weight_S, rate_S, strict=True)) / num_suites
+    else:  # no suite: an extraction failure, or a Test LLM that writes none
+        history, new = pass_hist, 0.0
     return Breakdown(
         parts={"history": history, "new": new},
         terms={
             "loaded": float(verdict.loaded),
             "pass_hist": pass_hist,
-            "pass_new": sum(rate_S) / len(cases_S),
+            "pass_new": sum(rate_S) / max(1, num_suites),
             "num_history": float(len(verdict.history)),
-            "num_suites": float(len(verdict.suites)),
+            "num_suites": float(num_suites),
             "num_suites_without_case": float(sum(not suite.cases for suite in verdict.suites)),
         },
     )
