@@ -1,7 +1,7 @@
-"""R_T that pays a suite for failed calls, whose worth the suites that found them share; an unusable suite gets nothing.
+"""An R_T that pays suites for failed calls: suites with the same call share its worth, and unusable suites get less.
 
-Axes: C candidates of a question, S suites of a candidate, K cases of a suite. T holds the first K valid cases of a
-suite; m(t) counts the candidate's suites that have call t in T:
+Axes: C candidates of a question, S suites of a candidate, K cases of a suite. T is the first K valid cases of a suite,
+and m(t) is the number of the candidate's suites whose T has the call t:
 
     w(t)   = m(t) ** -crowding
     Usable = |T| / K
@@ -9,9 +9,9 @@ suite; m(t) counts the candidate's suites that have call t in T:
     Adv    = sum of w over the failed cases of T / K
     R_T    = Usable * (alpha * Valid + (1 - alpha) * Adv), 0 for a candidate that does not load
 
-With ``crowding=1`` the Adv of a candidate's suites sum to the number of distinct calls that it fails, over K: each
-suite earns its Shapley value in the game whose worth is that number (MIST-RL, arXiv 2603.01409, is the sequential
-form). The paper's ``fail_hist`` is no part of it, for it is the same for all suites of a candidate.
+With ``crowding=1`` the Adv of all suites of a candidate sum to the number of distinct calls that it fails, divided by
+K. Each suite then earns its Shapley value in a game with this number as its worth; MIST-RL, arXiv 2603.01409, is the
+sequential form. The paper's ``fail_hist`` is left out, because it is the same for all suites of a candidate.
 """
 
 import math
@@ -27,17 +27,18 @@ from .test_llm_reward import validity
 def adversary_rewards(
     question: QuestionVerdicts, *, crowding: float = 1.0, alpha: float = 0.0
 ) -> list[list[Breakdown | None]]:
-    """R_T of each suite, [C][S], see the module; ``rewards.test.name=adversary``.
+    """R_T of each suite, [C][S], by the formula above; ``rewards.test.name=adversary``.
 
     Args:
         question: the judged question.
-        crowding: exponent, at least 0. 0: a repeated call is worth as much as a new one; 1: its makers share its worth.
-        alpha: weight of validity, in [0, 1]. GRPO divides advantages by their deviation, so where no suite of a group
-            breaks the program even a small weight decides the whole update.
+        crowding: exponent, at least 0. With 0 a repeated call is worth as much as a new one; with 1 the suites that
+            have it share its worth.
+        alpha: weight of validity, in [0, 1]. GRPO divides advantages by their deviation. So even a small weight decides
+            the whole update where no suite of a group breaks the program.
 
     Returns:
         Parts ``validity`` and ``adversarial``, total in [0, 1]; terms ``valid``, ``adv`` and ``usable`` in [0, 1].
-        None where a candidate has no verdict.
+        None for the suites of a candidate without a verdict.
 
     Raises:
         ValueError: an argument is out of range.
@@ -46,10 +47,10 @@ def adversary_rewards(
         raise ValueError(f"crowding (exponent of a repeated call's worth) must be at least 0, got {crowding!r}")
     if not 0.0 <= alpha <= 1.0:
         raise ValueError(f"alpha (weight of validity) must be in [0, 1], got {alpha!r}")
-    return [_suites(candidate, question.num_cases, crowding, alpha) for candidate in question.candidates]
+    return [_suite_rewards(candidate, question.num_cases, crowding, alpha) for candidate in question.candidates]
 
 
-def _suites(
+def _suite_rewards(
     candidate: JudgedCandidate,
     num_cases: int,
     crowding: float,
@@ -58,19 +59,21 @@ def _suites(
     verdict = candidate.verdict
     if verdict is None:
         return [None] * len(candidate.suite_texts)
-    counted = [suite.cases[:num_cases] for suite in verdict.suites]
-    times = Counter(key for cases in counted for key in {case.id for case in cases})
+    # The Test LLM wrote no text for a suite of the dataset's tests, which gets no reward.
+    suites = verdict.suites[: len(candidate.suite_texts)]
+    num_suites_with = Counter(case_id for suite in suites for case_id in {case.id for case in suite.cases[:num_cases]})
 
     def worth(cases: Sequence[CaseResult]) -> float:
-        shares = [times[case.id] ** -crowding for case in cases]
+        shares = [num_suites_with[case.id] ** -crowding for case in cases]
         return math.fsum(shares) / num_cases
 
     rewards: list[Breakdown | None] = []
-    written = len(candidate.suite_texts)  # a suite of the dataset's own tests gets no reward
-    for suite, cases in zip(verdict.suites[:written], counted, strict=False):
+    for suite in suites:
+        cases = suite.cases[:num_cases]
         usable = len(cases) / num_cases
         valid = min(worth(cases), validity(suite, num_cases=num_cases))
         adv = worth([case for case in cases if case.outcome.failed])
+        # Any test breaks a program that does not load, so such a suite has shown nothing.
         gate = verdict.loaded * usable
         reward = Breakdown(
             parts={"validity": gate * alpha * valid, "adversarial": gate * (1.0 - alpha) * adv},

@@ -1,8 +1,8 @@
 """The answer in a response, and the fenced blocks in the answer.
 
-A response may begin with reasoning and end with marks of the end; neither belongs to the answer. Fences follow
-CommonMark 0.31, section 4.5, with what models write beside it: a fence at the end of a line of text, a closing mark
-behind code, and a second opening mark where the first block was never closed.
+A response may begin with reasoning and end with marks of the end of a turn; neither belongs to the answer. Fences
+follow CommonMark 0.31, section 4.5. Three habits of models are read as well: a fence at the end of a line of text, a
+closing mark behind code, and a second opening mark although the first block was never closed.
 """
 
 import re
@@ -12,18 +12,18 @@ _REASONING = r"(?:think|thinking|thought|reasoning)"
 _REASONING_BEGINS = re.compile(rf"<{_REASONING}>", re.IGNORECASE)
 _REASONING_ENDS = re.compile(rf"</{_REASONING}>", re.IGNORECASE)
 _BEGINS = re.compile(r"<answer>|^[ \t]*\[BEGIN\][ \t]*$", re.IGNORECASE | re.MULTILINE)
-"""Marks before an answer; ``[BEGIN]`` and ``[DONE]`` are those of MBPP's prompt."""
+"""Marks before an answer; MBPP's prompt has ``[BEGIN]`` and ``[DONE]``."""
 _ENDS = re.compile(
     r"</answer>|^[ \t]*\[DONE\][ \t]*$"
     r"|(?:<\|(?:im_end|im_start|endoftext|eot_id|end|eos|eom_id|end_of_text|end_of_turn)\|>|<end_of_turn>|<eos>|</s>"
     r"|<｜end▁of▁sentence｜>)[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-"""Marks behind an answer; those of a turn stand at the end of a line, since a program may hold one as a text."""
+"""Marks behind an answer; marks of a turn count only at the end of a line, since a program may have one in a string."""
 
 _OPENS = re.compile(r"(?P<before>[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?)(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>.*)")
 _OPENS_LATE = re.compile(r"(?P<before>)[^`]*[^`\s][ \t]*(?P<mark>`{3,})[ \t]*(?P<info>[\w{}.+#-]*(?:[ \t]\d+)?)[ \t]*")
-"""At the end of a line of text."""
+"""A fence at the end of a line of text."""
 _STRINGS = re.compile(
     r"#[^\n]*|(?P<quotes>\"\"\"|''')|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|[^#\"']+", re.DOTALL
 )
@@ -36,13 +36,13 @@ class Block:
     """The text of one fenced block."""
 
     info: str
-    """What stands behind the opening mark."""
+    """The text behind the opening mark, such as ``python``."""
     text: str
     is_closed: bool
 
     @property
     def may_be_python(self) -> bool:
-        """It has no tag, or one that names Python."""
+        """The block has no tag, or its tag names Python."""
         return not self.info or _names_python(self.info)
 
 
@@ -53,8 +53,8 @@ def _names_python(info: str) -> bool:
 
 
 def answer_of(text: str) -> str:
-    """A response without its reasoning, closed or not, and without what follows the end of its turn."""
-    # The last one: a prompt may hold the beginning, and reasoning may speak of these marks.
+    """A response without its reasoning, closed or not, and without the text behind the end of its turn."""
+    # The last mark counts, since reasoning may name these marks. Its beginning may be missing: a prompt may hold it.
     if ends := list(_REASONING_ENDS.finditer(text)):
         text = text[ends[-1].end() :]
     elif begins := _REASONING_BEGINS.search(text):
@@ -66,9 +66,9 @@ def answer_of(text: str) -> str:
 
 
 def blocks_of(text: str) -> list[Block]:
-    """The fenced blocks of a text in order. A mark inside a triple-quoted string of a block's program is none."""
+    """The fenced blocks of a text in order. Marks inside triple-quoted strings of a program do not count."""
     blocks, is_string_open = _blocks(text, heeds_strings=True)
-    # A block that ends inside a string is no program with such a string: an apostrophe of its text was taken for one.
+    # If the last block ends inside a string, an apostrophe in prose was taken for the beginning of one.
     return _blocks(text, heeds_strings=False)[0] if is_string_open else blocks
 
 
@@ -86,7 +86,7 @@ def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
     for line in text.split("\n"):
         plain = line.rstrip("\r")
         opens = None
-        if "```" in plain or "~~~" in plain:  # most lines need no expression
+        if "```" in plain or "~~~" in plain:  # few lines need the slow expressions
             opens = _OPENS.fullmatch(plain) or (_OPENS_LATE.fullmatch(plain) if opened is None else None)
         if opens and opens["mark"][0] == "`" and "`" in opens["info"]:  # a span of code, not a fence
             opens = None
@@ -97,7 +97,7 @@ def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
             continue
         mark = opened["mark"]
         if not quotes and mark[0] in plain:
-            # No expression: one that looks for the end of the code at every place takes hours for a line of blanks.
+            # Not a regular expression, which would take hours for a long line of blanks.
             code = plain.rstrip(" \t").rstrip(mark[0])
             if len(plain.rstrip(" \t")) - len(code) >= len(mark):
                 if code.strip():
@@ -106,7 +106,7 @@ def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
                 opened = None
                 continue
             if opens and opens["info"] and opens["mark"][0] == mark[0] and len(opens["mark"]) >= len(mark):
-                # A block that was never closed, or one that is closed by a mark with text behind it.
+                # Either the block was never closed and another begins, or this mark closes it with text behind it.
                 begins_another = " " not in opens["info"].strip() or _names_python(opens["info"])
                 end(is_closed=not begins_another)
                 opened = opens if begins_another else None
@@ -121,25 +121,24 @@ def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
 
 
 def _dedented(line: str, indent: int) -> str:
-    """The line without as many leading blanks as the opening mark had."""
-    # Fewer are taken from a line that has fewer, such as an empty one.
+    """The line without the indent of the opening mark; a line with less indent loses what it has."""
     blanks = len(line) - len(line.lstrip(" \t"))
     return line[min(blanks, indent) :]
 
 
 def _open_quotes(line: str, quotes: str) -> str:
-    """The triple quotes of a string that is open behind a line, with those that were open before it; "" for none."""
+    """The triple quotes that are open at the end of a line, or ""; ``quotes`` were open at its beginning."""
     if not quotes and "'''" not in line and '"""' not in line:
         return ""
-    place = 0
-    while place < len(line):
+    position = 0
+    while position < len(line):
         if quotes:
-            end = line.find(quotes, place)
+            end = line.find(quotes, position)
             if end < 0:
                 return quotes
-            place, quotes = end + 3, ""
+            position, quotes = end + 3, ""
             continue
-        match = _STRINGS.match(line, place)
+        match = _STRINGS.match(line, position)
         assert match is not None
-        place, quotes = match.end(), match["quotes"] or ""
+        position, quotes = match.end(), match["quotes"] or ""
     return quotes

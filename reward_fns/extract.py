@@ -1,6 +1,6 @@
-"""Response text -> a candidate program, the texts of a suite's asserts, or a typed extraction failure.
+"""Extraction: from the text of a response to a program, to the asserts of a suite, or to a typed extraction failure.
 
-Nothing here runs or repairs code. What is taken is a piece of the response, as written.
+Nothing here runs or repairs code: the result is a piece of the response, as written.
 """
 
 import ast
@@ -23,13 +23,13 @@ from .sandbox_seam import (
 )
 
 MAX_RESPONSE_CHARS = 200_000
-"""Longest response that is read, in characters. Far above any response budget; it bounds parsing time."""
+"""Longest response that is read, in characters. It bounds parsing time, and is far above any response budget."""
 
 MAX_ASSERT_LINES = 40
-"""Most lines one assert may span in a block that does not parse; it keeps the search for its end linear."""
+"""Most lines of an assert in a block that does not parse; it keeps the search for its end linear."""
 
 MAX_ASSERT_CHARS = 16_384
-"""Longest assert that is put together from lines of such a block."""
+"""Longest assert in a block that does not parse."""
 
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 """A line as Python's parser counts them, its end included; ``splitlines`` also splits at form feeds."""
@@ -38,16 +38,16 @@ _BEGINS_CODE = re.compile(r"(?:async\s+def|def|class|import|from)\b|@|[A-Za-z_][
 _BEGINS_LINE = re.compile(r"[^\s)\]}]")
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
 _MAX_PARSED_CHARS = 2_000_000
-"""Of all tries to find a run of lines, each with 500 more, which bounds their time. A response and its
-blocks share them."""
+"""Characters that all searches for a run of lines in one response may parse. Each parse costs 500 more, so that many
+short runs are bounded too."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractionFailure:
-    """Why a response holds no candidate or no suite."""
+    """The reason why a response holds no candidate or no suite."""
 
     reason: str
-    """One of ``empty``, ``too_long``, ``unclosed_block``, ``no_code``, ``no_asserts``."""
+    """A name: ``empty``, ``too_long``, ``unclosed_block``, ``no_code`` or ``no_asserts``."""
     detail: str = ""
 
 
@@ -59,19 +59,22 @@ def extract_candidate(
 ) -> str | ExtractionFailure:
     """Find the program in a Code LLM's response; `README.md` has twelve examples of the rule.
 
-    The last block that defines what is asked for, fenced as Python or without a tag; where it reads names that it does
-    not define, the blocks before it that define them stand before it. Else all blocks, where they define it together;
-    else the longest run of lines that parses and defines it, fenced or not; else the last block, as it is: the judge
-    says why it does not load. Of a block that does not parse, such a run counts.
+    A block counts if its fence names Python or nothing. Of a block that does not parse, only its longest run of lines
+    that parses and defines the names counts. The program is the first of these that exists:
+
+    1. the last block that defines the names, behind earlier blocks with names that it reads and does not define;
+    2. all blocks, if they define the names together;
+    3. the longest run of lines of the whole response that parses and defines the names;
+    4. the last block unchanged, so that the judge says why it does not load.
 
     Args:
         text: the decoded response.
-        reads_input: a program that reads standard input is asked for, which need not define anything: it calls
-            something, and the last block that parses is it.
-        names: functions and classes that are asked for; ``Stack.push`` is the class. Empty: any function or class.
+        reads_input: the program reads standard input. It must call something, and need not define anything.
+        names: functions and classes that the program must define; ``Stack.push`` asks for the class. Empty: any
+            function or class.
 
     Returns:
-        The program's source, or an ``ExtractionFailure``. Never raises, whatever the text.
+        The program's source, or an ``ExtractionFailure``. The function never raises, whatever the text.
     """
     if failure := _unreadable(text):
         return failure
@@ -79,21 +82,21 @@ def extract_candidate(
     blocks = blocks_of(answer)
     asked = {name.partition(".")[0] for name in names}
     programs = [block for block in blocks if block.may_be_python]
-    most = _MAX_PARSED_CHARS // (1 + len(programs))
-    pieces = [_piece(block.text, asked, reads_input, most) for block in programs]
-    # From the end: drafts come first, and a block that corrects another one behind it.
+    max_parsed = _MAX_PARSED_CHARS // (1 + len(programs))
+    pieces = [_piece(block.text, asked, reads_input, max_parsed) for block in programs]
+    # From the end, since a draft comes before its correction.
     order = list(reversed(range(len(pieces))))
     if reads_input:  # a block behind the program may show how it is run
-        order.sort(key=lambda place: not _READS_INPUT.search(pieces[place].source))
-    for place in order:
-        if pieces[place].fits(asked, reads_input):
-            return _with_what_it_reads(pieces[: place + 1])
-    # One function a block, all of which are asked for.
+        order.sort(key=lambda number: not _READS_INPUT.search(pieces[number].source))
+    for number in order:
+        if pieces[number].fits(asked, reads_input):
+            return _with_what_it_reads(pieces[: number + 1])
+    # Some models write each function in a block of its own.
     readable = [piece for piece in pieces if piece.module is not None]
     if asked and asked <= {name for piece in readable for name in piece.defined}:
         return "\n\n".join(piece.source for piece in readable)
     # Small models write no fences, or prose around their code.
-    run = _longest_run(answer, asked, reads_input, most)
+    run = _longest_run(answer, asked, reads_input, max_parsed)
     if run is not None:
         return run.source
     if pieces:
@@ -104,7 +107,8 @@ def extract_candidate(
             return ExtractionFailure(reason="unclosed_block", detail="the last block never closes, and is cut off")
         return last
     if blocks:
-        return ExtractionFailure(reason="no_code", detail=f"only blocks tagged {sorted({one.info for one in blocks})}")
+        tags = sorted({block.info for block in blocks})
+        return ExtractionFailure(reason="no_code", detail=f"only blocks tagged {tags}")
     wanted = "calls something" if reads_input else f"defines {', '.join(sorted(asked)) or 'a function'}"
     return ExtractionFailure(reason="no_code", detail=f"neither a fenced block nor bare code that {wanted}")
 
@@ -116,64 +120,55 @@ _READS_INPUT = re.compile(r"\binput\s*\(|\bstdin\b|\bopen\(0")
 
 @dataclass(frozen=True, kw_only=True)
 class _Piece:
-    """Source of a block or of a run of lines, and its tree where it parses."""
+    """The source of a block or of a run of lines, with its syntax tree."""
 
     source: str
     module: ast.Module | None
+    """The syntax tree; None where the source does not parse."""
 
     @cached_property
     def defined(self) -> set[str]:
         return set() if self.module is None else defined_names(self.module)
 
     def fits(self, asked: set[str], reads_input: bool) -> bool:
-        """It parses, and defines what is asked for."""
+        """It parses, and defines the names that are asked for."""
         if self.module is None:
             return False
-        if asked and not reads_input:
-            # Nearly always a plain definition, which is found without a look at all other statements.
-            plain = {node.name for node in self.module.body if isinstance(node, _DEFINITIONS)}
-            return asked <= plain or asked <= self.defined
-        wanted = ast.Call if reads_input else _DEFINITIONS
-        return any(isinstance(node, wanted) for node in (ast.walk(self.module) if reads_input else self.module.body))
+        if reads_input:
+            return any(isinstance(node, ast.Call) for node in ast.walk(self.module))
+        # Nearly always the names are plain definitions; these are found without a walk through all statements.
+        plain = {node.name for node in self.module.body if isinstance(node, _DEFINITIONS)}
+        return (asked <= plain or asked <= self.defined) if asked else bool(plain)
 
 
-def _piece(
-    text: str,
-    asked: set[str],
-    reads_input: bool,
-    most_parsed: int,
-) -> _Piece:
+def _piece(text: str, asked: set[str], reads_input: bool, max_parsed: int) -> _Piece:
     module = _parse(text)
-    if module is None:
-        run = _longest_run(text, asked, reads_input, most_parsed)
-        if run:
-            return run
+    if module is None and (run := _longest_run(text, asked, reads_input, max_parsed)):
+        return run
     return _Piece(source=text, module=module)
 
 
 def _with_what_it_reads(pieces: Sequence[_Piece]) -> str:
-    """The last one, behind those before it that define names which it, or one of these, reads."""
+    """The last piece, behind the earlier ones that define names which it or a piece taken before reads."""
     *before, last = pieces
     kept = [last.source]
     if before and last.module is not None:
         missing = missing_names(last.module)
         for piece in reversed(before):
-            if piece.module is not None and missing & (piece.defined | imported_names(piece.module)):
+            if piece.module is None:
+                continue
+            given = piece.defined | imported_names(piece.module)
+            if missing & given:
                 kept.append(piece.source)
-                missing = (missing | missing_names(piece.module)) - piece.defined - imported_names(piece.module)
+                missing = (missing | missing_names(piece.module)) - given
     return "\n\n".join(reversed(kept))
 
 
-def _longest_run(
-    text: str,
-    asked: set[str],
-    reads_input: bool,
-    most_parsed: int,
-) -> _Piece | None:
-    """The longest run of whole lines that parses and defines what is asked for, the last of equally long ones.
+def _longest_run(text: str, asked: set[str], reads_input: bool, max_parsed: int) -> _Piece | None:
+    """The longest run of whole lines that parses and defines the names, the last of equally long ones.
 
-    A run begins where a statement may, and ends before the statement that the parser refuses: no half of a function
-    is taken for one.
+    A run begins where a statement may begin. It ends before the statement that the parser refuses, so it never holds
+    half a function.
     """
     lines = text.split("\n")
     best: _Piece | None = None
@@ -182,12 +177,13 @@ def _longest_run(
         if start < reached or not _BEGINS_CODE.match(line):
             continue
         end = len(lines)
-        while end > start and num_parsed < most_parsed:
+        while end > start and num_parsed < max_parsed:
             source = "\n".join(lines[start:end])
             num_parsed += len(source) + 500
             try:
                 piece = _Piece(source=source, module=parse_untrusted(source))
             except SyntaxError as error:
+                # Back to the refused line, and from there to the beginning of its statement.
                 end = min(end - 1, start + max(0, (error.lineno or 1) - 1))
                 while end > start and not _BEGINS_LINE.match(lines[end]):
                     end -= 1
@@ -202,9 +198,10 @@ def _longest_run(
 
 
 def asked_names(entry_points: Collection[str], reference: str, tests: Iterable[str] = ()) -> tuple[str, ...]:
-    """What a question asks a program to define: its entry points, else what of the reference its tests call.
+    """Names that a program must define: the entry points, or else the reference's names that the tests call.
 
-    Empty where nothing says it: the reference has helpers, which a program need not have.
+    Without calls it is the reference's only name. Where the reference has several, the result is empty: some may be
+    helpers, which a program need not have.
     """
     if entry_points:
         return tuple(entry_points)
@@ -217,19 +214,20 @@ def asked_names(entry_points: Collection[str], reference: str, tests: Iterable[s
 def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | ExtractionFailure:
     """Find the asserts in a Test LLM's response.
 
-    All blocks that are fenced as Python or without a tag are read, or the whole text when there is none.
-    When a block parses, its ``assert`` statements are taken, at top level, in test functions and methods, and in loops
-    over values that are written there; ``self.assertEqual`` and its like are some too. Otherwise every line that
-    starts with ``assert`` begins one, and it goes on to the first line that completes it. An assert that never
-    completes is still returned, so that it counts against validity. Other lines are passed over.
+    The asserts come from all blocks whose fence names Python or nothing, or from the whole text without such a block.
+
+    In a block that parses, they are the ``assert`` statements and ``self.assertEqual`` and its like, at top level, in
+    test functions and methods, and in loops over literal values. In other blocks, every line that starts with
+    ``assert`` begins one, which goes on to the first line that completes it. An assert that never completes is returned
+    too, so that it counts against validity.
 
     Args:
         text: the decoded response.
-        max_asserts: further asserts are not read, at least 1.
+        max_asserts: most asserts that are read, at least 1.
 
     Returns:
-        The source text of each assert, in written order, at least one, or an ``ExtractionFailure``. Never raises on
-        any text.
+        The source text of each assert in written order, at least one, or an ``ExtractionFailure``. No text makes the
+        function raise.
 
     Raises:
         ValueError: ``max_asserts`` is below 1.
@@ -241,7 +239,7 @@ def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | Extr
     answer = answer_of(text)
     blocks = [block.text for block in blocks_of(answer) if block.may_be_python and block.text.strip()]
     asserts: list[str] = []
-    # All of them: a model may write one assert a block, and end with a block that shows how to run them.
+    # All blocks, since a model may write each assert in one, and end with a block that shows how to run them.
     for source in blocks or [answer]:
         asserts += _asserts_of(source, max_asserts - len(asserts))
     if not asserts:
@@ -258,7 +256,7 @@ def _unreadable(text: str) -> ExtractionFailure | None:
 
 
 def _parse(source: str) -> ast.Module | None:
-    """The parsed module, or None. None of the ways in which the parser refuses a text is our error."""
+    """The parsed module, or None where Python's parser refuses the text."""
     try:
         return parse_untrusted(source)
     except PARSE_ERRORS:
@@ -269,7 +267,7 @@ def _asserts_of(source: str, max_asserts: int) -> list[str]:
     module = _parse(source)
     if module is not None:
         return _written_asserts(module, source, max_asserts)
-    # Often the last line alone is cut off.
+    # Often only the last assert is cut off, and all before it parses.
     start = source.rfind("\nassert") + 1
     module = _parse(source[:start])
     asserts = [] if module is None else _written_asserts(module, source[:start], max_asserts)
@@ -277,16 +275,17 @@ def _asserts_of(source: str, max_asserts: int) -> list[str]:
 
 
 def _written_asserts(module: ast.Module, source: str, max_asserts: int) -> list[str]:
-    # Split once: ast.get_source_segment splits the whole source again for every node.
+    # Split once, since ast.get_source_segment splits the whole source again for every node.
     lines = _LINE.findall(source.encode())
-    return [_assert_text(*one, lines) for one in islice(asserted(module, only_tests=True), max_asserts)]
+    pairs = islice(asserted(module, only_tests=True), max_asserts)
+    return [_assert_text(statement, condition, lines) for statement, condition in pairs]
 
 
-def _assert_text(statement: ast.stmt, test: ast.expr, lines: list[bytes]) -> str:
-    """As it is written where that is an assert without names, else in the plainest form that says the same."""
-    if not isinstance(statement, ast.Assert) or statement.test is not test:
-        with contextlib.suppress(*PARSE_ERRORS):  # no equality: the judge says so
-            left, right, _ = compared(test)
+def _assert_text(statement: ast.stmt, condition: ast.expr, lines: list[bytes]) -> str:
+    """The assert as written, or a plain assert of the condition where ``asserted`` has put values into it."""
+    if not isinstance(statement, ast.Assert) or statement.test is not condition:
+        with contextlib.suppress(*PARSE_ERRORS):  # no equality; the judge will reject the written text
+            left, right, _ = compared(condition)
             return f"assert {ast.unparse(left)} == {ast.unparse(right)}"
     return _segment(lines, statement)
 
@@ -294,13 +293,14 @@ def _assert_text(statement: ast.stmt, test: ast.expr, lines: list[bytes]) -> str
 def _segment(lines: list[bytes], node: ast.stmt | ast.expr) -> str:
     """The source text of a node; its offsets count UTF-8 bytes."""
     own = lines[node.lineno - 1 : node.end_lineno]
-    own[-1] = own[-1][: node.end_col_offset]  # first, since it may be the line that the start is cut off as well
+    # The end is cut first: on a single line, cutting the start would shift it.
+    own[-1] = own[-1][: node.end_col_offset]
     own[0] = own[0][node.col_offset :]
     return b"".join(own).decode()
 
 
 def _scan_asserts(source: str, max_asserts: int) -> list[str]:
-    """Asserts of a block that does not parse as a whole, for one a cut-off last line, or of a list in Markdown."""
+    """The asserts of a block that does not parse, such as one with a cut-off last line or a list in Markdown."""
     lines = [_ITEM.sub("", line.strip("\r")) for line in source.split("\n")]
     asserts: list[str] = []
     at = 0
@@ -319,9 +319,9 @@ def _starts_assert(line: str) -> bool:
 
 
 def _end_of_assert(lines: list[str], start: int) -> int:
-    """Index after the assert's last line; one line only when no number of lines completes it.
+    """Index after the assert's last line, which is its first line if no number of lines completes it.
 
-    The search also ends at ``MAX_ASSERT_CHARS``: each further line costs another parse of all lines so far.
+    The search also ends at ``MAX_ASSERT_CHARS``, since each further line costs another parse of all lines so far.
     """
     num_chars = 0
     for end in range(start + 1, min(len(lines), start + MAX_ASSERT_LINES) + 1):

@@ -1,4 +1,4 @@
-"""What a reward function gets and what it returns: the same for the paper's rewards and for a user's.
+"""Arguments and results of reward functions; the same types serve the paper's functions and a user's.
 
 Axes: C candidates of a question, S suites of a candidate, K cases that a suite is asked for.
 """
@@ -13,30 +13,30 @@ from .sandbox_seam import CandidateVerdict, JudgeRequest, SuiteVerdict
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedCandidate:
-    """One candidate of a question with everything that the judge found about it."""
+    """One candidate of a question with all results of the judge."""
 
     source: str | None
     """The program; None after an extraction failure, whose verdict says that nothing loaded."""
     verdict: CandidateVerdict | None
-    """The suites written for this program in ``suites``, the Mistake Book's replays in ``history``. None where nothing
-    may be rewarded: after an outage, or where the program was too long to be shown to the Test LLM."""
+    """The judge's verdict: ``suites`` has the suites written for this program, ``history`` the Mistake Book's replays.
+    None where nothing may be rewarded: after an outage, or where the Test LLM's prompt had no room for the program."""
     suite_texts: tuple[str, ...] = ()
     """Response text of each suite that the Test LLM wrote for this program, in the order of ``verdict.suites``. Empty
-    where it wrote none: after an extraction failure, and with the dataset's own tests."""
+    after an extraction failure, and with the dataset's own tests, for which the Test LLM writes nothing."""
     response_tokens: int = 0
-    """Length of the response that the program came from; 0 where it is not known."""
+    """Length of the program's response; 0 where it is not known."""
     is_truncated: bool = False
-    """The response ended at its limit and not by itself."""
+    """A limit cut the response off."""
     suite_tokens: tuple[int, ...] = ()
     """Length of each suite's response, in the order of ``suite_texts``."""
     suite_is_truncated: tuple[bool, ...] = ()
-    """Whether each of these responses ended at its limit."""
+    """For each of these responses, whether a limit cut it off."""
     pooled: SuiteVerdict | None = None
-    """The program on all cases written for any program of the question, with ``rewards.code_tests=pooled``."""
+    """The verdict on all cases written for any program of the question, with ``rewards.code_tests=pooled``."""
 
     @property
     def code_verdict(self) -> CandidateVerdict | None:
-        """What the Code LLM is rewarded on: the verdict, or with pooled cases those as its only suite."""
+        """The verdict that rewards the Code LLM; pooled cases, where there are some, are its only suite."""
         if self.verdict is None or self.pooled is None:
             return self.verdict
         return replace(self.verdict, suites=(self.pooled,))
@@ -50,17 +50,17 @@ class QuestionVerdicts:
     num_cases: int
     """K."""
     candidates: tuple[JudgedCandidate, ...]
-    """C of them, in the order in which they were sampled."""
+    """C candidates in the order in which they were sampled."""
     reference: JudgeRequest | None = None
-    """The reference with its prelude, entry points and kind, as a request without a program: ``replace`` makes of it
-    one that asks the judge more. None in a question made by hand."""
+    """A request without a program, with the reference, its prelude, entry points and kind. By ``replace``, a reward
+    function can make further requests from it. None in a question made by hand."""
 
 
 class CodeReward(Protocol):
     """Rewards the Code LLM. Keyword arguments beside the question come from ``rewards.code.kwargs``."""
 
     def __call__(self, question: QuestionVerdicts, /) -> Sequence[Breakdown | None]:
-        """One reward for each candidate; None where there is nothing to reward, always so without a verdict."""
+        """One reward for each candidate; None where there is nothing to reward, and always without a verdict."""
 
 
 class TestReward(Protocol):

@@ -1,6 +1,6 @@
 """The oracle of a question without a reference solution: a program that looks the listed outputs up.
 
-It answers the listed inputs and no others, so it can judge programs by the listed tests, and no suite of a Test LLM.
+It answers only the listed inputs. So it can judge programs by the listed tests, but no suite of a Test LLM.
 """
 
 import ast
@@ -29,8 +29,8 @@ SITES_PRELUDE = (
     "from collections import *\nfrom functools import *\nfrom heapq import *\nfrom itertools import *\n"
     "from typing import *\n"
 )
-"""What the sites that contest sets were collected from import before a solution."""
-# `inf` and `nan` are how `repr` writes what JSON calls Infinity and NaN.
+"""Imports that contest sites run before a solution; programs in contest data sets rely on them."""
+# `repr` writes JSON's Infinity and NaN as `inf` and `nan`, so the table needs these names.
 _TABLE = f"""{LISTED_OUTPUTS}import sys
 from math import inf, nan
 
@@ -43,13 +43,14 @@ def _listed_key(*args, **named):
 
 
 def with_listed_outputs(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The same columns with ``tests``, and with a ``reference`` made of their answers where there is none.
+    """The same columns with ``tests``, and with a ``reference`` made of the tests' answers where there is none.
 
     Args:
-        given: ``tests``, asserts of the form ``f(literals) == literal``; or the columns of verl's ``prime_code``,
-            ``inputs`` and ``outputs``: lists of arguments and their answers where ``fn_name`` stands, or their JSON,
-            an argument a line; otherwise standard inputs and printed outputs, as texts or lists of lines. An answer is
-            taken out of a list of its own if each of them stands in one. Tests of another form are left out.
+        given: either ``tests``, asserts of the form ``f(literals) == literal``; tests of another form are left out. Or
+            the columns of verl's ``prime_code``, ``inputs`` and ``outputs``. With ``fn_name``, these are lists of
+            arguments and their answers, or their JSON with one argument a line; answers that all stand in lists of one
+            item are taken out. Without ``fn_name``, they are standard inputs and printed outputs, as texts or lists of
+            lines.
 
     Raises:
         ValueError: inputs and outputs are no pairs, or no test has that form.
@@ -73,30 +74,35 @@ def _table(tests: Iterable[str], *, reads_input: bool) -> dict[str, Any]:
     for text, called, arguments, answer in _lookups(tests):
         kept[text] = None
         answers.append(f"_listed_answers[{called!r}, _listed_key{arguments}] = {answer}\n")
-        # A lambda, since a prompt shows no parameters of one: only the statement knows them.
+        # A lambda, since a prompt shows the parameters of a `def`, and only the problem's statement knows these.
         names[called] = f"{called} = lambda *args, **named: _listed_answers[{called!r}, _listed_key(*args, **named)]\n"
     if not answers:
         raise ValueError("without 'reference' it needs tests of the form f(literals) == literal, or inputs and outputs")
-    # By bytes: text would turn each end of a line into a plain one.
-    printed = f"print(_listed_answers[{INPUT_ENTRY!r}, _listed_key(sys.stdin.buffer.read().decode())], end='')\n"
-    reference = "".join([_TABLE, *answers, *([printed] if reads_input else names.values())])
-    asked = {} if reads_input else {"entry_points": list(names)}
-    return asked | {"reference": reference, "tests": list(kept)}
+    columns: dict[str, Any] = {"tests": list(kept)}
+    if reads_input:
+        # Bytes, because reading text would change the ends of lines.
+        printed = f"print(_listed_answers[{INPUT_ENTRY!r}, _listed_key(sys.stdin.buffer.read().decode())], end='')\n"
+        program = [printed]
+    else:
+        program = list(names.values())
+        columns["entry_points"] = list(names)
+    columns["reference"] = "".join([_TABLE, *answers, *program])
+    return columns
 
 
 def with_function(program: str, names: Collection[str]) -> str:
-    """A program whose class ``Solution`` has a method of one of the names, and no function, with that function.
+    """Add a function for each of the names that the program has only as a method of its class ``Solution``.
 
-    ``prime_code`` calls the method, of an object that is made for each call.
+    As in ``prime_code``, each call makes a new object.
     """
     with contextlib.suppress(*PARSE_ERRORS):
         module = parse_untrusted(program)
         missing = set(names) - defined_names(module)
         for node in module.body:
             if isinstance(node, ast.ClassDef) and node.name == "Solution":
-                # A lambda, because an object that was made once would keep the state of earlier calls.
                 methods = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
                 for name in sorted(missing & methods):
+                    # A single object for all calls would keep the state of earlier ones.
                     program += f"\n{name} = lambda *args, **named: Solution().{name}(*args, **named)"
     return program
 
@@ -108,21 +114,24 @@ def _columns_of_pairs(inputs: Any, outputs: Any, name: str | None) -> dict[str, 
         pairs = zip(inputs, outputs, strict=True)
         tests = [f"assert {INPUT_ENTRY}({_text(given)!r}) == {_text(printed)!r}" for given, printed in pairs]
         return {"tests": tests, "kind": Kind.STDIN}
-    if all(isinstance(one, str) for one in (*inputs, *outputs)):  # as verl's prime_code has them
+    if all(isinstance(value, str) for value in (*inputs, *outputs)):  # verl's prime_code has JSON texts
         try:
             inputs = [[json.loads(line) for line in given.split("\n")] for given in inputs]
             outputs = [json.loads(answer) for answer in outputs]
         except (ValueError, RecursionError) as error:
             raise ValueError(f"texts in 'inputs' and 'outputs' of fn_name={name!r} must be JSON: {error}") from error
-    # All of them, since a function may well return a list of one item for some inputs.
+    # APPS, TACO and prime_code put each answer in a list. Only if all are such lists, since a function may return a
+    # list of one item for some inputs.
     if all(isinstance(answer, list) and len(answer) == 1 for answer in outputs):
-        outputs = [answer[0] for answer in outputs]  # as the scorers of APPS, TACO and prime_code read them
+        outputs = [answer[0] for answer in outputs]
     if not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"'fn_name' must be the name of a function, got {name!r}")
     if odd := [given for given in inputs if not isinstance(given, list)]:
         raise ValueError(f"'inputs' of fn_name={name!r} must be lists of arguments, got {odd[0]!r:.60}")
-    calls = [f"{name}({', '.join(map(repr, given))})" for given in inputs]
-    tests = [f"assert {call} == {answer!r}" for call, answer in zip(calls, outputs, strict=True)]
+    tests = []
+    for arguments, answer in zip(inputs, outputs, strict=True):
+        call = f"{name}({', '.join(map(repr, arguments))})"
+        tests.append(f"assert {call} == {answer!r}")
     return {"tests": tests}
 
 
@@ -131,7 +140,7 @@ def _text(value: Any) -> str:
 
 
 def _lookups(tests: Iterable[str]) -> Iterator[tuple[str, str, str, str]]:
-    """The text, the function's name, the arguments in parentheses and the answer of each test that has the form."""
+    """For each test of the form: its text, the function's name, the arguments in parentheses, and the answer."""
     for text in tests:
         with contextlib.suppress(*PARSE_ERRORS, ValueFormatError):
             for _, condition in asserted(parse_untrusted(text), only_tests=False):

@@ -1,4 +1,4 @@
-"""Finding a named thing in a plain dictionary."""
+"""A dictionary look-up with a message for users."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -12,7 +12,7 @@ def lookup(name: str, table: Mapping[str, T], *, what: str) -> T:
     Args:
         name: what the user wrote.
         table: the known names.
-        what: the kind of thing, for the message ("replay sampler").
+        what: kind of the thing, for the message, such as "code reward".
 
     Raises:
         ValueError: the name is unknown; the message lists the known ones.

@@ -1,4 +1,4 @@
-"""Reward functions by name, the paper's and a user's own; there is one way to find, check and call them."""
+"""Reward functions by name, the paper's and a user's own: how they are found, checked and called."""
 
 import functools
 import hashlib
@@ -7,10 +7,10 @@ import importlib.util
 import inspect
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 from .adversary_reward import adversary_rewards
 from .breakdown import Breakdown
@@ -21,15 +21,16 @@ from .test_llm_reward import valid_and_adversarial_rewards
 from .weighted_reward import weighted_code_rewards, weighted_test_rewards
 
 CODE_REWARDS: dict[str, CodeReward] = {"pass_rate": pass_rate_rewards, "weighted": weighted_code_rewards}
-"""By ``rewards.code.name``; "pass_rate" is the paper's R_C, "weighted" punishes what is no program."""
+"""Functions by ``rewards.code.name``: "pass_rate" is the paper's R_C, "weighted" also punishes a response without a
+program that loads."""
 
 TEST_REWARDS: dict[str, TestReward] = {
     "valid_and_adversarial": valid_and_adversarial_rewards,
     "adversary": adversary_rewards,
     "weighted": weighted_test_rewards,
 }
-"""By ``rewards.test.name``; "valid_and_adversarial" is the paper's R_T, "adversary" other rules by ``kwargs``,
-"weighted" the paper's terms with free weights."""
+"""Functions by ``rewards.test.name``: "valid_and_adversarial" is the paper's R_T, "adversary" pays a suite for the
+failed calls that it found, "weighted" has the paper's terms with free weights."""
 
 _PACKAGE, _FILE = "pkg://", "file://"
 _HINT = "return reward_fns.Breakdown(parts={'name': value}) or None for each"
@@ -37,7 +38,8 @@ _HINT = "return reward_fns.Breakdown(parts={'name': value}) or None for each"
 
 def find_code_reward(name: str, *, path: str | None = None, kwargs: Mapping[str, Any] | None = None) -> CodeReward:
     """The Code LLM's reward function with its keyword arguments; see :func:`find_test_reward`."""
-    return cast("CodeReward", _find(name, path, CODE_REWARDS, role="code", kwargs=kwargs or {}, defaults={}))
+    function: CodeReward = _find(name, path, CODE_REWARDS, role="code", kwargs=kwargs or {}, defaults={})
+    return function
 
 
 def find_test_reward(
@@ -49,21 +51,21 @@ def find_test_reward(
 ) -> TestReward:
     """The Test LLM's reward function with its keyword arguments.
 
-    A function with an attribute ``check_arguments`` has it called with the arguments; it raises ValueError for values
-    that cannot work, or for a program that is not installed.
+    If the function has an attribute ``check_arguments``, that is called with the arguments. It may raise a ValueError
+    for values that cannot work, or for a program that is not installed.
 
     Args:
         name: a name of ``TEST_REWARDS``; with ``path`` the name of a function there.
-        path: ``pkg://package.module``, or a Python file, as in verl's custom reward functions. A file is loaded by
-            itself: it imports what is installed, not the files beside it.
+        path: ``pkg://package.module``, or a Python file, as in verl's custom reward functions. A file can import
+            installed packages, but not the files beside it.
         kwargs: keyword arguments of the function beside the question.
-        defaults: further arguments, given to a function that has parameters of these names.
+        defaults: further arguments; the function gets the ones that it has parameters for.
 
     Raises:
-        ValueError: no such name, module, file or function, or it does not take these arguments or values.
+        ValueError: the name, module, file or function does not exist, or the function refuses its arguments.
     """
-    found = _find(name, path, TEST_REWARDS, role="test", kwargs=kwargs or {}, defaults=defaults or {})
-    return cast("TestReward", found)
+    function: TestReward = _find(name, path, TEST_REWARDS, role="test", kwargs=kwargs or {}, defaults=defaults or {})
+    return function
 
 
 def _find(
@@ -74,13 +76,14 @@ def _find(
     role: str,
     kwargs: Mapping[str, Any],
     defaults: Mapping[str, Any],
-) -> Callable[[QuestionVerdicts], Any]:
+) -> Any:
     function = lookup(name, table, what=f"{role} reward") if path is None else getattr(load_module(path), name, None)
     if not callable(function):
         hint = f"define `def {name}(question)` there, or name one that it has by rewards.{role}.name"
         raise ValueError(f"{path} has no function {name!r}; {hint}")
-    # Bound here and not at the first episode, which may come an hour later.
+    # Arguments are tried here and not at the first episode, which may come an hour later.
     signature = inspect.signature(function)
+    # A user's function need not have the paper's parameters.
     arguments = {key: value for key, value in defaults.items() if key in signature.parameters} | dict(kwargs)
     try:
         signature.bind(object(), **arguments)
@@ -107,7 +110,7 @@ def load_module(path: str) -> ModuleType:
     """The module at ``pkg://a.b`` (or ``pkg://a/b``), ``file:///a/b.py`` or ``/a/b.py``.
 
     Raises:
-        ValueError: it is not there, or raises while it is imported.
+        ValueError: the module does not exist, or its import fails.
     """
     try:
         if (file := reward_file(path)) is not None:
@@ -120,14 +123,14 @@ def load_module(path: str) -> ModuleType:
 
 def _load_file(file: Path) -> ModuleType:
     content = file.read_bytes()
-    # Named after place and content: an edited file is loaded anew, and two files of one name do not meet.
+    # By path and content, so that an edited file is loaded anew, and two files with one name do not collide.
     name = f"reward_file_{hashlib.sha256(str(file.absolute()).encode() + b'/' + content).hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ImportError("its name does not end in .py")
-    # Listed before it runs: its dataclasses look their own module up.
+    # Entered before it runs, because its dataclasses look up their own module.
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -141,7 +144,8 @@ def reward_code(function: CodeReward, question: QuestionVerdicts) -> tuple[Break
     """The function's rewards of a question's candidates, checked.
 
     Raises:
-        ValueError: not one for each candidate, no reward, not finite, or a reward for what has no verdict.
+        ValueError: there is not one reward for each candidate; or a reward is no ``Breakdown``, is not finite, or
+            belongs to a candidate without a verdict.
     """
     rewards = _checked_list(function(question), len(question.candidates), "one for each candidate")
     for c, reward in enumerate(rewards):
@@ -153,15 +157,16 @@ def reward_suites(function: TestReward, question: QuestionVerdicts) -> tuple[tup
     """The function's rewards of a question's suites, by candidate, checked.
 
     Raises:
-        ValueError: as for :func:`reward_code`.
+        ValueError: as for :func:`reward_code`, and there is not one reward for each of ``suite_texts``.
     """
-    rows = []
-    for c, row in enumerate(_checked_list(function(question), len(question.candidates), "a list for each candidate")):
-        num_suites = len(question.candidates[c].suite_texts)
-        rows.append(_checked_list(row, num_suites, f"one for each of candidate {c}'s suite_texts"))
-        for s, reward in enumerate(rows[-1]):
+    rows = _checked_list(function(question), len(question.candidates), "a list for each candidate")
+    checked_rows = []
+    for c, (row, candidate) in enumerate(zip(rows, question.candidates, strict=True)):
+        rewards = _checked_list(row, len(candidate.suite_texts), f"one for each of candidate {c}'s suite_texts")
+        for s, reward in enumerate(rewards):
             _check_reward(reward, question, c, place=f"suite {s} of candidate {c}")
-    return tuple(rows)
+        checked_rows.append(rewards)
+    return tuple(checked_rows)
 
 
 def _checked_list(rewards: object, length: int, rule: str) -> tuple[Any, ...]:
@@ -177,7 +182,7 @@ def _check_reward(reward: object, question: QuestionVerdicts, c: int, *, place: 
         return
     if not isinstance(reward, Breakdown):
         raise ValueError(f"must reward {place} with a Breakdown or None, got {reward!r}; {_HINT}")
-    # Parts may be finite while their sum is no float32, in which verl carries rewards.
+    # verl carries rewards in float32, which may not hold the sum although all parts are finite.
     try:
         is_finite = math.isfinite(reward.total)
     except OverflowError:

@@ -1,8 +1,8 @@
 """The one place where this package meets ``sandbox``.
 
-``sandbox`` is a generic name: the server package of SandboxFusion carries it too, and so may a file
-in the current directory. A foreign package would fail later and elsewhere, so it is refused here.
-Every other module of ``reward_fns`` imports the sandbox's names from this one.
+``sandbox`` is a common name: SandboxFusion's server package has it, and a file in the current directory may have it.
+Such a package would fail later and elsewhere, so the error here explains the cause. Every other module of
+``reward_fns`` imports the sandbox's names from this one.
 """
 
 try:

@@ -5,6 +5,7 @@ K is ``num_cases``: the number of cases a suite is asked for.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from .breakdown import Breakdown
 from .code_llm_reward import pass_rate
@@ -60,23 +61,18 @@ def valid_and_adversarial_rewards(
     question: QuestionVerdicts, *, alpha: float = 0.5, adversarial: str = "release", nonprintable_penalty: bool = False
 ) -> list[list[Breakdown | None]]:
     """R_T of each suite by itself, see :func:`test_llm_reward`; the default ``rewards.test.name``."""
-    return [
-        [
-            None
-            if candidate.verdict is None
-            else test_llm_reward(
-                candidate.verdict,
-                s,
-                num_cases=question.num_cases,
-                alpha=alpha,
-                adversarial=adversarial,
-                response_text=text,
-                nonprintable_penalty=nonprintable_penalty,
-            )
-            for s, text in enumerate(candidate.suite_texts)
-        ]
-        for candidate in question.candidates
-    ]
+    reward_suite = partial(
+        test_llm_reward,
+        num_cases=question.num_cases,
+        alpha=alpha,
+        adversarial=adversarial,
+        nonprintable_penalty=nonprintable_penalty,
+    )
+    rewards: list[list[Breakdown | None]] = []
+    for candidate in question.candidates:
+        verdict, texts = candidate.verdict, enumerate(candidate.suite_texts)
+        rewards.append([None if verdict is None else reward_suite(verdict, s, response_text=text) for s, text in texts])
+    return rewards
 
 
 def test_llm_reward(
@@ -89,34 +85,37 @@ def test_llm_reward(
     response_text: str = "",
     nonprintable_penalty: bool = False,
 ) -> Breakdown:
-    """How valid one suite is, and how hard for the candidate it was written against.
+    """The paper's R_T: how valid one suite is, and how hard for the candidate that it was written against.
 
-    ``R_T = alpha * Valid + (1 - alpha) * Adv``.
-    ``Valid = clip(min(|V| / K, 1 - invalid / K), 0, 1)`` with V the valid distinct cases and ``invalid``
-    the rejected ones (unparsable, not a test, duplicate, the reference raises, hangs or wavers on them)
-    plus the valid ones with an incorrect assertion. ``fail_new`` counts failures among the first K valid cases,
-    one for those that show one mistake (``CaseResult.family``), over K; ``fail_hist`` is failed replays over
-    replays; Adv joins them as ``adversarial`` says.
-    Source: Code-A1, arXiv 2603.15611; ``invalid``, the first K and the gate below are the release's.
+    ``R_T = alpha * Valid + (1 - alpha) * Adv``, and 0 for a candidate that does not load.
 
-    A refused response has no suite: give an empty ``SuiteVerdict``, and Valid and Adv are 0.
+    - ``Valid = clip(min(|V| / K, 1 - invalid / K), 0, 1)``. V is the valid distinct cases. ``invalid`` counts rejected
+      asserts (unparsable, no test, a duplicate, or the reference raises, hangs or varies on it) and valid cases with an
+      incorrect assertion.
+    - Adv joins ``fail_new`` and ``fail_hist`` by the reading ``adversarial``. ``fail_new`` is the number of failures
+      among the first K valid cases, divided by K; cases that show one mistake (``CaseResult.family``) count once.
+      ``fail_hist`` is the share of failed replays.
+
+    Source: Code-A1, arXiv 2603.15611. The public release adds ``invalid``, the first K, and the 0 for a candidate that
+    does not load.
+
+    A refused response has no suite. Put an empty ``SuiteVerdict`` in its place, for which Valid and Adv are 0.
 
     Args:
-        verdict: the candidate the suite was written against, judged.
-        suite_index: which of ``verdict.suites``.
+        verdict: the judged candidate that the suite was written against.
+        suite_index: place of the suite in ``verdict.suites``.
         num_cases: K, at least 1.
         alpha: weight of validity in [0, 1]; 0.5 in the published runs.
         adversarial: a name in ``ADVERSARIAL_READINGS``.
-        response_text: the raw response; only read for the penalty.
-        nonprintable_penalty: subtract the share of the response's characters that are not printable, as
-            the release does. Off by default: it is no part of the paper's formula, it takes R_T below 0,
-            and the extractor and the case parser already refuse garbage.
+        response_text: the raw response, for ``nonprintable`` alone.
+        nonprintable_penalty: subtract the share of non-printable characters in the response, as the release does. It is
+            off by default: the paper's formula does not have it, it takes R_T below 0, and the extractor and the case
+            parser already refuse garbage.
 
     Returns:
-        Parts ``validity``, ``adversarial`` and, when asked for, ``nonprintable``. Total in [0, 1], or
-        [-1, 1] with the penalty. All parts are 0 when the candidate does not load: any test breaks such a
-        program, so nothing was shown. The terms keep the raw ``valid``, ``adv``, ``fail_new``, ``fail_hist``
-        (0 where absent) in [0, 1], ``nonprintable`` in [0, 1], ``loaded``, and counts.
+        Parts ``validity``, ``adversarial`` and, with the penalty, ``nonprintable``. Total in [0, 1], or in [-1, 1] with
+        the penalty. Terms: ``valid``, ``adv``, ``fail_new``, ``fail_hist`` (0 where absent) and ``nonprintable`` in
+        [0, 1], ``loaded`` (0 or 1), and counts.
 
     Raises:
         ValueError: ``num_cases``, ``alpha``, ``suite_index`` or ``adversarial`` is out of range or unknown.
@@ -132,14 +131,15 @@ def test_llm_reward(
         )
     reading = lookup(adversarial, ADVERSARIAL_READINGS, what="reading of the adversarial reward")
     suite = verdict.suites[suite_index]
-    # One mistake that is met in several spellings is one failure.
+    # By family, since otherwise a suite could repeat one mistake in several spellings and be paid for each.
     num_failed = len({case.family or case.call for case in suite.cases[:num_cases] if case.outcome.failed})
-    fail_new = num_failed / num_cases if suite.cases else None  # missing cases earn nothing
+    fail_new = num_failed / num_cases if suite.cases else None  # by K, so that missing cases earn nothing
     fail_hist = 1.0 - pass_rate(verdict.history) if verdict.history else None
     valid = validity(suite, num_cases=num_cases)
     adv = reading(fail_new=fail_new, fail_hist=fail_hist)
     nonprintable = nonprintable_frac(response_text)
-    gate = 1.0 if verdict.loaded else 0.0
+    # Any test breaks a program that does not load, so such a suite has shown nothing.
+    gate = float(verdict.loaded)
     parts = {"validity": gate * alpha * valid, "adversarial": gate * (1.0 - alpha) * adv}
     if nonprintable_penalty:
         parts["nonprintable"] = -gate * nonprintable
@@ -164,8 +164,8 @@ def test_llm_reward(
 def validity(suite: SuiteVerdict, *, num_cases: int) -> float:
     """``clip(min(|V| / K, 1 - invalid / K), 0, 1)``; see :func:`test_llm_reward`.
 
-    A case with an incorrect assertion is in V, since its call serves with the oracle's answer filled in, and
-    counts as invalid as well, since the Test LLM predicted wrongly.
+    A case with an incorrect assertion is in V, because its call is used with the oracle's answer. It also counts as
+    invalid, because the Test LLM predicted a wrong answer.
     """
     num_invalid = suite.num_rejected + suite.num_expected_incorrect
     return min(1.0, max(0.0, min(len(suite.cases) / num_cases, 1.0 - num_invalid / num_cases)))

@@ -8,11 +8,10 @@ In a verl config::
         name: compute_score
         reward_kwargs: {num_cases: 8, alpha: 0.5, sandbox: {num_workers: 4, limits: {total_seconds: 10}}}
 
-Name the module with ``pkg://``; loaded by file path it would lose its package and its imports.
+Name the module with ``pkg://``: loaded by a file path, it would lose its package and its imports.
 
-What verl 0.9.1 does with an outage, which is an exception here: its V1 trainer leaves that one response out of
-the step, and its group trains with the others; with an outage of every response of a step the job stops. It
-never sees a reward for it.
+An outage of the sandbox is an exception here, and never a reward. The V1 trainer of verl 0.9.1 then leaves this
+response out of the step, and trains on the others of its group. If all responses of a step meet outages, the job stops.
 """
 
 import atexit
@@ -45,12 +44,12 @@ from .test_llm_reward import test_llm_reward
 logger = logging.getLogger(__name__)
 
 MAX_WORKERS = 4
-"""Programs a process's judge runs at once where ``sandbox.num_workers`` does not say it; fewer on fewer CPUs.
-verl starts ``reward.num_workers`` processes, 8 by default."""
+"""Programs that a process's judge runs at once, unless ``sandbox.num_workers`` is given; fewer on fewer CPUs.
+verl starts ``reward.num_workers`` such processes, 8 by default."""
 
 MAX_CACHED_QUESTIONS = 1024
 """Questions whose oracle answers stay cached. verl deals a step's responses to its reward processes at random, so
-each of them meets most questions of a step, in the order in which generation ends."""
+each process meets most questions of a step."""
 
 _TRUTH_KEYS = {
     "id",
@@ -83,29 +82,29 @@ def compute_score(
 ) -> dict[str, float]:
     """Score one response; the signature is verl's for a custom reward function.
 
-    A *code* response (the default) meets the fixed asserts of ``ground_truth["tests"]``, as one suite:
-    R_C without history, the pass rate on those that hold as cases. A *test* response, marked by
-    ``extra_info["role"] == "test"``, is a suite against ``ground_truth["candidate"]``: R_T without history.
+    A *code* response (the default) is judged on the asserts in ``ground_truth["tests"]``, as one suite. Its reward is
+    R_C without history: the pass rate on the valid cases. A *test* response, with ``extra_info["role"] == "test"``, is
+    a suite against ``ground_truth["candidate"]``. Its reward is R_T without history.
     See :func:`~reward_fns.code_llm_reward.code_llm_reward` and :func:`~reward_fns.test_llm_reward.test_llm_reward`.
 
-    Thread-safe. The judge is created on the first call and closed when the process exits.
+    The function is thread-safe. The first call creates the judge, which is closed when the process exits.
 
     Args:
         data_source: only used in messages.
         solution_str: the decoded response.
-        ground_truth: a mapping, or its JSON text, with ``reference`` (source), ``tests`` (a sequence of
-            assert texts, numpy arrays included; needed for code), ``candidate`` (source; needed for tests),
-            and optionally ``prelude`` and ``entry_points``. For code alone verl's ``prime_code`` columns do as well:
-            ``inputs``, ``outputs`` and, for a function, ``fn_name`` (see :mod:`reward_fns.listed`).
-        extra_info: ``role`` is "code" or "test"; other keys are verl's or the dataset's and are ignored.
+        ground_truth: a mapping, or its JSON text. ``reference`` is a source. ``tests``, needed for code, is a sequence
+            of asserts, which may be a numpy array. ``candidate``, needed for tests, is a source. ``prelude`` and
+            ``entry_points`` are optional. For code alone, verl's ``prime_code`` columns serve as well: ``inputs``,
+            ``outputs`` and, for a function, ``fn_name`` (see :mod:`reward_fns.listed`).
+        extra_info: ``role`` is "code" or "test". Other keys are ignored: verl and datasets add some.
         num_cases, alpha, adversarial, nonprintable_penalty: as in ``test_llm_reward``; unused for code.
-        sandbox: arguments of ``sandbox.LocalRunner``, of which ``limits`` may be a mapping too; the same in
-            every call of a process, since it has one judge.
+        sandbox: arguments of ``sandbox.LocalRunner``, whose ``limits`` may be a mapping. They must be the same in every
+            call of a process, which has one judge.
         reward_router_address, reward_model_tokenizer: passed by verl, ignored.
 
     Returns:
-        ``score``, the reward as a float32 value, and the reward's named terms as floats. A role always
-        gives the same keys; verl wants one set of keys a batch, so do not mix roles in one.
+        ``score``, the reward as a float32 value, and the reward's named terms as floats. A role always has the same
+        keys. verl needs the same keys in all rows of a batch, so a batch must not mix roles.
 
     Raises:
         ValueError: the ground truth or an argument is wrong, or this machine cannot confine programs as asked.
@@ -139,10 +138,14 @@ def compute_score(
 
 
 def judge_here(request: JudgeRequest, options: dict[str, Any]) -> CandidateVerdict:
-    """The verdict of this process's own judge, which is made on the first call; ``options`` as in ``compute_score``.
+    """Judge a request in this process's own judge, which the first call makes.
+
+    Args:
+        request: a program with its suites.
+        options: ``sandbox`` of ``compute_score``.
 
     Raises:
-        ValueError: unknown or other options than the judge was started with, or the reference is no Python program.
+        ValueError: an option is unknown, the judge was started with other options, or the reference is no Python.
         sandbox.SandboxUnavailableError: the sandbox could not run the program.
     """
     _check_reference(request.reference, where="the request")
@@ -150,15 +153,7 @@ def judge_here(request: JudgeRequest, options: dict[str, Any]) -> CandidateVerdi
 
 
 def _score_code(solution: str, truth: JudgeRequest, sandbox: dict[str, Any]) -> dict[str, float]:
-    names = asked_names(truth.entry_points, truth.reference, truth.suites[0])
-    found = extract_candidate(solution, reads_input=truth.kind == Kind.STDIN, names=names)
-    if truth.reference.startswith(LISTED_OUTPUTS) and names and "class Solution" in solution:
-        # The listed function may be a method, and the last block an example of its use.
-        for one in (found, extract_candidate(solution, names=("Solution",))):
-            if isinstance(one, str) and (adapted := with_function(one, names)) != one:
-                found = adapted
-                break
-    candidate = None if isinstance(found, ExtractionFailure) else found
+    candidate = _candidate(solution, truth)
     verdict = _SHARED.judge(replace(truth, candidate=candidate), sandbox)
     num_valid = len(verdict.suites[0].cases)
     if not num_valid:
@@ -166,24 +161,36 @@ def _score_code(solution: str, truth: JudgeRequest, sandbox: dict[str, Any]) -> 
             "question=%s none of its %d tests is a valid case, so every response scores 0: %s",
             truth.question_id,
             len(truth.suites[0]),
-            [f"{one.reason}, {one.detail:.200}: {one.text:.100}" for one in verdict.suites[0].rejections[:3]],
+            [f"{item.reason}, {item.detail:.200}: {item.text:.100}" for item in verdict.suites[0].rejections[:3]],
         )
     reward = code_llm_reward(verdict)
     extracted = float(candidate is not None)
     return {"score": reward.total, "extracted": extracted, "num_valid": float(num_valid), **reward.terms}
 
 
+def _candidate(solution: str, truth: JudgeRequest) -> str | None:
+    names = asked_names(truth.entry_points, truth.reference, truth.suites[0])
+    program = extract_candidate(solution, reads_input=truth.kind == Kind.STDIN, names=names)
+    if truth.reference.startswith(LISTED_OUTPUTS) and names and "class Solution" in solution:
+        # The listed function may be a method. The class is looked for by its name too, since the program found by the
+        # function's name may be an example of its use.
+        for source in (program, extract_candidate(solution, names=("Solution",))):
+            if isinstance(source, str) and (adapted := with_function(source, names)) != source:
+                return adapted
+    return None if isinstance(program, ExtractionFailure) else program
+
+
 def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) -> JudgeRequest:
-    """Check a row's ground truth; what it says of the request to the judge.
+    """Check a row's ground truth and make a request to the judge of it.
 
     Args:
         raw: the mapping or its JSON text.
         role: "code" needs ``tests``, "test" needs ``candidate``.
-        where: named in messages.
+        where: place for messages.
 
     Returns:
-        Its tests as the only suite, and its candidate; the response takes the place of one of the two. The
-        ``question_id`` names the oracle: the same reference and prelude share cached answers.
+        A request with the tests as its only suite, and with the candidate; the response replaces one of the two. Rows
+        with the same reference and prelude have the same ``question_id``, so they share cached answers.
 
     Raises:
         ValueError: rule, value and place.
@@ -194,10 +201,10 @@ def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) ->
         raise ValueError(f"{where} must be a mapping or the JSON text of one, got {type(raw).__name__}")
     if unknown := sorted(str(key) for key in raw if key not in _TRUTH_KEYS):
         raise ValueError(f"{where} has unknown keys {unknown}; known: {sorted(_TRUTH_KEYS)}")
-    # A numpy array is how parquet lists arrive; numpy itself stays out.
+    # Lists from parquet are numpy arrays. `tolist` serves without an import of numpy.
     given = {key: value.tolist() if hasattr(value, "tolist") else value for key, value in raw.items()}
     given = {"candidate": None, "tests": ()} | {key: value for key, value in given.items() if value is not None}
-    given.pop("id", None)
+    given.pop("id", None)  # rows with one reference share cached answers, whatever their ids
     has_reference = str(given.get("reference", "")).strip()
     if not has_reference and (role == "test" or "inputs" not in given):
         listed = "; for code alone 'inputs' and 'outputs' can take its place" if role == "code" else ""
@@ -214,10 +221,10 @@ def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) ->
     return replace(truth, candidate=truth.candidate or None)
 
 
-# Not more, since each may be megabytes; verl deals a group's responses within seconds of one another.
+# All responses of a group have the same ground truth, and verl deals them within seconds of one another. It may be
+# megabytes of listed outputs, so few are kept.
 @lru_cache(64)
 def _read_json(text: str, role: str, where: str) -> JudgeRequest:
-    """Kept for a group of responses, whose ground truth may be megabytes of listed outputs."""
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -233,7 +240,7 @@ def _check_reference(text: str, *, where: str) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Mappings and lists of any kind (hydra's are its own) as dictionaries and lists."""
+    """Convert mappings and sequences of any kind, such as hydra's, to dictionaries and lists."""
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -242,7 +249,7 @@ def _plain(value: Any) -> Any:
 
 
 class _SharedJudge:
-    """One judge per process, made on first use. A forked child makes its own: fork servers are not inherited."""
+    """The judge of a process, made on first use. A forked child makes its own, since it inherits no fork server."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -254,6 +261,7 @@ class _SharedJudge:
     def judge(self, request: JudgeRequest, options: dict[str, Any]) -> CandidateVerdict:
         with self._lock:
             judge = self._open(options)
+            # The least recently used question leaves, since a process may meet any number of questions.
             self._recent[request.question_id] = None
             self._recent.move_to_end(request.question_id)
             if len(self._recent) > MAX_CACHED_QUESTIONS:
@@ -281,7 +289,7 @@ class _SharedJudge:
 
 
 def _start_anew() -> None:
-    """In a forked child: its parent's judge is not its own, and another thread of the parent may hold the lock."""
+    # In a forked child the parent's judge does not work, and another thread of the parent may have held its lock.
     global _SHARED
     _SHARED = _SharedJudge()
 

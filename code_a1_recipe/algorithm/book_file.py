@@ -1,4 +1,4 @@
-"""The Mistake Book's file: rows of cases by question, with a digest that notices damage."""
+"""The Mistake Book's file: rows of cases by question, with a digest that reveals damage."""
 
 import hashlib
 import json
@@ -17,30 +17,30 @@ Rows = dict[str, list[list[Any]]]
 
 def digest_of(rows: Any) -> str:
     """SHA-256 as hex; the order of questions does not count."""
-    # Sorted, so that two books are equal whatever the order in which they met their questions.
+    # Sorted, because two equal books may have met their questions in different orders.
     text = json.dumps(rows, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def write_rows(path: Path, rows: Rows) -> None:
-    """Write atomically: after a crash the file is the old one or the new one."""
+    """Write atomically: after a crash the file is either the old or the new one."""
     document = {
         "format": FORMAT_NAME,
         "version": FORMAT_VERSION,
         "digest": digest_of(rows),
         "questions": rows,
     }
-    write_whole(path, json.dumps(document, separators=(",", ":")))  # with an indent the C encoder is not used
+    # No indent: with one, json falls back to its slow encoder in Python.
+    write_whole(path, json.dumps(document, separators=(",", ":")))
 
 
 def read_rows(path: Path) -> Rows:
-    """Rows of a file, checked; the errors are those of ``MistakeBook.load``."""
+    """Read and check the rows of a file; ``MistakeBook.load`` lists the errors."""
     try:
         document = json.loads(path.read_text(encoding="ascii"))
     except ValueError as error:  # JSON and Unicode errors are both ValueErrors
-        raise InputError(
-            f"{path} is not readable JSON ({error}); restore it from the checkpoint it belongs to"
-        ) from error
+        hint = "restore it from the checkpoint it belongs to"
+        raise InputError(f"{path} is not readable JSON ({error}); {hint}") from error
     return _checked_rows(document, path)
 
 
@@ -50,10 +50,10 @@ def _checked_rows(document: Any, path: Path) -> Rows:
     if document.get("version") != FORMAT_VERSION:
         raise InputError(
             f"{path} has format version {document.get('version')!r}, this code reads {FORMAT_VERSION}; "
-            f"load it with the release that wrote it"
+            "load it with the release that wrote it"
         )
     rows = document.get("questions")
-    if not isinstance(rows, dict) or not all(_is_question(cases) for cases in rows.values()):
+    if not isinstance(rows, dict) or not all(map(_is_question, rows.values())):
         raise InputError(f"{path} is damaged: 'questions' must map ids to lists of [id, call, answer, frequency >= 1]")
     if digest_of(rows) != document.get("digest"):
         raise InputError(f"{path} is damaged or was edited: its content does not match its digest")
@@ -61,7 +61,9 @@ def _checked_rows(document: Any, path: Path) -> Rows:
 
 
 def _is_question(cases: Any) -> bool:
-    return isinstance(cases, list) and all(
-        isinstance(case, list) and [type(value) for value in case] == [str, str, str, int] and case[3] >= 1
-        for case in cases
-    )
+    return isinstance(cases, list) and all(map(_is_case, cases))
+
+
+def _is_case(row: Any) -> bool:
+    # `type`, since isinstance takes True for an integer.
+    return isinstance(row, list) and [type(value) for value in row] == [str, str, str, int] and row[3] >= 1

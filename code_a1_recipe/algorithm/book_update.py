@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sandbox import CandidateVerdict, CaseOutcome, CaseResult, RejectionReason
+from sandbox import CandidateVerdict, CaseOutcome, CaseResult, Rejection, RejectionReason
 from sandbox.text import TOTAL_SPENT
 
 from .mistake_book import BookUpdate, FailedCase
@@ -11,29 +11,35 @@ from .mistake_book import BookUpdate, FailedCase
 def collect_book_update(verdicts: Sequence[CandidateVerdict]) -> BookUpdate:
     """Collect what a question's candidates failed and passed.
 
-    Every failure of a call that the candidate was asked counts, also time-outs and crashes. The judge has already
-    merged equal cases of a suite, so an item is one candidate and suite.
+    A failure counts once for each candidate and suite: the judge has already merged equal cases of a suite. Time-outs
+    and crashes are failures too, as long as the candidate was asked the call.
 
     Args:
-        verdicts: of candidates the judge answered for; rows lost to an outage are left out by the caller.
+        verdicts: one for each candidate that the judge answered for. The caller leaves out outages.
     """
-    new = [case for verdict in verdicts for suite in verdict.suites for case in suite.cases]
-    replayed = [case for verdict in verdicts for case in verdict.history]
-    failed = [case for case in new if _enters_the_book(case)]
+    failed: list[FailedCase] = []
+    passed_replays: list[str] = []
+    dropped_replays: list[str] = []
+    for verdict in verdicts:
+        for suite in verdict.suites:
+            for case in suite.cases:
+                if _enters_the_book(case):
+                    failed.append(FailedCase(id=case.id, call=case.call, answer=case.reference_value))
+        passed_replays += [case.id for case in verdict.history if not case.outcome.failed]
+        dropped_replays += [call.text for call in verdict.dropped_history if _has_no_answer(call)]
     return BookUpdate(
-        failed=tuple(FailedCase(id=case.id, call=case.call, answer=case.reference_value) for case in failed),
-        passed_replays=tuple(case.id for case in replayed if not case.outcome.failed),
-        # A duplicate was judged under its other spelling, and a reference that had no time left was not asked.
-        dropped_replays=tuple(
-            dropped.text
-            for verdict in verdicts
-            for dropped in verdict.dropped_history
-            if dropped.reason is not RejectionReason.DUPLICATE and dropped.detail != TOTAL_SPENT
-        ),
+        failed=tuple(failed),
+        passed_replays=tuple(passed_replays),
+        dropped_replays=tuple(dropped_replays),
     )
 
 
 def _enters_the_book(case: CaseResult) -> bool:
-    # A candidate that does not load, or hangs in its first calls, would bring in all valid cases of the question, and
-    # push out the ones that tell candidates apart. The gate of R_T says the same of one that does not load.
+    # A candidate that does not load, or hangs in its first calls, would bring in all valid cases of the question. They
+    # would push out the cases that tell candidates apart. R_T is 0 for a candidate that does not load, likewise.
     return case.outcome.failed and case.outcome is not CaseOutcome.NOT_LOADED and not case.is_unasked
+
+
+def _has_no_answer(call: Rejection) -> bool:
+    # A duplicate was judged under its other spelling. Where the reference ran out of time, it was never asked.
+    return call.reason is not RejectionReason.DUPLICATE and call.detail != TOTAL_SPENT

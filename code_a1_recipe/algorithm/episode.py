@@ -1,7 +1,8 @@
-"""Episode: one question from candidates and suites to verdicts and rewards. All that can run concurrently does.
+"""Episode: one question from candidates and suites to verdicts and rewards, with as much concurrency as possible.
 
-Pure asyncio over three small protocols (two samplers and a judge), so the order of events can be tested without
-servers. Axes: C candidates of a question, S suites of a candidate, K cases of a suite.
+The code is pure asyncio and knows two samplers and a judge by small protocols, so tests need no servers.
+
+Axes: C candidates of a question, S suites of a candidate, K cases of a suite.
 """
 
 import asyncio
@@ -37,11 +38,11 @@ from .settings import EpisodeSettings
 class EpisodeRunner:
     """Runs episodes with the given samplers and judge; one instance serves many questions at once.
 
-    An outage is recorded in the candidate it hit and masks that candidate alone. Any other exception (a lost server)
-    ends the episode and reaches the trainer.
+    An outage of the sandbox is recorded in its candidate and masks that candidate alone. Any other exception, such as
+    a lost server, ends the episode and reaches the trainer.
 
     Raises:
-        SettingsError: a reward function is not there, or does not take its arguments.
+        SettingsError: a reward function does not exist, or does not take its arguments.
     """
 
     code_llm: Sampler
@@ -63,22 +64,31 @@ class EpisodeRunner:
     async def run(self, task: EpisodeTask) -> Episode:
         """Run one question. Each program goes on to its suites and the judge as soon as it is written."""
         candidates = await asyncio.gather(*[self._candidate(task, c) for c in range(task.num_candidates)])
-        # The pool is known when the last suite of the question is there, so programs are judged on it a second time.
+        # All cases are known only now, when the last suite is written, so programs are judged on them a second time.
         if self.rewards.is_pooled or any(extension.needs_all_cases(task) for extension in self.extensions):
-            candidates = await asyncio.gather(*[self.pooled(task, one, candidates) for one in candidates])
+            candidates = await asyncio.gather(*[self.pooled(task, program, candidates) for program in candidates])
         rewarded = self.rewarded(task, candidates)
-        judged = JudgedQuestion(runner=self, task=task, candidates=rewarded)
+        judged = JudgedQuestion(
+            runner=self,
+            task=task,
+            candidates=rewarded,
+        )
         programs: tuple[ExtraProgram, ...] = ()
         kept = {}
         for extension in self.extensions:
-            found = await extension.after_verdicts(judged)
-            programs += found.programs
-            if found.kept is not None:
-                kept[extension.name] = found.kept
+            result = await extension.after_verdicts(judged)
+            programs += result.programs
+            if result.kept is not None:
+                kept[extension.name] = result.kept
         if not self.rewards.is_pooled:
-            # Records hold these cases only where they are what the reward is made of.
+            # Only extensions needed these cases; without a part in the reward they stay out of the records.
             rewarded = tuple(replace(candidate, pooled=None) for candidate in rewarded)
-        return Episode(task=task, candidates=rewarded, extra_programs=programs, found=kept)
+        return Episode(
+            task=task,
+            candidates=rewarded,
+            extra_programs=programs,
+            found=kept,
+        )
 
     def rewarded(self, task: EpisodeTask, results: Sequence[CandidateResult]) -> tuple[CandidateResult, ...]:
         """Judged programs of the question with the run's rewards."""
@@ -86,14 +96,17 @@ class EpisodeRunner:
 
     async def _candidate(self, task: EpisodeTask, c: int) -> CandidateResult:
         written = await self.write(task, c, self.prompts.code_template, task.question.prompt_fields)
-        # Hidden tests need not be written, so the program meets them while its suites are.
-        tested, hidden = await asyncio.gather(self.tested(task, c, written), self.hidden(task, written))
+        # The hidden tests exist already, so the judge runs the program on them while the Test LLM writes.
+        tested, hidden = await asyncio.gather(
+            self.tested(task, c, written),
+            self.hidden(task, written),
+        )
         return await self.judged(task, replace(tested, **hidden))
 
     async def write(
         self, task: EpisodeTask, name: int | str, template: str, fields: Mapping[str, Any]
     ) -> CandidateResult:
-        """Have the Code LLM write a program; ``name`` tells its sampling seed from those of the question's others."""
+        """Let the Code LLM write a program; each program of a question has a sampling seed of its own, by ``name``."""
         started = time.time()
         seed = sampling_seed(task.seed, "code", task.step, task.question.id, name)
         messages = render(template, **fields)
@@ -101,13 +114,14 @@ class EpisodeRunner:
         return replace(candidate_result(response, task.question), span=task.span_since(started))
 
     async def tested(self, task: EpisodeTask, name: int | str, written: CandidateResult) -> CandidateResult:
-        """The program with the suites that the Test LLM writes for it; a response without a program gets none."""
+        """The program with the suites that the Test LLM writes for it."""
+        # Without a program, the prompt would have nothing to show, and R_T would be 0 for every suite.
         if written.source is None or not task.num_suites:
             return written
         try:
             return replace(written, suites=await self._suites(task, name, written.source))
         except PromptTooLongError:
-            # Cutting the prompt would show the Test LLM half a program, so nothing is learned from this one.
+            # A shorter prompt would show half a program, so neither policy learns from this one.
             return replace(written, is_too_long_to_test=True)
 
     async def _suites(self, task: EpisodeTask, name: int | str, source: str) -> tuple[SuiteResult, ...]:
@@ -122,13 +136,14 @@ class EpisodeRunner:
                 seed=sampling_seed(task.seed, "test", *key),
             )
             return tuple(suite_result(Response.scripted(text)) for text in texts)
+
         messages = render(
             self.prompts.test_template,
             **task.question.prompt_fields,
             candidate=source,
             num_cases=num_cases,
         )
-        # One session for all suites of a program: its prompt is then in one server's prefix cache.
+        # All suites of a program share a session, so that one server has their prompt in its prefix cache.
         session = "/".join(map(str, key))
 
         async def suite(s: int) -> SuiteResult:
@@ -140,9 +155,9 @@ class EpisodeRunner:
         return tuple(await asyncio.gather(*[suite(s) for s in range(task.num_suites)]))
 
     async def hidden(self, task: EpisodeTask, written: CandidateResult) -> dict[str, Any]:
-        """Fields of the program's result: its verdict on the hidden tests, or the outage that took its place.
+        """Fields of the program's result: its verdict on the hidden tests, or the outage, or nothing.
 
-        In training the verdict is a metric, so there an outage only loses the metric.
+        In training this verdict is only a metric, so an outage loses the metric and does not mask the program.
         """
         if not (task.with_hidden_tests and task.question.tests):
             return {}
@@ -153,19 +168,20 @@ class EpisodeRunner:
         return {"hidden": hidden, "hidden_span": task.span_since(started)}
 
     async def on_hidden_tests(self, task: EpisodeTask, source: str | None) -> CandidateVerdict | str:
-        """The verdict on the question's own tests, or the reason of an outage."""
+        """The verdict on the question's hidden tests, or the reason of an outage."""
         question = task.question
         return await self._ask(request_for(question, source, question.tests, until_timeout=task.until_timeout))
 
     async def judged(self, task: EpisodeTask, result: CandidateResult) -> CandidateResult:
-        """The program with its verdict on its suites (or the given tests) and the replays, or with an outage."""
+        """The program with its verdict on its suites (or the dataset's tests) and the replays, or with an outage."""
         if result.outage:
             return result
         started = time.time()
         suites = [suite.asserts for suite in result.suites]
         if self.rewards.uses_given_tests:
             suites = [given_tests(task.question, self.rewards)]
-        verdict = await self._ask(request_for(task.question, result.source, *suites, history=task.history))
+        request = request_for(task.question, result.source, *suites, history=task.history)
+        verdict = await self._ask(request)
         if isinstance(verdict, str):
             return replace(result, outage=verdict)
         return replace(result, verdict=verdict, judge_span=task.span_since(started))
@@ -173,22 +189,25 @@ class EpisodeRunner:
     async def pooled(
         self, task: EpisodeTask, result: CandidateResult, among: Sequence[CandidateResult]
     ) -> CandidateResult:
-        """The program with its verdict on all cases written for the programs ``among``; its suites keep theirs.
+        """The program with a second verdict, in ``pooled``, on all cases written for the programs ``among``.
 
-        After an outage the program is masked if the reward is made of these cases; else only ``pooled`` stays None.
+        An outage masks the program if the reward uses these cases; else ``pooled`` stays None.
         """
         if result.verdict is None or result.is_too_long_to_test:
             return result
         started = time.time()
-        pool = tuple(dict.fromkeys(text for one in among for suite in one.suites for text in suite.asserts))
-        verdict = await self._ask(request_for(task.question, result.source, pool))
+        suites = [suite for program in among for suite in program.suites]
+        # A dict, unlike a set, keeps the order of the asserts, which must not differ between two runs.
+        asserts = tuple(dict.fromkeys(text for suite in suites for text in suite.asserts))
+        verdict = await self._ask(request_for(task.question, result.source, asserts))
         if isinstance(verdict, str):
             return replace(result, verdict=None, outage=verdict) if self.rewards.is_pooled else result
         return replace(result, pooled=verdict.suites[0], pooled_span=task.span_since(started))
 
     async def _ask(self, request: JudgeRequest) -> CandidateVerdict | str:
-        """The verdict, or why there is none: an outage says nothing of the program."""
+        """The verdict, or the reason of an outage, which says nothing about the program."""
         try:
+            # Without a limit, a lost judge would hold the whole step.
             async with asyncio.timeout(self.judge_timeout_seconds):
                 return await self.judge.judge(request)
         except (SandboxUnavailableError, TimeoutError) as error:
@@ -196,12 +215,12 @@ class EpisodeRunner:
 
 
 def given_tests(question: Question, rewards: RewardSettings) -> tuple[str, ...]:
-    """The dataset's tests that the Code LLM is rewarded on, with ``code_tests`` "golden" or "hidden"."""
+    """The dataset's tests that the Code LLM is rewarded on, where ``code_tests`` is "golden" or "hidden"."""
     return question.tests if rewards.code_tests == "hidden" else question.golden_tests[: rewards.num_golden]
 
 
 def candidate_result(response: Response, question: Question) -> CandidateResult:
-    """The response with the program found in it, or why there is none."""
+    """The response with the program in it, or with the reason why it holds none."""
     extracted = extract_candidate(response.text, reads_input=question.reads_input, names=question.asked_names)
     if isinstance(extracted, ExtractionFailure):
         return CandidateResult(response=response, source=None, extraction_failure=extracted.reason)
@@ -209,7 +228,7 @@ def candidate_result(response: Response, question: Question) -> CandidateResult:
 
 
 def suite_result(response: Response) -> SuiteResult:
-    """The response with the asserts found in it, or why there are none."""
+    """The response with the asserts in it, or with the reason why it holds none."""
     extracted = extract_suite(response.text)
     if isinstance(extracted, ExtractionFailure):
         return SuiteResult(response=response, asserts=(), extraction_failure=extracted.reason)

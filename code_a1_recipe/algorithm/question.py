@@ -5,27 +5,27 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-from reward_fns import asked_names
+import reward_fns
 from reward_fns.listed import LISTED_OUTPUTS
 from sandbox import JudgeRequest, Kind
 from sandbox.text import DEFAULT_CHECKER, INPUT_ENTRY, PARSE_ERRORS, Interface, parse_untrusted
 
 UNNAMED = "what the problem names"
-"""Entry points of a problem that comes without a program, in a prompt."""
+"""A prompt's entry points where no program defines any."""
 IN_PLACE = "The program changes its first argument in place; a test compares what that argument is after the call."
-"""Put after the statement of such a question."""
+"""A prompt's text after the statement of a question of kind ``in_place``."""
 _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class PromptFields(TypedDict):
-    """Fields of a prompt template that a question fills."""
+    """Fields of a prompt template that come from the question."""
 
     prompt: str
     """The statement."""
     entry_points: str
-    """What a program must define: :func:`entry_points_text`."""
+    """The functions that a program must define, see :func:`entry_points_text`."""
     reads_input: bool
-    """A program reads standard input and prints; it defines nothing."""
+    """A program reads standard input and prints; it need not define anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,30 +35,30 @@ class Question:
     id: str
     """Unique in a dataset; the key of the Mistake Book."""
     prompt: str
-    """The problem statement both models see; it names the function."""
+    """The problem statement, which both models see; it names the function."""
     reference: str
-    """Source of a correct solution: the oracle. A model sees at most its functions' parameters."""
+    """Source of a correct solution: the oracle. A prompt shows at most the parameters of its functions."""
     entry_points: tuple[str, ...] = ()
-    """Names a test must call; empty means every top-level function and class of the reference. ``Stack.items`` among
-    them is an attribute that a test may read."""
+    """Names that tests may call; empty: every top-level function and class of the reference. A name with a dot, such as
+    ``Stack.items``, is an attribute that a test may read."""
     prelude: str = ""
-    """Source that runs before the reference and before each candidate: imports, given helpers."""
+    """Source that runs before the reference and before each candidate: imports and given helpers."""
     tests: tuple[str, ...] = ()
-    """Hidden assert statements: for validation, and for the arm that trains on them (`rewards.code_tests: hidden`)."""
+    """Hidden assert statements, for validation and for training with `rewards.code_tests: hidden`."""
     golden_tests: tuple[str, ...] = ()
-    """Assert statements that a dataset gives away, best first: what `rewards.code_tests: golden` trains on."""
+    """Public assert statements of the dataset, best first, for training with `rewards.code_tests: golden`."""
     buggy_programs: tuple[str, ...] = ()
-    """Programs that fail a hidden test; in validation the Test LLM is measured on them."""
+    """Programs that fail a hidden test; in validation the Test LLM writes suites for them."""
     data_source: str = ""
     """Name of the dataset, for metrics."""
     kind: str = Kind.FUNCTIONS
-    """What tests do with a program: functions, stdin or in_place (``sandbox.Kind``)."""
+    """How tests use a program: functions, stdin or in_place (``sandbox.Kind``)."""
     checker: str = DEFAULT_CHECKER
-    """How printed outputs are compared, for ``stdin``: a name of ``sandbox.CHECKERS``."""
+    """Comparison of printed outputs, for ``stdin``: a name of ``sandbox.CHECKERS``."""
 
     @property
     def is_listed(self) -> bool:
-        """It has no reference solution: its oracle looks the listed outputs up, and answers no other call."""
+        """Its oracle is a table of listed outputs, which answers no other call, in place of a reference solution."""
         return self.reference.startswith(LISTED_OUTPUTS)
 
     @property
@@ -67,12 +67,13 @@ class Question:
 
     @property
     def asked_names(self) -> tuple[str, ...]:
-        """What a program must define, for the reading of responses; empty where nothing says it."""
-        return asked_names(self.entry_points, self.reference, self.tests[:16])
+        """Names that a program must define, by which it is found in a response; empty where they are not known."""
+        # The first tests call what all tests call, and this runs for every response: a question may have hundreds.
+        return reward_fns.asked_names(self.entry_points, self.reference, self.tests[:16])
 
     @property
     def prompt_fields(self) -> PromptFields:
-        """What a prompt template may know of it."""
+        """Fields for a prompt template."""
         names = entry_points_text(self.reference, self.entry_points, reads_input=self.reads_input)
         prompt = f"{self.prompt}\n\n{IN_PLACE}" if self.kind == Kind.IN_PLACE else self.prompt
         return {"prompt": prompt, "entry_points": names, "reads_input": self.reads_input}
@@ -85,7 +86,7 @@ def request_for(
     history: tuple[str, ...] = (),
     until_timeout: bool = False,
 ) -> JudgeRequest:
-    """A program on several suites and replayed calls; without a program, the reference alone is asked."""
+    """A request to judge a program on suites and replayed calls; without a program, only the reference runs."""
     return JudgeRequest(
         question_id=question.id,
         reference=question.reference,
@@ -105,12 +106,12 @@ def entry_points_text(source: str, names: Collection[str] = (), *, reads_input: 
 
     Args:
         source: a program that defines them.
-        names: the ones to list; empty means those that a test may call when the question names none.
+        names: functions, classes and attributes to list; empty: every function and class that tests may call.
         reads_input: the program reads standard input, and tests call nothing that it defines.
 
     Returns:
-        The signatures; of a name that ``source`` does not define, or where it does not parse, the name alone. Without
-        any name ``UNNAMED``.
+        Signatures. A name stands alone where ``source`` does not define it or does not parse. ``UNNAMED`` where there
+        is no name.
     """
     if reads_input:
         # Tests call the harness's function, whatever the program defines.
@@ -119,15 +120,15 @@ def entry_points_text(source: str, names: Collection[str] = (), *, reads_input: 
     calls: list[str] = []
     for name in Interface.of(source, tuple(names)).entry_points:
         calls += _calls(name, defined.get(name))
-    calls += [name for name in names if "." in name]  # attributes
+    calls += [name for name in names if "." in name]  # attributes, which tests read
     return ", ".join(f"`{call}`" for call in calls) or UNNAMED
 
 
 def definitions(source: str) -> dict[str, ast.AST]:
-    """Name -> statement of what ``source`` defines at top level, also below ``if``, ``try`` and ``with``.
+    """Map each name that ``source`` defines at top level, also below ``if``, ``try`` and ``with``, to its statement.
 
-    Functions, classes and variables in the order in which they first appear; of several definitions of a name the last
-    one, which counts. Empty when the source does not parse.
+    Functions, classes and variables stand in the order of their first definitions, each with its last definition, which
+    counts in Python. The result is empty where the source does not parse.
     """
     return {name: node for statement in parsed(source).body for name, node in _definitions(statement)}
 
@@ -139,17 +140,17 @@ def _definitions(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         yield from ((target.id, node) for target in targets if isinstance(target, ast.Name))
     elif isinstance(node, ast.If | ast.Try | ast.With | ast.ExceptHandler):
-        # References define names under `try: import ...` and `if True:`, and tests call these like any other.
+        # References define names under `try: import ...` and `if True:`, and tests call these too.
         for inner in ast.iter_child_nodes(node):
             yield from _definitions(inner)
 
 
 def parsed(source: str) -> ast.Module:
-    """The source's tree; an empty one where it does not parse."""
+    """The syntax tree of a source; an empty tree where it does not parse."""
     try:
         return parse_untrusted(source)
     except PARSE_ERRORS:
-        # A model may have written it. The judge says what is wrong with it; here it merely defines nothing.
+        # A model may have written it. The judge reports the error; here such a program just defines nothing.
         return ast.Module(body=[], type_ignores=[])
 
 
@@ -157,22 +158,31 @@ def _calls(name: str, node: ast.AST | None) -> Iterator[str]:
     if isinstance(node, _FUNCTIONS):
         yield f"{name}({_parameters(node)})"
         return
-    # A class is shown by the calls that a test can make: an object, and then its public methods.
+    # A test calls a class to make an object, and then the object's public methods.
     methods = [method for method in getattr(node, "body", ()) if isinstance(method, _FUNCTIONS)]
-    start = next((_parameters(method, bound=True) for method in methods if method.name == "__init__"), "")
-    public = [method for method in methods if not method.name.startswith("_")]
+    init_parameters = ""
+    public = []
+    for method in methods:
+        if method.name == "__init__":
+            init_parameters = _parameters(method, bound=True)
+        elif not method.name.startswith("_"):
+            public.append(method)
     if not public:
         yield name
     for method in public:
-        is_static = any(isinstance(mark, ast.Name) and mark.id == "staticmethod" for mark in method.decorator_list)
-        yield f"{name}({start}).{method.name}({_parameters(method, bound=not is_static)})"
+        decorators = [getattr(decorator, "id", "") for decorator in method.decorator_list]
+        parameters = _parameters(method, bound="staticmethod" not in decorators)
+        yield f"{name}({init_parameters}).{method.name}({parameters})"
 
 
 def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef, *, bound: bool = False) -> str:
-    """Names without annotations, as they stand between the parentheses; ``bound``: without the first, ``self``."""
-    shape = node.args
-    named = [one.arg for one in (*shape.posonlyargs, *shape.args)][1 if bound else 0 :]
-    named += [f"*{shape.vararg.arg}"] if shape.vararg else []
+    """Names between the parentheses of a call; ``bound``: without the first, which is ``self``."""
+    arguments = node.args
+    shown = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)][int(bound) :]
+    if arguments.vararg:
+        shown.append(f"*{arguments.vararg.arg}")
     # A call must name keyword-only parameters, so they are shown with an equals sign.
-    named += [f"{one.arg}=..." for one in shape.kwonlyargs]
-    return ", ".join(named + ([f"**{shape.kwarg.arg}"] if shape.kwarg else []))
+    shown += [f"{argument.arg}=..." for argument in arguments.kwonlyargs]
+    if arguments.kwarg:
+        shown.append(f"**{arguments.kwarg.arg}")
+    return ", ".join(shown)

@@ -1,16 +1,14 @@
 """Composite reward: the reward functions that the configuration names, applied to a judged question.
 
-The formulas R_C and R_T are in ``reward_fns``; a user's own functions take their place by ``rewards.code`` and
-``rewards.test``.
+``reward_fns`` has the formulas R_C and R_T. The keys ``rewards.code`` and ``rewards.test`` put a user's own functions
+in their place.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
-
-from pydantic import Field
 
 from reward_fns import (
     ADVERSARIAL_READINGS,
@@ -26,33 +24,26 @@ from reward_fns import (
 from ..errors import SettingsError
 from .episode_types import CandidateResult
 from .question import Question, request_for
-from .settings_block import Block, Count, Rate, one_of
+from .settings_block import Block, Count, NamedCode, Rate, one_of
 from .user_code import user_code
 
-CODE_TESTS: Mapping[str, str] = {
-    "suites": "those written for this very program (the paper)",
-    "pooled": "every valid case written for any program of the question",
-    "golden": "the question's golden tests",
-    "hidden": "the question's hidden tests: an upper bound",
-}
-"""What the Code LLM may be rewarded on (``rewards.code_tests``)."""
+CODE_TESTS = ("suites", "pooled", "golden", "hidden")
+"""Tests that the Code LLM may be rewarded on (``rewards.code_tests``): the suites written for the same program, as in
+the paper; every valid case written for any program of the question; the question's golden tests; its hidden tests, as
+an upper bound."""
 
 FULL_REWARD = 1.0 - 1e-6
-"""Rewards above this are full, whatever float32 made of their last digits."""
+"""Rewards above this count as 1, since float32 may round the last digits."""
 
 CODE_REWARD, TEST_REWARD = "pass_rate", "valid_and_adversarial"
-"""The paper's."""
+"""Names of the paper's two rewards."""
 
 
-class RewardChoice(Block):
-    """Which function rewards one policy."""
+class RewardChoice(NamedCode):
+    """The function that rewards one policy."""
 
     name: str
     """Name of a registered reward, or of a function at ``path``."""
-    path: str | None = None
-    """``pkg://package.module`` or a Python file, which every node has under this path; null: a registered reward."""
-    kwargs: dict[str, Any] = Field(default_factory=dict)
-    """Keyword arguments of the function."""
 
 
 class RewardSettings(Block):
@@ -61,26 +52,26 @@ class RewardSettings(Block):
     adversarial: Annotated[str, one_of(ADVERSARIAL_READINGS)]
     nonprintable_penalty: bool
     code_tests: Annotated[str, one_of(CODE_TESTS)] = "suites"
-    """What the Code LLM is rewarded on."""
+    """Tests that reward the Code LLM."""
     num_golden: Count = 1
-    """With "golden": how many of the question's golden tests, from the first one on."""
+    """With "golden": how many of the question's golden tests count, from the first."""
     code: RewardChoice = RewardChoice(name=CODE_REWARD)
     test: RewardChoice = RewardChoice(name=TEST_REWARD)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The paper's parameters of R_T; a user's function gets those that it has a parameter for."""
+        """The paper's parameters of R_T; a user's function gets the ones that it has a parameter for."""
         return self.model_dump(include={"alpha", "adversarial", "nonprintable_penalty"})
 
     @property
     def user_files(self) -> dict[str, Path]:
-        """Python files with reward functions of the user's own, by key."""
+        """Python files with the user's own reward functions, by key."""
         paths = {"rewards.code.path": self.code.path, "rewards.test.path": self.test.path}
         return {key: file for key, path in paths.items() if path and (file := reward_file(path))}
 
     @property
     def uses_given_tests(self) -> bool:
-        """The Code LLM is rewarded on tests of the dataset, not on the Test LLM's."""
+        """The Code LLM is rewarded on tests of the dataset, and not on the Test LLM's."""
         return self.code_tests in ("golden", "hidden")
 
     @property
@@ -94,7 +85,7 @@ class RewardSettings(Block):
         return self.model_copy(update={"code": code, "test": test, "code_tests": "suites"})
 
     def problems(self) -> Iterator[str]:
-        """Why a function cannot be used, one message for each."""
+        """One message for each function that cannot be used."""
         if repeated := sorted(self.parameters.keys() & self.test.kwargs.keys()):
             keys = " and ".join(f"rewards.{name}" for name in repeated)
             yield f"rewards.test.kwargs must be without {repeated}: those are {keys}, got {self.test.kwargs!r}"
@@ -102,7 +93,7 @@ class RewardSettings(Block):
         for role in ("code", "test"):
             try:
                 function = _find(role, self)
-                # A registered function takes a question without programs. A user's may not.
+                # A question without programs shows whether the values work. A user's function may not expect it.
                 if getattr(self, role).path is None:
                     function(QuestionVerdicts(question_id="", num_cases=1, candidates=()))
             except SettingsError as error:
@@ -118,19 +109,19 @@ class QuestionRewards:
         """``num_cases`` is K.
 
         Raises:
-            SettingsError: a function is not there, or does not take its arguments.
+            SettingsError: a function does not exist, or does not take its arguments.
         """
         self._settings = settings
         self._num_cases = num_cases
         self._code, self._test = _find("code", settings), _find("test", settings)
 
     def apply(self, question: Question, candidates: Sequence[CandidateResult]) -> tuple[CandidateResult, ...]:
-        """The candidates of one question with their rewards and their suites'.
+        """The candidates of one question with their rewards and with the rewards of their suites.
 
-        None is given where a candidate met an outage or was too long to be shown to the Test LLM.
+        A candidate that met an outage, or for which the Test LLM's prompt had no room, has None for all of these.
 
         Raises:
-            CodeA1Error: a reward function failed, or returned what is no reward.
+            CodeA1Error: a reward function failed, or returned something else than rewards.
         """
         judged = QuestionVerdicts(
             question_id=question.id,
@@ -139,37 +130,35 @@ class QuestionRewards:
             reference=request_for(question, None),
         )
         with _called("code", self._settings.code, self._code, question):
-            of_code = reward_code(self._code, judged)
+            code_rewards = reward_code(self._code, judged)
         with _called("test", self._settings.test, self._test, question):
-            of_suites = reward_suites(self._test, judged)
-        return tuple(
-            replace(
-                candidate,
-                reward=reward,
-                suites=tuple(replace(suite, reward=one) for suite, one in zip(candidate.suites, row, strict=True)),
-            )
-            for candidate, reward, row in zip(candidates, of_code, of_suites, strict=True)
-        )
+            test_rewards = reward_suites(self._test, judged)
+        rewarded = []
+        for candidate, reward, suite_rewards in zip(candidates, code_rewards, test_rewards, strict=True):
+            pairs = zip(candidate.suites, suite_rewards, strict=True)
+            suites = tuple(replace(suite, reward=suite_reward) for suite, suite_reward in pairs)
+            rewarded.append(replace(candidate, reward=reward, suites=suites))
+        return tuple(rewarded)
 
     def _judged(self, candidate: CandidateResult) -> JudgedCandidate:
         return JudgedCandidate(
             source=candidate.source,
-            # No suite was written for it, so its verdict says nothing: it is masked as after an outage.
+            # The Test LLM could not see the program and wrote no suite, so the verdict says too little to reward it.
             verdict=None if candidate.is_too_long_to_test else candidate.verdict,
             suite_texts=tuple(suite.response.text for suite in candidate.suites),
             response_tokens=len(candidate.response.token_ids),
             is_truncated=candidate.response.is_truncated,
             suite_tokens=tuple(len(suite.response.token_ids) for suite in candidate.suites),
             suite_is_truncated=tuple(suite.response.is_truncated for suite in candidate.suites),
-            # An extension may have had it judged on all cases, which earn nothing unless the run says so.
+            # An extension may need this verdict too; it has a part in the reward only if the run says so.
             pooled=candidate.pooled if self._settings.is_pooled else None,
         )
 
 
 def _called(role: str, choice: RewardChoice, function: Any, question: Question) -> AbstractContextManager[None]:
     where = f"{choice.path}:{choice.name}" if choice.path else choice.name
-    # With keyword arguments it is a partial of the user's function.
-    return user_code(f"rewards.{role}: {where} at question {question.id!r}", getattr(function, "func", function))
+    # The registry returns a partial of the user's function.
+    return user_code(f"rewards.{role}: {where} at question {question.id!r}", function.func)
 
 
 def _find(role: str, settings: RewardSettings) -> Any:

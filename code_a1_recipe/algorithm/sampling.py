@@ -20,7 +20,7 @@ class SamplingParameters:
 
     @classmethod
     def of_rollout(cls, rollout: Any, *, validation: bool = False) -> "SamplingParameters":
-        """From a policy's block ``rollout``: as in training, or by its ``val_kwargs``."""
+        """Read a policy's block ``rollout``; in validation, its ``val_kwargs`` say how tokens are drawn."""
         source = rollout.val_kwargs if validation else rollout
         sampled = cls(
             temperature=source.temperature,
@@ -32,25 +32,25 @@ class SamplingParameters:
         return sampled if source.do_sample else sampled.greedy()
 
     def greedy(self) -> "SamplingParameters":
-        """The same lengths, always the likeliest token: what temperature 0 samples."""
-        # Not by temperature 0: vLLM gives such a request no generator, and on a CPU a batch in which one request has
-        # none samples all of them from an unseeded one.
+        """The same lengths, but always the likeliest token, as at temperature 0."""
+        # vLLM gives a request at temperature 0 no random generator. On a CPU, one such request in a batch makes vLLM
+        # sample the whole batch from an unseeded generator; top_k = 1 has the same effect without that.
         return replace(self, temperature=1.0, top_p=1.0, top_k=1)
 
 
 def beginning_of_answer(messages: Sequence[Message]) -> str:
-    """What a prompt whose last message is the assistant's gives of the answer; the response goes on from there."""
+    """The beginning of the answer that a prompt gives as its last message, or ``""``; the response goes on from it."""
     return messages[-1]["content"] if messages[-1]["role"] == "assistant" else ""
 
 
 def prompt_token_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
-    """Token ids of a chat prompt that ends where the assistant's answer begins, or where its given beginning ends."""
+    """Token ids of a chat prompt, up to the place where the model goes on."""
     return prompts_token_ids(tokenizer, [messages])[0]
 
 
 def prompts_token_ids(tokenizer: Any, prompts: Sequence[Sequence[Message]]) -> list[list[int]]:
-    """Token ids of several prompts of one template, for which a fast tokenizer uses all cores."""
-    # Where the answer has begun, an end of message after the beginning would tell the model that it is complete.
+    """Token ids of several prompts of one template; a fast tokenizer uses all cores for them."""
+    # With a given beginning, an end of message behind it would tell the model that the answer is complete.
     is_begun = bool(beginning_of_answer(prompts[0]))
     encoded = tokenizer.apply_chat_template(
         prompts,
@@ -65,8 +65,8 @@ def prompts_token_ids(tokenizer: Any, prompts: Sequence[Sequence[Message]]) -> l
 def sampling_seed(seed: int, *parts: object) -> int:
     """A seed in [0, 2**31) that depends on every part and on nothing else.
 
-    Stable across processes and Python hash seeds, so a run can be repeated sample by sample.
+    It is the same in every process, so a run can be repeated sample by sample.
     """
-    # `repr` keeps apart what joined texts would not: ("1", 23) and ("12", 3). Python's own hash differs by process.
+    # Python's own hash differs by process. `repr` keeps ("1", 23) and ("12", 3) apart; joined texts would be equal.
     digest = hashlib.sha256(repr((seed, *parts)).encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1

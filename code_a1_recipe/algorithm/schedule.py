@@ -6,7 +6,7 @@ POLICY_NAMES = ("code", "test")
 
 
 class UpdateSchedule(Block):
-    """Update a policy at every n-th step, or never (0). By default both at every step, as published."""
+    """Update a policy at every n-th step, or never (0). By default both update at every step, as in the paper."""
 
     code_every: Amount = 1
     """Steps between updates of the Code LLM."""

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Sequence
 
 RewardsCS = Sequence[Sequence[float | None]]
-"""[C, S] rewards of one question's suites. None marks a suite that was lost to an outage."""
+"""[C, S] rewards of one question's suites; None marks a suite that was lost to an outage."""
 GroupSelector = Callable[..., tuple[int, ...]]
 """``(reward_CS, *, update_n) -> candidate indices``; see ``top_variance``."""
 
@@ -22,16 +22,16 @@ def top_variance(reward_CS: RewardsCS, *, update_n: int) -> tuple[int, ...]:
         update_n: candidates wanted, at least 1.
 
     Returns:
-        At most ``update_n`` indices into C, largest spread first, ties to the lowest index. Fewer when
-        fewer are eligible, perhaps none. A group without spread can be chosen; its advantages are 0.
+        At most ``update_n`` indices into C, largest spread first; ties go to the lowest index. There are fewer, perhaps
+        none, where fewer are eligible. A group without spread can be chosen; its advantages are 0.
 
     Example:
         >>> top_variance([[0.5, 0.5], [0.0, 1.0], [None, 1.0]], update_n=1)
         (1,)
     """
     groups = _complete_groups(reward_CS)
-    # The variance ranks as the standard deviation does. `statistics` computes it exactly, so equal rewards tie in any
-    # order; sums of rounded floats would not. Sorting leaves ties in order.
+    # The variance ranks as the standard deviation does. `statistics` computes it exactly, so groups with the same
+    # rewards in another order tie; with sums of rounded floats they might not. Sorting leaves ties in their order.
     by_spread = sorted(
         groups,
         key=lambda candidate: statistics.pvariance(groups[candidate]),
@@ -50,7 +50,7 @@ GROUP_SELECTORS: dict[str, GroupSelector] = {"topvar": top_variance, "all": ever
 
 
 def _complete_groups(reward_CS: RewardsCS) -> dict[int, list[float]]:
-    """The rewards of the candidates that have all of them."""
+    """Rewards of the candidates that have suites, each with a reward."""
     groups = {}
     for candidate, suites in enumerate(reward_CS):
         rewards = [reward for reward in suites if reward is not None]

@@ -1,7 +1,7 @@
 """The recipe's own configuration: one frozen block of keys for each block of ``config/code_a1.yaml``.
 
-Bounds stand beside the fields, and a field's docstring is the hint that a user reads about a value out of bounds. Rules
-about several blocks are in ``config/rules.py``.
+Each field has its bounds, and its docstring is the hint in the message about a value out of bounds. Rules about several
+blocks are in ``config/rules.py``.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from .selection import GROUP_SELECTORS
 from .settings_block import Amount, Block, Count, Rate, Seconds, one_of
 
 FUSION = "fusion"
-"""Programs run in a service; else, with "local", in the judge processes' own pools (``training.runners``)."""
+"""Value of ``sandbox.runner`` for programs that run in a service; with "local" they run in the judge processes."""
 
 
 def _group_or_none(size: int) -> int:
@@ -38,7 +38,7 @@ def _read_limits(raw: Any) -> Limits:
     if isinstance(raw, Limits):
         return raw
     if not isinstance(raw, Mapping):
-        raise ValueError("a block of keys")  # pydantic collects ValueErrors
+        raise ValueError("a block of keys")  # pydantic collects ValueErrors as problems
     return Limits.from_mapping(raw, where="sandbox.limits")
 
 
@@ -52,15 +52,15 @@ class EpisodeSettings(Block):
     num_workers: Count
     """Processes that run episodes."""
     repair_turns: Annotated[int, Field(ge=0, le=8)] = 0
-    """How often a program that failed a case is shown it and written again; a batch has room for all turns."""
+    """How often a program that failed a case is written again with that case in the prompt."""
     max_refills: Amount = 0
-    """Rounds in which questions whose programs all earned the same give way to others of the training set."""
+    """Rounds in which other questions of the training set replace those whose programs all earned the same."""
     tester: str | None = None
     """``pkg://module:function`` or ``FILE.py:function`` that writes the suites; null: the Test LLM."""
     generation_timeout_seconds: Seconds = 3600.0
-    """Seconds a response may take once its server is asked for it, the server's own queue included."""
+    """Seconds a response may take from its request on, the server's queue included."""
     max_probs_diff: Rate | None = 0.1
-    """Mean difference between the probability of a token at its server and in training, above which a run stops."""
+    """Mean difference between a token's probabilities at its server and in training, above which a run stops."""
 
 
 class MistakeBookSettings(Block):
@@ -77,21 +77,22 @@ class SelectionSettings(Block):
 
 class SandboxSettings(Block):
     runner: Annotated[str, one_of(("local", FUSION))] = "local"
-    """Where programs run."""
+    """The place where programs run."""
     url: str | None = None
-    """Address of the remote service, for the runner that uses one."""
+    """Address of the service, with runner "fusion"."""
     tier: Annotated[int, Field(ge=0, le=2)] = 0
-    """Confinement on our own nodes; a service's is its own."""
+    """Strength of the confinement on the run's own nodes; a service has its own confinement."""
+    # YAML has lists where a strict block wants a tuple.
     allow_missing: Annotated[tuple[Annotated[str, one_of(OPTIONAL_FEATURES)], ...], Field(strict=False)] = ()
-    """Protections to do without where the kernel lacks them."""
+    """Protections that the kernel may lack."""
     num_workers: Count
     """Judge processes."""
     programs_per_worker: Count
     """Programs that one judge process runs at once."""
     judge_timeout_seconds: Seconds
-    """Seconds a program may wait for its verdict, the queue included; then it is an outage."""
+    """Seconds a program may wait for its verdict, the queue included, before it counts as an outage."""
     max_outage_rate: Rate
-    """Candidates of a step that the sandbox may fail to run before the step stops."""
+    """Share of a step's candidates that the sandbox may fail to run before the step stops."""
     limits: Annotated[Limits, PlainValidator(_read_limits)] = Limits()
 
 
@@ -101,33 +102,33 @@ class ValidationSettings(Block):
     num_suites: Amount
     """Suites sampled per program; 0: none."""
     greedy: bool = False
-    """Also one program per question at temperature 0."""
+    """Also sample one program per question at temperature 0."""
     num_buggy_program_suites: Amount = 0
-    """Suites for each of a question's ``buggy_programs``, which measure every Test LLM on the same programs."""
+    """Suites for each of a question's ``buggy_programs``, which are the same programs for every Test LLM."""
     until_timeout: bool = True
-    """A program that times out in a hidden test is asked no further one: it is incorrect whatever they say."""
+    """A program that times out in one hidden test skips the others; it is incorrect in any case."""
     hidden_in_training: bool = False
-    """Judge training's programs on the hidden tests too, for metrics only: how often is full reward undeserved?"""
+    """In training, also judge programs on the hidden tests; metrics then show how often full reward is undeserved."""
 
 
 class CheckpointSettings(Block):
     keep_best: Annotated[str, AfterValidator(_validation_metric)] | None = None
     """Validation metric, as in ``metrics.jsonl``, whose best checkpoint is kept beside the newest; larger is better."""
     allow_new_questions: bool = False
-    """Resume also on other questions; their order then begins anew."""
+    """A run may resume on other questions; their order then begins anew."""
     leave_within_seconds: Seconds = 120.0
-    """Seconds from Ctrl-C or SIGTERM to the end of the process, at most."""
+    """Most seconds from Ctrl-C or SIGTERM to the end of the process."""
 
 
 class SeedSettings(Block):
-    """The part of the block ``data`` that the algorithm needs."""
+    """The keys of the block ``data`` that the algorithm needs."""
 
     seed: Amount
-    """Fixes the order of questions and every sampling seed."""
+    """The seed that fixes the order of questions and every sample."""
 
 
 class RecipeSettings(Block):
-    """All blocks of the recipe; what is not here belongs to verl."""
+    """All blocks of the recipe; all other keys belong to verl."""
 
     episode: EpisodeSettings
     prompts: PromptSettings
@@ -140,7 +141,7 @@ class RecipeSettings(Block):
     checkpoint: CheckpointSettings
     data: SeedSettings
     self_play: bool = False
-    """One model in both roles: the Code LLM writes the suites too, and learns from both."""
+    """One model has both roles: the Code LLM also writes the suites, and learns from both rewards."""
 
     @property
     def seed(self) -> int:
@@ -148,11 +149,11 @@ class RecipeSettings(Block):
 
     @property
     def user_files(self) -> dict[str, Path]:
-        """Templates and reward functions of the user's own, by key."""
+        """The user's own templates and reward functions, by key."""
         return self.prompts.user_files | self.rewards.user_files
 
     @property
     def policy_names(self) -> tuple[str, ...]:
-        """The policies that are started: both, or "code" alone."""
+        """The policies of a run: both, or "code" alone."""
         has_tester = self.episode.num_suites and not self.self_play and self.episode.tester is None
         return ("code", "test") if has_tester else ("code",)

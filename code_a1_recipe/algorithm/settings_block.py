@@ -1,4 +1,4 @@
-"""The base of every block of configuration keys, and what a user reads about a value that breaks its bounds."""
+"""The base of every block of configuration keys, and the messages about values that break a rule."""
 
 import difflib
 from collections.abc import Collection, Mapping
@@ -30,12 +30,13 @@ _RULES = {
     "multiple_of": "a multiple of {multiple_of}",
     "literal_error": "{expected}",
 }
-"""Rule of a bound, by pydantic's name for the kind of error."""
+"""The rule in a message, by pydantic's name for the kind of error."""
 
 
 class Block(BaseModel):
-    """A frozen block of keys. YAML's values are taken as they are: `nope` is a text and no boolean, 2.5 is no count."""
+    """A frozen block of keys. Values are not converted: `nope` is a text and no boolean, and 2.5 is no count."""
 
+    # A field's docstring is its hint in messages.
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
@@ -48,7 +49,7 @@ class Block(BaseModel):
         """Check plain values.
 
         Raises:
-            SettingsError: names every value that breaks a rule, by its full key below ``where``.
+            SettingsError: some values break a rule; it names each by its full key, which begins with ``where``.
         """
         try:
             return cls.model_validate(raw)
@@ -57,36 +58,57 @@ class Block(BaseModel):
             raise SettingsError(*problems) from error
 
     def replaced(self, *, where: str, **changes: Any) -> Self:
-        """A copy with other values, which are checked like any."""
+        """A copy with other values, which are checked as in ``read``."""
         return self.read({**dict(self), **changes}, where=where)
 
 
+class NamedCode(Block):
+    """A function or class that the configuration names, with its keyword arguments."""
+
+    name: str
+    path: str | None = None
+    """``pkg://package.module`` or a Python file, which every node has under this path; null: a shipped one."""
+    kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Keyword arguments of the function or class."""
+
+
 def key_of(item: Mapping[str, Any]) -> str:
-    """The dotted key of one of pydantic's errors, the places inside lists left out."""
+    """The dotted key of one of pydantic's errors, without places inside lists."""
     return ".".join(part for part in item["loc"] if isinstance(part, str))
 
 
 def describe(item: Mapping[str, Any], key: str, block: type[Block]) -> str:
-    """Rule, value, place and hint of one of pydantic's errors about a value somewhere in ``block``."""
-    kind, context, field = item["type"], item.get("ctx", {}), _field_at(block, item["loc"])
+    """The message about one of pydantic's errors in ``block``: key, rule, value and hint."""
+    kind, place, context = item["type"], item["loc"], item.get("ctx", {})
     if kind == "extra_forbidden":
-        return unknown_key(key, [f"{key.rpartition('.')[0]}.{name}" for name in _block_at(block, item["loc"])])
+        parent = key.rpartition(".")[0]
+        return unknown_key(key, [f"{parent}.{name}" for name in _fields_beside(block, place)])
     if kind == "missing":
         return f"{key} is missing; give it a value"
     cause = context.get("error")
-    if isinstance(cause, ValueError) and type(cause) is not ValueError:  # a library's own message, with its own place
+    # A bound of ours raises a plain ValueError with its rule. A class of its own, as from Limits, has a whole message.
+    if isinstance(cause, ValueError) and type(cause) is not ValueError:
         return str(cause)
-    bounds = {name: f"{bound:g}" if isinstance(bound, float) else bound for name, bound in context.items()}
-    rule = str(cause) if cause else _RULES.get(kind, item["msg"]).format(**bounds)
-    if field is not None and type(None) in get_args(field.annotation):
-        rule += " or null"
-    hint = (field.description or "").partition("\n")[0].rstrip(".") if field is not None else ""
-    return f"{key} must be {rule}, got {item['input']!r}" + (f" ({hint})" if hint else "")
+    if cause:
+        rule = str(cause)
+    else:
+        bounds = {name: f"{bound:g}" if isinstance(bound, float) else bound for name, bound in context.items()}
+        rule = _RULES.get(kind, item["msg"]).format(**bounds)
+    hint = ""
+    names = tuple(part for part in place if isinstance(part, str))
+    field = _fields_beside(block, names).get(names[-1]) if names else None
+    if field is not None:
+        if type(None) in get_args(field.annotation):
+            rule += " or null"
+        if field.description:
+            first_line = field.description.partition("\n")[0]
+            hint = f" ({first_line.rstrip('.')})"
+    return f"{key} must be {rule}, got {item['input']!r}{hint}"
 
 
 def unknown_key(key: str, known: Collection[str]) -> str:
     """The message about a key that does not exist."""
-    # A guess is worth more than a list: there are two thousand keys.
+    # verl has two thousand keys, too many to list.
     near = near_misses(key, known)
     return f"unknown key {key!r}; " + (f"did you mean {near}?" if near else "`--print-config` lists the known ones")
 
@@ -108,16 +130,11 @@ def one_of(known: Collection[str]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _block_at(block: type[Block], place: tuple[Any, ...]) -> Mapping[str, Any]:
-    """Fields beside the last part of ``place``."""
+def _fields_beside(block: type[Block], place: tuple[Any, ...]) -> Mapping[str, Any]:
+    """The fields of the block that holds the last part of ``place``; empty if that is no block."""
     for part in place[:-1]:
         kind = block.model_fields[part].annotation if part in block.model_fields else None
         if not (isinstance(kind, type) and issubclass(kind, Block)):
             return {}
         block = kind
     return block.model_fields
-
-
-def _field_at(block: type[Block], place: tuple[Any, ...]) -> Any:
-    names = tuple(part for part in place if isinstance(part, str))
-    return _block_at(block, names).get(names[-1]) if names else None

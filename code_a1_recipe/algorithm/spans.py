@@ -1,7 +1,7 @@
 """Spans of time, and the seconds that they cover together.
 
-A span is a pair of start and end in seconds, with the start in it and the end not. One that ends where it starts, or
-before (a clock was set back), is empty: it covers nothing and never runs.
+A span is a pair of start and end in seconds; the start belongs to it and the end does not. A span that ends at its
+start, or before it because a clock was set back, is empty.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ Span = tuple[float, float]
 
 
 def union(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Join spans to the fewest that cover the same: sorted, disjoint, with a gap between neighbours.
+    """Join spans into the fewest that cover the same time: sorted, with a gap between neighbours.
 
     Example:
         >>> union([(4, 6), (0, 2), (1, 3), (3, 4)])
@@ -30,5 +30,5 @@ def union(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def seconds_of(spans: Iterable[Span]) -> float:
-    """Seconds that at least one span covers; a second under two of them counts once. At least 0."""
+    """Seconds that at least one span covers; a second that two spans cover counts once."""
     return sum(end - start for start, end in union(spans))

@@ -22,15 +22,14 @@ def tasks_of(
 ) -> list[EpisodeTask]:
     """One task for each question, in their order.
 
-    In training a question replays its cases in the book.
-
     Args:
-        book: as it is at the start of the step; validation replays nothing.
-        step: of training, from 1; for validation the newest finished one.
-        started_at: Unix seconds, the zero of the step's spans.
-        validate: the counts of ``validation`` instead of those of ``episode``.
-        first_index: of the first question among all of the step.
-        extensions: may change each task, in this order.
+        book: the Mistake Book at the start of the step. Each training question replays its cases; validation replays
+            nothing.
+        step: training step, counted from 1; for validation the newest finished step.
+        started_at: start of the step in Unix seconds, the zero of its spans.
+        validate: take the counts of the block ``validation``, not of ``episode``.
+        first_index: place of the first question among all questions of the step.
+        extensions: each may change each task, in this order.
     """
     validation = settings.validation
     counts = validation if validate else settings.episode

@@ -1,4 +1,4 @@
-"""A user's own code: whatever it raises becomes an error of the recipe that names its line."""
+"""Users' own code: an error in it becomes an error of the recipe that names its line."""
 
 import inspect
 import traceback
@@ -11,20 +11,21 @@ from ..errors import CodeA1Error
 
 @contextmanager
 def user_code(where: str, of: Any) -> Iterator[None]:
-    """Run code of a user's.
+    """Turn what a user's code raises inside the block into one error.
 
     Args:
         where: key, name and question, for the message.
-        of: the user's function or class, whose file is looked for in the traceback.
+        of: the user's function, class or object. The message names the last line of its module in the traceback.
 
     Raises:
-        CodeA1Error: the code raised something, or ended the process.
+        CodeA1Error: the code raised an exception, or called ``sys.exit``.
     """
     try:
         yield
     except (Exception, SystemExit) as error:
-        file = inspect.getsourcefile(of)
-        # The last frame is often in a library, or in the check of what the function returned.
-        own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-        place = f" ({file}, line {own[-1].lineno})" if own else ""
+        # By module, since inspect finds no source file of an object with `__call__`.
+        file = getattr(inspect.getmodule(of), "__file__", None)
+        # The last frame of all is often in a library, or in the check of what the function returned.
+        own_lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        place = f" ({file}, line {own_lines[-1]})" if own_lines else ""
         raise CodeA1Error(f"{where}: {type(error).__name__}: {error}{place}") from error

@@ -1,6 +1,6 @@
 """Validation: an episode that learns nothing, with two measures beside the paper's.
 
-The Code LLM also writes one program at temperature 0, and the Test LLM also writes suites for the question's buggy
+The Code LLM also writes one program at temperature 0. The Test LLM also writes suites for the question's buggy
 programs, which are the same for every Test LLM.
 """
 
@@ -22,37 +22,50 @@ class ValidationRunner(EpisodeRunner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # The paper's functions measure all Test LLMs alike, whatever reward function they learn from.
-        settings, num_cases = self.rewards.by_the_paper(), self.settings.cases_per_suite
-        self._buggy_program_rewards = QuestionRewards(settings, num_cases=num_cases)
+        # Test LLMs may learn from different reward functions; the paper's functions measure them all alike.
+        self._buggy_program_rewards = QuestionRewards(
+            self.rewards.by_the_paper(),
+            num_cases=self.settings.cases_per_suite,
+        )
 
     async def run(self, task: EpisodeTask) -> Episode:
-        """Run one question, and what the task asks for beside it."""
-        # All at once: greedy and buggy programs need nothing of the candidates, and keep the servers busy.
+        """Run one question, and the two further measures that the task asks for."""
+        # Greedy and buggy programs need nothing of the candidates, so all three run at once and keep the servers busy.
         episode, greedy, buggy_programs = await asyncio.gather(
-            super().run(task), self._greedy_candidate(task), self._buggy_programs(task)
+            super().run(task),
+            self._greedy_candidate(task),
+            self._buggy_programs(task),
         )
         return replace(episode, greedy=greedy, buggy_programs=buggy_programs)
 
     async def _greedy_candidate(self, task: EpisodeTask) -> CandidateResult | None:
         if not task.with_greedy:
             return None
-        # Any seed will do, since the likeliest token is always the same.
         messages = render(self.prompts.code_template, **task.question.prompt_fields)
-        response = await self.greedy.sample(messages, seed=0, session=f"{task.step}/{task.question.id}")
-        result = candidate_result(response, task.question)
-        hidden = await self.on_hidden_tests(task, result.source)
-        return replace(result, outage=hidden) if isinstance(hidden, str) else replace(result, hidden=hidden)
+        # The seed does not matter, since the likeliest token is always the same.
+        response = await self.greedy.sample(
+            messages,
+            seed=0,
+            session=f"{task.step}/{task.question.id}",
+        )
+        program = candidate_result(response, task.question)
+        hidden = await self.on_hidden_tests(task, program.source)
+        if isinstance(hidden, str):
+            return replace(program, outage=hidden)
+        return replace(program, hidden=hidden)
 
     async def _buggy_programs(self, task: EpisodeTask) -> tuple[CandidateResult, ...]:
-        programs = task.question.buggy_programs if task.num_buggy_program_suites else ()
+        sources = task.question.buggy_programs if task.num_buggy_program_suites else ()
         # Replays would make one Test LLM's programs harder to break than another's.
         task = replace(task, history=(), num_suites=task.num_buggy_program_suites)
-        found = await asyncio.gather(*[self._buggy_program(task, p, source) for p, source in enumerate(programs)])
-        return self._buggy_program_rewards.apply(task.question, found)
+        judged = await asyncio.gather(
+            *[self._buggy_program(task, number, source) for number, source in enumerate(sources)]
+        )
+        return self._buggy_program_rewards.apply(task.question, judged)
 
     async def _buggy_program(self, task: EpisodeTask, number: int, source: str) -> CandidateResult:
-        given = CandidateResult(response=Response.scripted(source), source=source)
-        tested = await self.tested(task, f"probe{number}", given)  # the name is part of the suites' sampling seeds
-        # Without suites there is nothing to measure; a candidate would still meet its replays.
+        program = CandidateResult(response=Response.scripted(source), source=source)
+        # The name is part of the suites' sampling seeds, so another name would change a run's suites.
+        tested = await self.tested(task, f"probe{number}", program)
+        # A candidate without suites is still judged on its replays. A buggy program has none, so nothing is left.
         return tested if tested.is_too_long_to_test else await self.judged(task, tested)

@@ -10,37 +10,37 @@ from .settings import ExtendedSettings
 
 
 def extensions_of(config: ExtendedSettings) -> tuple[Extension, ...]:
-    """New instances of the extensions that a run uses: the shipped ones, then the user's own in their order.
+    """New instances of the run's extensions: the shipped ones, then the user's own in their order.
 
     Raises:
-        SettingsError: one of the user's own cannot be used.
+        SettingsError: one of the user's own extensions cannot be used.
     """
-    found: list[Extension] = []
+    extensions: list[Extension] = []
     if config.learns_in_hindsight:
-        hindsight = Hindsight(
-            config.hindsight,
-            num_cases=config.episode.cases_per_suite,
-        )
-        found.append(hindsight)
+        extensions.append(Hindsight(config.hindsight, num_cases=config.episode.cases_per_suite))
     if config.episode.repair_turns:
         repair = Repair(
             num_turns=config.episode.repair_turns,
             prompts=config.prompts.name,
             is_pooled=config.rewards.is_pooled,
         )
-        found.append(repair)
-    own = [choice.load(place=f"extensions[{number}]") for number, choice in enumerate(config.extensions)]
-    return (*found, *own)
+        extensions.append(repair)
+    extensions += [choice.load(place=f"extensions[{number}]") for number, choice in enumerate(config.extensions)]
+    return tuple(extensions)
 
 
-def after_step(
-    extensions: Sequence[Extension],
-    found: Sequence[Mapping[str, Any]],
-) -> dict[str, float]:
-    """Let all extensions learn from a step; ``found`` is ``Episode.found`` of each question. Returns their metrics."""
+def after_step(extensions: Sequence[Extension], found: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Let each extension learn from a step.
+
+    Args:
+        extensions: the trainer's instances.
+        found: ``Episode.found`` of each question of the step.
+
+    Returns:
+        The metrics of all extensions.
+    """
     metrics: dict[str, float] = {}
     for extension in extensions:
-        name = extension.name
-        own = [kept[name] for kept in found if name in kept]
-        metrics.update(extension.after_step(own))
+        own_results = [kept[extension.name] for kept in found if extension.name in kept]
+        metrics |= extension.after_step(own_results)
     return metrics

@@ -1,9 +1,11 @@
-"""Hindsight: cases that would have broken a program become lessons, a supervised term of the Test LLM's update.
+"""Hindsight: cases that broke a program become lessons, a supervised term of the Test LLM's update.
 
-Not in the paper. A program that few of the cases written for its question break, and the cases that do, are a pair to
-imitate: (question, program) -> these calls with the oracle's answers. No further sampling and no hidden test is needed,
-and the lesson is there also where no suite of the program's own group broke it, so that GRPO has no gradient. The idea
-of relabelling in hindsight is Andrychowicz et al., arXiv 1707.01495; imitation of what succeeded is expert iteration.
+The paper has no such rule. Each program meets all cases written for its question. If few of them break it, these cases,
+with the oracle's answers, are a suite that the Test LLM should have written for the program. A lesson imitates it. It
+needs no further sampling and no hidden test, and it also exists where none of the program's own suites broke it, so
+that GRPO has no gradient.
+
+Relabelling in hindsight is from Andrychowicz et al., arXiv 1707.01495; imitating one's successes is expert iteration.
 
 Axes: K cases of a suite.
 """
@@ -24,16 +26,17 @@ from ..algorithm.mistake_book import MistakeBook
 from ..algorithm.question import Question
 from ..algorithm.settings_block import Block, Count, Rate
 
+# Time-outs teach nothing: a case that the program had no time left for has the same outcome.
 _NO_LESSON = (CaseOutcome.NOT_LOADED, CaseOutcome.TIMED_OUT)
 
 
 class HindsightSettings(Block):
     weight: Annotated[float, Field(ge=0)] = 0.0
-    """Advantage of a lesson's tokens, where those of a group's suites spread by 1; 0: no lessons."""
+    """Advantage of a lesson's tokens; advantages in a GRPO group have standard deviation 1; 0: no lessons."""
     max_break_rate: Rate = 0.15
-    """Share of a question's cases that may break a program for it to be a lesson: what most cases break is easy."""
+    """Share of a question's cases that may break a program of a lesson; a program that most cases break is easy."""
     max_lessons: Count = 256
-    """Newest lessons kept."""
+    """Number of lessons kept, the newest ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,15 +46,15 @@ class Lesson:
     prompt: str
     entry_points: str
     reads_input: bool = False
-    """These three of the question, as in its ``prompt_fields``."""
+    """This field and the two before it are the question's ``prompt_fields``."""
     candidate: str
     """Source of the program."""
     asserts: tuple[str, ...]
-    """At most K, those that break the program first, all right as written."""
+    """At most K correct assertions; the ones that break the program come first."""
 
 
 class Hindsight(Extension):
-    """Finds lessons in each step, keeps the newest, and gives some of them to each question of later steps."""
+    """Finds lessons in each step, keeps the newest, and gives some to each question of later steps."""
 
     name = "hindsight"
 
@@ -60,10 +63,10 @@ class Hindsight(Extension):
         self._settings = settings
         self._num_cases = num_cases
         self._lessons: deque[Lesson] = deque(maxlen=settings.max_lessons)
-        """The newest last."""
+        """The newest lesson is the last."""
 
     def before_episode(self, task: EpisodeTask, book: MistakeBook) -> EpisodeTask:
-        """Draw as many lessons as a group has suites, anew for each question of the step."""
+        """Draw as many lessons as a group has suites, independently for each question of the step."""
         if task.is_validation:
             return task
         seed = f"{task.seed}/lessons/{task.step}/{task.index}"
@@ -74,12 +77,12 @@ class Hindsight(Extension):
     def needs_all_cases(self, task: EpisodeTask) -> bool:
         return not task.is_validation
 
-    async def after_verdicts(self, work: JudgedQuestion) -> Found:
-        if work.task.is_validation:
+    async def after_verdicts(self, judged: JudgedQuestion) -> Found:
+        if judged.task.is_validation:
             return Found()
         lessons = find_lessons(
-            work.task.question,
-            work.candidates,
+            judged.task.question,
+            judged.candidates,
             settings=self._settings,
             num_cases=self._num_cases,
         )
@@ -101,40 +104,44 @@ class Hindsight(Extension):
 
     def load_state(self, state: list[dict[str, Any]]) -> None:
         self._lessons.clear()
-        for item in state:
-            asserts = tuple(item["asserts"])
-            self._lessons.append(Lesson(**{**item, "asserts": asserts}))
+        for fields in state:
+            # JSON has lists for tuples.
+            asserts = tuple(fields["asserts"])
+            self._lessons.append(Lesson(**{**fields, "asserts": asserts}))
 
 
 def find_lessons(
     question: Question, candidates: Sequence[CandidateResult], *, settings: HindsightSettings, num_cases: int
 ) -> tuple[Lesson, ...]:
-    """Lessons of one judged question, each once.
+    """The different lessons of one judged question.
 
     Args:
-        question: they are for its prompt.
-        candidates: with the verdict on all cases of the question in ``pooled``; others give none.
+        question: the question of all candidates.
+        candidates: judged programs. Only a program with a verdict on all cases, in ``pooled``, gives lessons.
         settings: ``max_break_rate``.
-        num_cases: K. A lesson is filled up to it with cases that the program passes.
+        num_cases: K. Cases that the program passes fill a lesson up to K asserts.
     """
-    # A dict keeps the order in which lessons came, which a set would not, and later draws depend on that order.
-    found: dict[Lesson, None] = {}
+    # Later draws depend on the order of lessons, which a dict keeps and a set does not.
+    lessons: dict[Lesson, None] = {}
     for candidate in candidates:
         if candidate.source is None or candidate.pooled is None or candidate.verdict is None:
             continue
         met = [*candidate.verdict.history, *candidate.pooled.cases]
-        # By id, so that a case that was replayed and written anew counts once.
+        # By id, so that a case that was replayed and also written in this step counts once.
         cases = list({case.id: case for case in met}.values())
-        # Time-outs teach nothing: a case that the program had no time left for has the same outcome.
         failed = [case for case in cases if case.outcome.failed and case.outcome not in _NO_LESSON]
         passed = [case for case in cases if not case.outcome.failed]
-        # Many failing cases mean an easy catch, which the reward teaches by itself.
+        # Where many cases fail, the program is easy to break, and the reward teaches that by itself.
         if len(failed) > settings.max_break_rate * len(cases):
             continue
         for start in range(0, len(failed), num_cases):
             # The prompt asks for K asserts; a shorter answer would teach the Test LLM to write fewer.
-            shown = [*failed[start : start + num_cases], *passed][:num_cases]
-            asserts = tuple(f"assert {case.call} == {case.reference_value}" for case in shown)
-            lesson = Lesson(**question.prompt_fields, candidate=candidate.source, asserts=asserts)
-            found[lesson] = None
-    return tuple(found)
+            suite = [*failed[start : start + num_cases], *passed][:num_cases]
+            asserts = tuple(f"assert {case.call} == {case.reference_value}" for case in suite)
+            lesson = Lesson(
+                **question.prompt_fields,
+                candidate=candidate.source,
+                asserts=asserts,
+            )
+            lessons[lesson] = None
+    return tuple(lessons)

@@ -1,4 +1,4 @@
-"""An extension of a user's own, behind the same hooks: errors name the hook and the line, and results are checked."""
+"""A user's own extension behind the same hooks: errors name the hook and the line, and results are checked."""
 
 import inspect
 import math
@@ -16,25 +16,29 @@ HOOKS = {name: hook for name, hook in vars(Extension).items() if inspect.isfunct
 
 
 def hook_problems(kind: type[Extension]) -> Iterator[str]:
-    """Why methods of a user's extension would not be called, or would fail: name, parameters or ``async``."""
+    """One message for each method with a wrong name, wrong parameters, or a wrong ``async``."""
     for name, method in vars(kind).items():
         if name.startswith("_") or not inspect.isfunction(method):
             continue
         hook = HOOKS.get(name)
         if hook is None:
+            # A helper of the user's may have any name, unless it looks like a misspelled hook.
             if near := near_misses(name, HOOKS):
                 yield f"{name} is no hook (did you mean {near}?)"
             continue
-        if inspect.iscoroutinefunction(method) != inspect.iscoroutinefunction(hook):
-            yield f"{name} must {'' if inspect.iscoroutinefunction(hook) else 'not '}be async"
+        must_be_async = inspect.iscoroutinefunction(hook)
+        if inspect.iscoroutinefunction(method) != must_be_async:
+            yield f"{name} must {'' if must_be_async else 'not '}be async"
+        wanted, given = inspect.signature(hook), inspect.signature(method)
         try:
-            inspect.signature(method).bind(*inspect.signature(hook).parameters)
+            # Hooks are called by position, so the user may name the parameters.
+            given.bind(*wanted.parameters)
         except TypeError:
-            yield f"{name} must take {inspect.signature(hook)}, got {inspect.signature(method)}"
+            yield f"{name} must take {wanted}, got {given}"
 
 
 class OwnExtension(Extension):
-    """Calls a user's extension."""
+    """Calls a user's extension and checks what it returns."""
 
     def __init__(self, own: Extension, *, where: str) -> None:
         """``where`` names it in errors."""
@@ -71,13 +75,14 @@ class OwnExtension(Extension):
         with self._in("needs_all_cases"):
             return self.own.needs_all_cases(task)
 
-    async def after_verdicts(self, work: JudgedQuestion) -> Found:
-        with self._in(f"after_verdicts of question {work.task.question.id!r}"):
-            found = await self.own.after_verdicts(work)
-            if not isinstance(found, Found):
-                raise TypeError(f"must return a Found, got {found!r:.200}")
-            return found
+    async def after_verdicts(self, judged: JudgedQuestion) -> Found:
+        with self._in(f"after_verdicts of question {judged.task.question.id!r}"):
+            result = await self.own.after_verdicts(judged)
+            if not isinstance(result, Found):
+                raise TypeError(f"must return a Found, got {result!r:.200}")
+            return result
 
+    # The next three hooks may be generators; lists make their errors appear inside the block.
     def metrics(self, episode: Episode) -> Iterable[tuple[str, float]]:
         with self._in("metrics"):
             return [(name, float(value)) for name, value in self.own.metrics(episode)]

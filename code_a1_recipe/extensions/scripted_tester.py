@@ -5,6 +5,7 @@ from typing import Any
 from reward_fns import load_module
 
 from ..algorithm.episode_types import ScriptedTester
+from ..algorithm.user_code import user_code
 from ..errors import CodeA1Error, SettingsError
 
 
@@ -12,7 +13,7 @@ def find_scripted_tester(path: str | None) -> ScriptedTester | None:
     """The function at ``pkg://package.module:function``, or ``folder/file.py:function``; None for None.
 
     Raises:
-        SettingsError: it is not there.
+        SettingsError: the function does not exist, or its module cannot be loaded.
     """
     if path is None:
         return None
@@ -28,11 +29,9 @@ def find_scripted_tester(path: str | None) -> ScriptedTester | None:
         raise SettingsError(f"episode.tester={path!r}: {module} has no function {name!r}")
 
     def write(question: str, program: str, *, num_suites: int, **sizes: Any) -> list[str]:
-        try:
+        with user_code(f"episode.tester={path!r}", function):
             suites = [str(suite) for suite in function(question, program, num_suites=num_suites, **sizes)]
-        except Exception as error:  # a user's function may raise anything
-            raise CodeA1Error(f"episode.tester={path!r}: {type(error).__name__}: {error}") from error
-        # A group of another size would break the batch much later, where nothing names the function any more.
+        # A group of another size would break the batch much later, in a place that does not know the function.
         if len(suites) != num_suites:
             raise CodeA1Error(f"episode.tester={path!r} must return {num_suites} suites, got {len(suites)}")
         return suites

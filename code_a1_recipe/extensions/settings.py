@@ -1,4 +1,4 @@
-"""Settings of the ideas beside the paper, shipped ones and a user's own."""
+"""Settings of the ideas beside the paper, the shipped ones and a user's own."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +9,8 @@ from pydantic import Field
 from reward_fns import load_module, reward_file
 
 from ..algorithm.hooks import Extension
-from ..algorithm.rewards import RewardChoice
 from ..algorithm.settings import RecipeSettings
+from ..algorithm.settings_block import NamedCode
 from ..algorithm.user_code import user_code
 from ..errors import CodeA1Error, SettingsError
 from .hindsight import HindsightSettings
@@ -18,8 +18,8 @@ from .own import OwnExtension, hook_problems
 from .states import saved_states
 
 
-class ExtensionChoice(RewardChoice):
-    """An extension of a user's own."""
+class ExtensionChoice(NamedCode):
+    """A user's own extension."""
 
     name: str
     """Name of a subclass of ``algorithm.hooks.Extension`` at ``path``."""
@@ -30,7 +30,7 @@ class ExtensionChoice(RewardChoice):
         """A new instance; ``place`` names the block in errors.
 
         Raises:
-            SettingsError: the class is not there, does not take its arguments, or has methods that are no hooks.
+            SettingsError: the class does not exist, does not take its arguments, or has methods that are no hooks.
         """
         try:
             kind = getattr(load_module(self.path), self.name, None)
@@ -54,31 +54,34 @@ class ExtensionChoice(RewardChoice):
 
 
 class ExtendedSettings(RecipeSettings):
-    """The paper's settings and those of the ideas beside it."""
+    """The settings of the paper and of the ideas beside it."""
 
     hindsight: HindsightSettings = HindsightSettings()
     extensions: Annotated[tuple[ExtensionChoice, ...], Field(strict=False)] = ()
-    """Extensions of a user's own: blocks with path, name and kwargs."""
+    """The user's own extensions: blocks with path, name and kwargs."""
 
     @property
     def learns_in_hindsight(self) -> bool:
-        """Lessons are looked for: there is a Test LLM that learns."""
+        """The run finds lessons: they have a weight, and a Test LLM that learns from them."""
         return bool(self.hindsight.weight and self.schedule.test_every and "test" in self.policy_names)
 
     @property
     def user_files(self) -> dict[str, Path]:
-        """Templates, reward functions and extensions of the user's own, by key."""
-        files = {f"extensions[{number}].path": reward_file(own.path) for number, own in enumerate(self.extensions)}
-        return super().user_files | {key: file for key, file in files.items() if file is not None}
+        """The user's own templates, reward functions and extensions, by key."""
+        files = super().user_files
+        for number, choice in enumerate(self.extensions):
+            if file := reward_file(choice.path):
+                files[f"extensions[{number}].path"] = file
+        return files
 
     def extension_problems(self) -> Iterator[str]:
-        """Why an extension of the user's own cannot be used, one message for each."""
+        """One message for each of the user's own extensions that cannot be used."""
         names = {"hindsight", "repair"}
         for number, choice in enumerate(self.extensions):
             place = f"extensions[{number}]"
             try:
                 extension = choice.load(place=place)
-                saved_states([extension])
+                saved_states([extension])  # refused now, and not when the first checkpoint is written
             except CodeA1Error as error:
                 yield str(error)
                 continue

@@ -1,4 +1,4 @@
-"""States of extensions in a checkpoint."""
+"""The states of extensions in a checkpoint."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,10 +9,10 @@ from ..errors import CodeA1Error
 
 
 def saved_states(extensions: Sequence[Extension]) -> dict[str, Any]:
-    """A copy of the states that a checkpoint keeps, by name, which later steps do not change.
+    """The states that a checkpoint keeps, by name; they are copies, so later steps do not change them.
 
     Raises:
-        CodeA1Error: a state is made of other than JSON values, or would come back as something else.
+        CodeA1Error: a state holds something else than JSON values, or JSON would change it.
     """
     states = {}
     for extension in extensions:
@@ -22,6 +22,7 @@ def saved_states(extensions: Sequence[Extension]) -> dict[str, Any]:
             copied = json.loads(json.dumps(state, allow_nan=False))
         except (TypeError, ValueError) as error:
             raise CodeA1Error(f"{rule}; {error}") from error
+        # JSON turns a tuple into a list, and a number as a key into a text.
         if copied != state:
             raise CodeA1Error(f"{rule}; got {state!r:.200}, which would come back as {copied!r:.200}")
         if state is not None:
@@ -30,10 +31,10 @@ def saved_states(extensions: Sequence[Extension]) -> dict[str, Any]:
 
 
 def restore_states(extensions: Sequence[Extension], states: Mapping[str, Any]) -> list[str]:
-    """Give each extension its state of ``saved_states``; one that has none there begins empty.
+    """Give each extension its state of ``saved_states``; an extension without one there begins empty.
 
     Returns:
-        Names of states that no extension takes, sorted.
+        Sorted names of the states that belong to none of the extensions.
     """
     for extension in extensions:
         if extension.name in states:

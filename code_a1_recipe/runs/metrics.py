@@ -1,7 +1,7 @@
 """Metrics of a step from compact sums, so that the trainer never holds a step's text.
 
-A ``MetricAccumulator`` maps a metric to (sum, count); those of episodes are merged and turn into means at the end.
-Names carry the prefixes ``code/``, ``test/``, ``judge/`` and ``book/``, or an extension's own.
+A ``MetricAccumulator`` maps a metric to its sum and count. The accumulators of all episodes are added, and means are
+taken at the end. Names begin with ``code/``, ``test/``, ``judge/`` or ``book/``, or with an extension's own prefix.
 """
 
 import logging
@@ -24,18 +24,18 @@ logger = logging.getLogger(__name__)
 
 MetricAccumulator = dict[str, tuple[float, int]]
 Values = Iterator[tuple[str, float]]
-"""Names of metrics, each with a value that counts once."""
+"""Pairs of a metric's name and a value that counts once."""
 
 GENERATED_TOKENS = "perf/generated_tokens"
-# Reported as totals; everything else is a mean.
 _TOTALS = ("judge/outages", "book/replayed", GENERATED_TOKENS)
+"""Metrics that are reported as totals; all others are means."""
 
 _LOW_CORRELATION = 0.5
-"""Servers with random weights gave 0.03, the right ones above 0.99."""
+"""A measured limit: servers with random weights gave 0.03, and the right ones above 0.99."""
 
 
 def accumulate_episode(episode: Episode, extensions: Sequence[Extension] = ()) -> MetricAccumulator:
-    """Sum the metrics of one episode, those of extensions too; an outage counts in ``judge/outage_rate`` alone."""
+    """Sum the metrics of one episode and of the extensions; an outage counts only in the metrics of outages."""
     sums: MetricAccumulator = {}
     for name, value in _values(episode, extensions):
         _add(sums, name, float(value))
@@ -48,44 +48,43 @@ def _add(sums: MetricAccumulator, name: str, value: float, count: int = 1) -> No
 
 
 def _values(episode: Episode, extensions: Sequence[Extension]) -> Values:
+    for program in episode.judged_programs:
+        responses = [program.response, *(suite.response for suite in program.suites)]
+        yield GENERATED_TOKENS, sum(len(response.token_ids) for response in responses)
+        # Other metrics leave out programs with an outage, so outages are counted for every program.
+        yield from _outage_values(program)
     for candidate in episode.candidates:
         yield "code/extraction_failure_rate", candidate.source is None
         yield "code/truncated_rate", candidate.response.is_truncated
-        yield from _outage_values(candidate)
         if candidate.verdict is not None and candidate.reward is not None:
             yield from _candidate_values(candidate, candidate.verdict, candidate.reward)
+            # Tests of the dataset have a verdict, and no suite that the Test LLM wrote.
             for suite, verdict in zip(candidate.suites, candidate.verdict.suites, strict=False):
                 if suite.reward is not None:
                     yield from _suite_values(suite, suite.reward, verdict)
-    written = episode.judged_programs
-    responses = [one.response for one in written] + [suite.response for one in written for suite in one.suites]
-    yield GENERATED_TOKENS, sum(len(response.token_ids) for response in responses)
-    for extra in episode.extra_programs:
-        yield from _outage_values(extra.result)
-    for measured in (*episode.buggy_programs, episode.greedy):
-        if measured is not None:
-            yield from _outage_values(measured)
+    if episode.greedy is not None:
+        yield from _outage_values(episode.greedy)
+        if episode.greedy.hidden is not None:
+            yield "code/greedy_pass@1", passes_all(episode.greedy.hidden)
+    yield from _buggy_program_values(episode.buggy_programs)
     for extension in extensions:
         yield from extension.metrics(episode)
-    if episode.greedy is not None and episode.greedy.hidden is not None:
-        yield "code/greedy_pass@1", passes_all(episode.greedy.hidden)
-    yield from _buggy_program_values(episode.buggy_programs)
 
 
 def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
-    """When the episode had something generated ("generate") and judged ("judge"): sorted, disjoint spans."""
-    written = episode.judged_programs
-    programs = [one.span for one in written]
-    suites = [suite.span for one in written for suite in one.suites]
-    judged = [span for one in written for span in (one.judge_span, one.hidden_span, one.pooled_span)]
-    spans = {"generate": programs + suites, "judge": judged}
-    return {name: union(span for span in own if span is not None) for name, own in spans.items()}
+    """The times in which the episode waited for samples ("generate") and verdicts ("judge"): sorted, disjoint spans."""
+    generated: list[Span | None] = []
+    judged: list[Span | None] = []
+    for program in episode.judged_programs:
+        generated += [program.span, *(suite.span for suite in program.suites)]
+        judged += [program.judge_span, program.hidden_span, program.pooled_span]
+    return {"generate": union(filter(None, generated)), "judge": union(filter(None, judged))}
 
 
 def distinct_call_rate(calls: Sequence[str]) -> float | None:
-    """Pairs of calls that differ among all pairs, in [0, 1]; None of fewer than two calls.
+    """Share, in [0, 1], of pairs of calls that differ; None for fewer than two calls.
 
-    Unlike the number of different calls it does not depend on how many were drawn.
+    Unlike the number of distinct calls, it does not depend on how many calls there are.
     """
     number = len(calls)
     if number < 2:
@@ -95,24 +94,30 @@ def distinct_call_rate(calls: Sequence[str]) -> float | None:
 
 
 def buggy_program_rates(suite: SuiteVerdict, *, valid: float) -> dict[str, float]:
-    """``valid``, ``kill``, ``detection_rate`` and, of a suite with cases, ``kill_per_case`` on an incorrect program."""
+    """Rates of a suite on an incorrect program; ``kill_per_case`` is missing where the suite has no case."""
     failed = [case for case in suite.cases if case.outcome.failed]
-    rates = {"valid": valid, "kill": bool(failed), "detection_rate": any(case.expected_correct for case in failed)}
-    return rates | ({"kill_per_case": len(failed) / suite.num_valid} if suite.cases else {})
+    rates = {
+        "valid": valid,
+        "kill": bool(failed),
+        "detection_rate": any(case.expected_correct for case in failed),
+    }
+    if suite.cases:
+        rates["kill_per_case"] = len(failed) / suite.num_valid
+    return rates
 
 
 def _buggy_program_values(buggy_programs: Sequence[CandidateResult]) -> Values:
-    """How the Test LLM does on programs of one question that are known to be wrong; each question counts once."""
-    found = defaultdict(list)
-    for buggy in buggy_programs:
-        if buggy.verdict is None:
+    """The Test LLM's means on the buggy programs of one question; each question counts once."""
+    values = defaultdict(list)
+    for program in buggy_programs:
+        if program.verdict is None:
             continue
-        for suite, verdict in zip(buggy.suites, buggy.verdict.suites, strict=True):
+        for suite, verdict in zip(program.suites, program.verdict.suites, strict=True):
             assert suite.reward is not None
-            for name, value in buggy_program_rates(verdict, valid=suite.reward.terms["valid"]).items():
-                found[name].append(value)
-    for name, values in found.items():
-        yield f"test/buggy_programs_{name}", statistics.fmean(values)
+            for name, rate in buggy_program_rates(verdict, valid=suite.reward.terms["valid"]).items():
+                values[name].append(rate)
+    for name, rates in values.items():
+        yield f"test/buggy_programs_{name}", statistics.fmean(rates)
 
 
 def _candidate_values(candidate: CandidateResult, verdict: CandidateVerdict, reward: Breakdown) -> Values:
@@ -122,11 +127,11 @@ def _candidate_values(candidate: CandidateResult, verdict: CandidateVerdict, rew
         yield "code/example_failure_rate", bool(verdict.example_failure)
     cases = [case for suite in verdict.suites for case in suite.cases]
     if (share := distinct_call_rate([case.id for case in cases])) is not None:
-        # Of all suites for one program; when it falls, the Test LLM is settling on a habit.
+        # Taken over all suites for one program; when it falls, the Test LLM makes the same calls again and again.
         yield "test/distinct_call_rate", share
     yield "judge/cache_hit_rate", verdict.was_cached
     for suite in verdict.suites:
-        num_slow = sum(one.reason == RejectionReason.REFERENCE_TIMED_OUT for one in suite.rejections)
+        num_slow = sum(item.reason == RejectionReason.REFERENCE_TIMED_OUT for item in suite.rejections)
         yield "judge/slow_reference_rate", num_slow / max(1, suite.num_valid + len(suite.rejections))
     yield "book/replayed", len(verdict.history)
     for case in cases:
@@ -135,18 +140,22 @@ def _candidate_values(candidate: CandidateResult, verdict: CandidateVerdict, rew
     for case in verdict.history:
         yield "book/replay_pass_rate", case.outcome is CaseOutcome.PASSED
     if candidate.hidden is not None:
-        hidden, is_right = candidate.hidden.suites[0], passes_all(candidate.hidden)
-        yield "judge/cache_hit_rate", candidate.hidden.was_cached
-        yield "code/pass@1", is_right
-        yield "code/hidden_case_pass_rate", 1.0 - hidden.num_failed / max(1, hidden.num_valid)
-        num_left_out = sum(case.detail == NOT_ASKED for case in hidden.cases)
-        yield "code/hidden_not_asked_frac", num_left_out / max(1, hidden.num_valid)
-        if reward.total > FULL_REWARD:
-            yield "code/reward_false_positive_rate", not is_right
+        yield from _hidden_values(candidate.hidden, is_rewarded_fully=reward.total > FULL_REWARD)
+
+
+def _hidden_values(verdict: CandidateVerdict, *, is_rewarded_fully: bool) -> Values:
+    [suite] = verdict.suites
+    is_correct = passes_all(verdict)
+    yield "judge/cache_hit_rate", verdict.was_cached
+    yield "code/pass@1", is_correct
+    yield "code/hidden_case_pass_rate", 1.0 - suite.num_failed / max(1, suite.num_valid)
+    num_left_out = sum(case.detail == NOT_ASKED for case in suite.cases)
+    yield "code/hidden_not_asked_frac", num_left_out / max(1, suite.num_valid)
+    if is_rewarded_fully:
+        yield "code/reward_false_positive_rate", not is_correct
 
 
 def _outage_values(result: CandidateResult) -> Values:
-    # Of every program, since a measure is taken over the programs that met no outage.
     for name in ("judge/outage_rate", "judge/outages"):
         yield name, bool(result.outage)
 
@@ -165,7 +174,7 @@ def _suite_values(suite: SuiteResult, reward: Breakdown, verdict: SuiteVerdict) 
 
 
 def finalize_metrics(parts: Iterable[MetricAccumulator], *, prefix: str = "") -> dict[str, float]:
-    """Means over several episodes (totals for the few names that count things), ready for the loggers."""
+    """Means over several episodes, or totals for the metrics that count things."""
     sums: MetricAccumulator = {}
     for part in parts:
         for name, (value, count) in part.items():
@@ -174,21 +183,23 @@ def finalize_metrics(parts: Iterable[MetricAccumulator], *, prefix: str = "") ->
 
 
 def validation_metrics(parts: Sequence[tuple[str, MetricAccumulator]]) -> dict[str, float]:
-    """Metrics of a validation, prefixed ``val/``, and with several data sources also ``val/<source>/``.
+    """Metrics of a validation under ``val/``; with several data sources also under ``val/<source>/``.
 
     Args:
-        parts: for each held-out question its data source and the sums of its episode.
+        parts: the data source and the sums of the episode, for each held-out question.
     """
     metrics = finalize_metrics((sums for _, sums in parts), prefix="val/")
-    sources = dict.fromkeys(source for source, _ in parts)
-    for source in sources if len(sources) > 1 else ():
-        of_source = [sums for name, sums in parts if name == source]
-        metrics |= finalize_metrics(of_source, prefix=f"val/{source}/")
+    by_source = defaultdict(list)
+    for source, sums in parts:
+        by_source[source].append(sums)
+    if len(by_source) > 1:
+        for source, sums_of_source in by_source.items():
+            metrics |= finalize_metrics(sums_of_source, prefix=f"val/{source}/")
     return metrics
 
 
 def book_metrics(book: MistakeBook, change: BookChange) -> dict[str, float]:
-    """The Mistake Book after a step, and what the step changed in it."""
+    """Size of the Mistake Book after a step, and the changes of the step."""
     return {
         "book/cases": book.num_cases,
         "book/questions": book.num_questions,
@@ -200,21 +211,21 @@ def book_metrics(book: MistakeBook, change: BookChange) -> dict[str, float]:
 def check_served_weights(metrics: Mapping[str, float], *, limit: float | None, step: int) -> None:
     """Refuse to go on with servers that hold other weights than the trainer.
 
-    A model that is nearly certain of every token, or of none, hides other weights from the mean difference: there a low
-    correlation of both probabilities is reported.
+    The mean difference does not reveal other weights where a model is nearly certain of every token, or of none. So a
+    low correlation of the two probabilities is logged as well.
 
     Args:
-        metrics: of the step, with verl's ``rollout_probs_diff_mean`` and ``rollout_actor_probs_pearson_corr`` of each
-            policy that was updated.
-        limit: ``episode.max_probs_diff``; None: none.
+        metrics: metrics of the step, with verl's ``rollout_probs_diff_mean`` and ``rollout_actor_probs_pearson_corr``
+            of each updated policy.
+        limit: ``episode.max_probs_diff``; None: no limit.
 
     Raises:
-        OutageError: a policy's mean is above ``limit``, or no number.
+        OutageError: a policy's mean difference is above ``limit``, or is NaN.
     """
     if limit is None:
         return
     for name, value in metrics.items():
-        if name.endswith("/rollout_probs_diff_mean") and not value <= limit:
+        if name.endswith("/rollout_probs_diff_mean") and not value <= limit:  # also true for NaN
             raise OutageError(
                 f"step {step}: {name} is {value:.3g}, above episode.max_probs_diff={limit:g}: the servers sample from "
                 "other weights than those that are trained (a weight sync that failed, or kernels that differ). Resume "
@@ -234,9 +245,9 @@ def check_outages(share: float, *, limit: float, step: int, reason: str) -> None
     """Refuse a step in which the sandbox failed too often.
 
     Args:
-        share: of the step's candidates that it could not run, in [0, 1].
+        share: share, in [0, 1], of the step's candidates that it could not run.
         limit: ``sandbox.max_outage_rate``.
-        reason: the first of the outages.
+        reason: message of the first outage.
 
     Raises:
         OutageError: ``share`` is above ``limit``.

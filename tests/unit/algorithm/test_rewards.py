@@ -52,6 +52,14 @@ def leaves(question):
 
 def no_number(question):
     return [Breakdown(parts={"a": 1.0}, terms={"b": "high"}) for _ in question.candidates]
+
+
+class Fails:
+    def __call__(self, question):
+        return 1 / 0
+
+
+an_object = Fails()
 """
 
 
@@ -149,6 +157,7 @@ def test_by_the_paper_nothing_of_the_users_is_left(own_file):
         ("code", "reads", r"at question 'q': JSONDecodeError: .*mine.py, line 31\)"),
         ("code", "leaves", r"at question 'q': SystemExit: 3 \(.*mine.py, line 35\)"),
         ("code", "no_number", r"reward terms must be finite numbers by names, got 'b': 'high' \(.*mine.py, line 39\)"),
+        ("code", "an_object", r"at question 'q': ZeroDivisionError.*mine.py, line 44\)"),
         ("code", "numbers", r"rewards.code: .*must reward candidate 0 with a Breakdown or None, got 1.0"),
         ("test", "numbers", r"rewards.test: .*must return a list, one for each of candidate 0's suite_texts, got 1.0"),
     ],

@@ -43,7 +43,7 @@ REWARDS = {"alpha": 0.5, "adversarial": "figure", "nonprintable_penalty": False}
         (
             SandboxSettings,
             SANDBOX | {"runner": "locl"},
-            "here.runner must be one of fusion, local (did you mean local?), got 'locl' (Where programs run)",
+            "here.runner must be one of fusion, local (did you mean local?), got 'locl' (The place where programs run)",
         ),
         (CheckpointSettings, {"keep_best": "code/pass@1"}, "here.keep_best must be a validation metric (val/...)"),
         (RewardSettings, REWARDS | {"code": {"name": 3}}, "here.code.name must be a text, got 3 (Name of a registered"),
