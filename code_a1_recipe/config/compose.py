@@ -50,9 +50,9 @@ _FREE_SUBTREES = (
 )
 
 
-def _share_of_card(shared: float, layout: str, is_self_play: bool, num_suites: int) -> float:
+def _share_of_card(shared: float, layout: str, is_self_play: bool, num_suites: int, tester: str | None) -> float:
     """Of a GPU's memory: with another policy's server on the card, or alone on it."""
-    return 0.8 if layout == SEPARATE or is_self_play or not num_suites else shared
+    return 0.8 if layout == SEPARATE or is_self_play or not num_suites or tester else shared
 
 
 OmegaConf.register_new_resolver("share_of_card", _share_of_card, replace=True)

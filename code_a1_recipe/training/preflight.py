@@ -76,11 +76,17 @@ def _question_files(config: RunConfig) -> Iterator[str]:
 def _model_folders(config: RunConfig) -> Iterator[str]:
     for name in config.policy_names:
         key, path = f"policies.{name}.model.path", config.policy(name).model.path
-        if path is None and config.micro is None:
-            yield _not_set(key)
-        elif path is not None and path not in PACKAGED and not Path(path).is_dir() and not _may_be_of_the_hub(path):
+        if path is None:
+            if config.micro is None:
+                yield _not_set(key)
+        elif path not in PACKAGED and not Path(path).is_dir() and not _may_be_of_the_hub(path):
             hint = "give one with config.json, weights and tokenizer (`code-a1 model get` makes one, also from GGUF)"
             yield f"{key}={path!r}: there is no such folder; {hint}"
+        else:
+            try:
+                check_weights(path)
+            except Exception as error:  # noqa: BLE001  # of a damaged file libraries may raise anything
+                yield _unusable(key, path, error)
 
 
 def _may_be_of_the_hub(path: str) -> bool:
@@ -90,6 +96,13 @@ def _may_be_of_the_hub(path: str) -> bool:
 
 def _not_set(key: str) -> str:
     return f"{key} is not set; give it on the command line ({key}=...) or in the YAML file"
+
+
+def _unusable(key: str, path: str, error: Exception) -> str:
+    return (
+        f"{key}={path!r} cannot be used: {in_a_line(error)}; give a folder with config.json, weights and tokenizer, or "
+        "a model id that this machine can fetch (`code-a1 model get` makes a folder, also from GGUF)"
+    )
 
 
 def _run_folder(config: RunConfig) -> Iterator[str]:
@@ -203,7 +216,7 @@ def load_checked_tokenizer(config: RunConfig, name: str) -> Any:
 
     model, rollout = config.policy(name).model, config.policy(name).rollout
     assert model.path is not None  # `_model_folders`
-    place = f"policies.{name}.model.path={model.path!r}"
+    key = f"policies.{name}.model.path"
     try:
         model_config = AutoConfig.from_pretrained(model.path, trust_remote_code=model.trust_remote_code)
         tokenizer = load_tokenizer(config, name)
@@ -213,13 +226,9 @@ def load_checked_tokenizer(config: RunConfig, name: str) -> Any:
         check_weights(model.path)
     except Exception as error:  # of a damaged file libraries may raise anything
         if "trust_remote_code" in str(error):
-            raise SettingsError(
-                f"{place} brings Python code of its own; actor_rollout_ref.model.trust_remote_code=true runs it"
-            ) from error
-        raise SettingsError(
-            f"{place} cannot be used: {in_a_line(error)}; give a folder with config.json, weights and tokenizer, or a "
-            "model id that this machine can fetch (`code-a1 model get` makes a folder, also from GGUF)"
-        ) from error
+            hint = "actor_rollout_ref.model.trust_remote_code=true runs it"
+            raise SettingsError(f"{key}={model.path!r} brings Python code of its own; {hint}") from error
+        raise SettingsError(_unusable(key, model.path, error)) from error
     limit = getattr(model_config, "max_position_embeddings", None)
     needed = rollout.max_model_len or rollout.prompt_length + rollout.response_length
     if limit is not None and needed > limit:
