@@ -1,8 +1,8 @@
 """The rows of a step, dealt to ranks and optimizer steps, and cut into parts.
 
-The trainer holds the tensors of one part at a time. verl adds filler rows, which train nothing, until the number of rows
-is a multiple of a mini-batch. It puts them at the end: without a deal the last optimizer step would have few real rows
-at the full learning rate, and a part might have none.
+The trainer holds the tensors of one part at a time. verl adds filler rows, which train nothing, until the number of
+rows is a multiple of a mini-batch. It puts them at the end: without a deal the last optimizer step would have few real
+rows at the full learning rate, and a part might have none.
 """
 
 from collections import defaultdict, deque
@@ -18,8 +18,8 @@ def deal(
 ) -> list[list[int]]:
     """Deal rows to ranks and their optimizer steps.
 
-    The optimizer steps get nearly equal numbers of real rows, and the ranks about equal numbers of tokens. A group stays
-    together if it fits, since its rows share a prompt.
+    The optimizer steps get nearly equal numbers of real rows, and the ranks about equal numbers of tokens. A group
+    stays together if it fits, since its rows share a prompt.
 
     Args:
         groups: the group of each row; the number of rows is a multiple of ``ranks * steps``.

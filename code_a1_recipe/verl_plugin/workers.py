@@ -68,8 +68,8 @@ def start_workers(config: DictConfig, *, pool: RayResourcePool, with_reference: 
 def _rendezvous_ports() -> list[int]:
     """Return a random range of ports for the rendezvous of torch.distributed.
 
-    verl finds a free port and releases it until the workers listen. By then a port that the system had picked may belong
-    to an outgoing connection, and the first port of a fixed range to another run that looked at the same time.
+    verl finds a free port and releases it until the workers listen. By then a port that the system had picked may
+    belong to an outgoing connection, and the first port of a fixed range to another run that looked at the same time.
     """
     first = random.SystemRandom().randrange(_FIRST_PORT, _LAST_PORT - _TRIED_PORTS)
     return [first, first + _TRIED_PORTS]
