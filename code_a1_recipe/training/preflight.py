@@ -65,12 +65,13 @@ def _nodes(config: RunConfig) -> Iterator[str]:
 
 
 def _question_files(config: RunConfig) -> Iterator[str]:
-    for key, files in (("data.train_files", config.data.train_files), ("data.val_files", config.data.val_files)):
+    for key in ("train_files", "val_files"):
+        files = getattr(config.data, key)
         if not files and config.micro is None:
-            yield _not_set(key)
+            yield _not_set(f"data.{key}")
         for file in files:
             if "://" not in file and not Path(file).exists():
-                yield f"{key}={file!r}: there is no such file (relative paths start at {Path.cwd()})"
+                yield f"data.{key}={file!r}: there is no such file (relative paths start at {Path.cwd()})"
 
 
 def _model_folders(config: RunConfig) -> Iterator[str]:

@@ -43,7 +43,8 @@ def sample_generations(file: Path, prompts: Mapping[str, str], *, count: int) ->
     # Episodes end in any order, and the table must show the same questions at every validation.
     records.sort(key=lambda record: (prompts[record.question], record.candidate))
     order = np.random.RandomState(_SEED).permutation(len(records))
-    return [_sample(records[number], prompts[records[number].question]) for number in order[:count]]
+    chosen = [records[number] for number in order[:count]]
+    return [_sample(record, prompts[record.question]) for record in chosen]
 
 
 def _sample(record: RolloutRecord, prompt: str) -> Sample:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..algorithm.hooks import Extension
 from ..algorithm.mistake_book import BookChange, MistakeBook
@@ -16,7 +16,7 @@ from ..extensions.states import saved_states
 from ..jobs.judge_loop import in_parallel
 from ..runs import metrics as measures
 from ..runs.folder import RunFolder
-from ..verl_plugin.loop import TrainingLoop, marked_timer
+from ..verl_plugin.loop import Metrics, TrainingLoop, marked_timer
 from ..verl_plugin.row_queue import KVBatchMeta, step_marker
 from ..verl_plugin.trajectories import StoredRows, join_rows
 from .checkpoint import random_states
@@ -44,7 +44,7 @@ class CoTrainingStep(TrainingLoop):
     """State after the newest finished step, which is saved if the run cannot go on."""
     _saving: Callable[..., AbstractContextManager[None]]
 
-    def step(self, metrics: dict[str, Any], timing_raw: dict[str, float]) -> KVBatchMeta:
+    def step(self, metrics: Metrics, timing_raw: dict[str, float]) -> KVBatchMeta:
         """Run one step of the paper. ``algorithm/README.md`` has its rules in the same order.
 
         Returns:
@@ -79,7 +79,7 @@ class CoTrainingStep(TrainingLoop):
             batch = next(self.train_dataloader_it)
         return list(batch["question"])
 
-    def _run_episodes(self, questions: Sequence[Question], metrics: dict[str, Any]) -> list[EpisodeReport]:
+    def _run_episodes(self, questions: Sequence[Question], metrics: Metrics) -> list[EpisodeReport]:
         reports = self._reports(questions, validate=False)
         metrics["episode/refilled_questions"] = len(reports) - len(questions)
         metrics["timing_s/exposed_judging"] = seconds_of_exposed_judging(reports)
@@ -123,7 +123,7 @@ class CoTrainingStep(TrainingLoop):
         with self._saving(on_signal=False):
             self._of_each(lambda name: self.policies[name].sleep())
 
-    def _update_mistake_book(self, reports: Sequence[EpisodeReport], metrics: dict[str, Any]) -> None:
+    def _update_mistake_book(self, reports: Sequence[EpisodeReport], metrics: Metrics) -> None:
         """Mistake Book: new cases that failed are added or counted up, replayed cases that passed are counted down."""
         change = BookChange()
         if self.settings.mistake_book.enabled:
@@ -142,7 +142,7 @@ class CoTrainingStep(TrainingLoop):
         return groups
 
     def _alternate_updates(
-        self, groups: Mapping[str, StoredRows], metrics: dict[str, Any], timing_raw: dict[str, float]
+        self, groups: Mapping[str, StoredRows], metrics: Metrics, timing_raw: dict[str, float]
     ) -> None:
         """Alternation: make a GRPO update of each policy that ``schedule`` names for this step."""
         due = self.settings.schedule.policies_at(self.global_steps)
@@ -165,7 +165,7 @@ class CoTrainingStep(TrainingLoop):
             return dict(in_parallel(self.policies, call, num_threads=len(self.policies)))
         return {name: call(name) for name in self.policies}
 
-    def _finish_step(self, metrics: dict[str, Any]) -> None:
+    def _finish_step(self, metrics: Metrics) -> None:
         """Keep the state that a checkpoint of this step needs."""
         self.finished = TrainState(
             step=self.global_steps,
@@ -179,5 +179,5 @@ class CoTrainingStep(TrainingLoop):
     def _epoch(self) -> int:
         return int((self.global_steps - 1) // self.steps_per_epoch)
 
-    def _row(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    def _row(self, metrics: Metrics) -> Metrics:
         return {**metrics, "training/global_step": self.global_steps, "training/epoch": self._epoch}

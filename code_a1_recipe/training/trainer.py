@@ -5,7 +5,6 @@ verl's loop is unchanged: checkpoint, weight sync, validation, logging. The step
 
 import math
 import time
-from collections import ChainMap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from ..extensions.states import restore_states
 from ..runs import metrics as measures
 from ..runs.console import step_line, time_metrics
 from ..runs.folder import RunFolder
-from ..verl_plugin.loop import marked_timer, register
+from ..verl_plugin.loop import Metrics, marked_timer, register
 from ..verl_plugin.row_queue import KVBatchMeta, queue_actors
 from .checkpoint import random_states
 from .checkpoint.keeper import CheckpointKeeper, TrainState
@@ -66,8 +65,10 @@ class CodeA1Trainer(CoTrainingStep):
 
     def processes(self) -> dict[str, Any]:
         """Handles of the processes that the run needs, by names that a user understands."""
-        of_policies = (policy.processes() for policy in self.policies.values())
-        return dict(ChainMap(*of_policies, queue_actors()))
+        handles = queue_actors()
+        for policy in self.policies.values():
+            handles |= policy.processes()
+        return handles
 
     def on_init_end(self) -> None:
         self._sync_weights()
@@ -128,7 +129,7 @@ class CodeA1Trainer(CoTrainingStep):
         return f"step {self.finished.step} is saved in {folder}"
 
     def _compute_metrics(
-        self, batch: KVBatchMeta, metrics: dict[str, Any], timing_raw: dict[str, float], global_steps: int, epoch: int
+        self, batch: KVBatchMeta, metrics: Metrics, timing_raw: dict[str, float], global_steps: int, epoch: int
     ) -> None:
         metrics.update({f"timing_s/{name}": seconds for name, seconds in timing_raw.items()})
         shares = time_metrics(

@@ -9,13 +9,21 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Sequence
 from itertools import chain, groupby, islice
 
+Rows = list[int]
+"""Indices of rows."""
+
 ROWS_AT_ONCE = 1024
 """Rows whose tensors the trainer holds at a time. A step with fewer rows is one part."""
 
 
 def deal(
-    groups: Sequence[str], tokens: Sequence[int], *, fillers: Collection[int], ranks: int, steps: int
-) -> list[list[int]]:
+    groups: Sequence[str],
+    tokens: Sequence[int],
+    *,
+    fillers: Collection[int],
+    ranks: int,
+    steps: int,
+) -> list[Rows]:
     """Deal rows to ranks and their optimizer steps.
 
     The optimizer steps get nearly equal numbers of real rows, and the ranks about equal numbers of tokens. A group
@@ -31,17 +39,17 @@ def deal(
     Returns:
         For each rank the indices of its rows, in the order of the optimizer steps.
     """
-    members: dict[str, list[int]] = defaultdict(list)
+    members: dict[str, Rows] = defaultdict(list)
     for row, group in enumerate(groups):
         if row not in fillers:
             members[group].append(row)
 
-    def weight(rows: list[int]) -> int:
+    def weight(rows: Rows) -> int:
         return sum(tokens[row] for row in rows)
 
     # A cell is one optimizer step of one rank. All cells have the same size.
     size = len(groups) // (ranks * steps)
-    cells: list[list[int]] = [[] for _ in range(ranks * steps)]
+    cells: list[Rows] = [[] for _ in range(ranks * steps)]
     rows_of_step = [0] * steps
 
     def load(number: int) -> tuple[int, int, int]:
@@ -50,7 +58,8 @@ def deal(
         return len(cell), rows_of_step[number % steps], weight(cell)
 
     # The heaviest group comes first, as in bin packing: light groups even out what heavy ones leave uneven.
-    waiting = deque(sorted(members.values(), key=weight, reverse=True))
+    heaviest_first = sorted(members.values(), key=weight, reverse=True)
+    waiting = deque(heaviest_first)
     while waiting:
         rows = waiting.popleft()
         room = size - len(rows)
@@ -65,10 +74,11 @@ def deal(
     unused = iter(sorted(fillers))
     for cell in cells:
         cell.extend(islice(unused, size - len(cell)))
-    return [list(chain(*cells[rank * steps : (rank + 1) * steps])) for rank in range(ranks)]
+    of_ranks = (cells[first : first + steps] for first in range(0, len(cells), steps))
+    return [list(chain(*own)) for own in of_ranks]
 
 
-def balanced_parts(num_rows: int, *, ranks: int, at_once: int = ROWS_AT_ONCE) -> list[list[int]]:
+def balanced_parts(num_rows: int, *, ranks: int, at_once: int = ROWS_AT_ONCE) -> list[Rows]:
     """Cut rows into parts for phases that run on the workers.
 
     verl lays a batch out as one block of equal length for each rank. Every part takes the same share of every block, so
@@ -91,13 +101,19 @@ def balanced_parts(num_rows: int, *, ranks: int, at_once: int = ROWS_AT_ONCE) ->
     parts = []
     for start in range(0, block, width):
         end = min(start + width, block)
-        parts.append([rank * block + row for rank in range(ranks) for row in range(start, end)])
+        rows: Rows = []
+        for front in range(0, num_rows, block):  # of each rank's block
+            rows += range(front + start, front + end)
+        parts.append(rows)
     return parts
 
 
 def group_parts(
-    groups: Sequence[str], *, fillers: Collection[int] = (), at_once: int = ROWS_AT_ONCE
-) -> list[list[int]]:
+    groups: Sequence[str],
+    *,
+    fillers: Collection[int] = (),
+    at_once: int = ROWS_AT_ONCE,
+) -> list[Rows]:
     """Cut rows into parts for advantages, which compare the members of a group: no group is cut.
 
     Args:
@@ -109,8 +125,9 @@ def group_parts(
         Lists of row indices, which hold each row once.
     """
     # Rows arrive in the order in which episodes ended, so the members of a group must be brought together.
-    order = sorted(set(range(len(groups))) - set(fillers), key=groups.__getitem__)
-    parts: list[list[int]] = [[]]
+    real = set(range(len(groups))).difference(fillers)
+    order = sorted(real, key=groups.__getitem__)
+    parts: list[Rows] = [[]]
     for _, members in groupby(order, key=groups.__getitem__):
         rows = list(members)
         if parts[-1] and len(parts[-1]) + len(rows) > at_once:

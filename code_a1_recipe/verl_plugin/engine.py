@@ -11,6 +11,7 @@ from itertools import accumulate, groupby
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor, distributed
 from torch.distributed.fsdp import FSDPModule
 from torch.nn.attention.varlen import varlen_attn
 from torch.nn.functional import scaled_dot_product_attention
@@ -100,7 +101,7 @@ class PackedFSDPEngineWithLMHead(FSDPEngineWithLMHead):
         smallest_growth = (tokens / (tokens - repeated)).min()
         bounds = torch.stack((-smallest_growth, tokens.max()))
         if self.get_data_parallel_size() > 1:  # all ranks must have the same number of micro-batches
-            torch.distributed.all_reduce(bounds, torch.distributed.ReduceOp.MAX, self.get_data_parallel_group())
+            distributed.all_reduce(bounds, distributed.ReduceOp.MAX, self.get_data_parallel_group())
         growth, longest = bounds.tolist()
         budget = max(int(-growth * data["max_token_len_per_gpu"]), int(longest))
         assign_non_tensor(data, force_group_size=size, max_token_len_per_gpu=budget)
@@ -175,22 +176,25 @@ def has_no_gradient(loss_function: Any, micro_batch: Any) -> bool:
     return not micro_batch["advantages"].values().any()
 
 
+Seen = list[list[slice]]
+"""For each segment the parts of a row that it attends to: its prompt if it is a response, and then itself."""
+
+
 class Segments(NamedTuple):
     """The segments of a packed row that holds each prompt once: its prompts and responses, in their order."""
 
-    seen: list[list[slice]]
-    """The parts of the row that each segment attends to: its prompt if it is a response, and then itself."""
-    query_ends: torch.Tensor
+    seen: Seen
+    query_ends: Tensor
     """0 and the end of each segment in the row; int32, (segments + 1,)."""
-    key_ends: torch.Tensor
+    key_ends: Tensor
     """0 and the end of each segment's keys in ``keys_at``; int32, (segments + 1,)."""
-    keys_at: torch.Tensor
+    keys_at: Tensor
     """Positions in the row of the keys of all segments, one segment after the other."""
     longest: tuple[int, int]
     """Largest number of tokens of a segment, and of keys of a segment."""
 
     @classmethod
-    def of(cls, seen: list[list[slice]], *, device: torch.device) -> "Segments":
+    def of(cls, seen: Seen, *, device: torch.device) -> "Segments":
         """Make segments whose tensors are on ``device``."""
         spans = [[torch.arange(part.start, part.stop) for part in parts] for parts in seen]
         queries = [len(parts[-1]) for parts in spans]
@@ -202,9 +206,7 @@ class Segments(NamedTuple):
         return cls(seen, query_ends, key_ends, keys_at, (max(queries), max(keys)))
 
 
-def share_prompts(
-    ids: torch.Tensor, offsets: torch.Tensor, lengths: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, list[list[slice]]]:
+def share_prompts(ids: Tensor, offsets: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Seen]:
     """Drop every repeated prompt from a packed row.
 
     Args:
@@ -218,7 +220,7 @@ def share_prompts(
     """
     prompts: dict[tuple[int, ...], slice] = {}
     kept, places, size = [], [], 0
-    seen: list[list[slice]] = []
+    seen: Seen = []
     for start, end, response in zip(offsets[:-1].tolist(), offsets[1:].tolist(), lengths.tolist(), strict=True):
         middle = end - response
         prompt = tuple(ids[start:middle].tolist())
@@ -236,23 +238,23 @@ def share_prompts(
 _FEWER_KEY_HEADS = {"enable_gqa": True} if "enable_gqa" in inspect.signature(varlen_attn).parameters else {}
 
 
-def takes_flash_attention(query: torch.Tensor) -> bool:
+def takes_flash_attention(query: Tensor) -> bool:
     """Whether flash attention can compute this: it takes half precision on a card alone."""
     return query.is_cuda and query.dtype in (torch.bfloat16, torch.float16)
 
 
 def attend_to_segments(
     module: torch.nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
     attention_mask: None,
     *,
     segments: Segments,
     scaling: float,
     dropout: float = 0.0,
     **ignored: Any,
-) -> tuple[torch.Tensor, None]:
+) -> tuple[Tensor, None]:
     """Compute causal attention, through transformers' interface: each response sees its prompt and itself.
 
     The last query of a segment sees all keys of the segment, the query before it all except the last, and so on. Flash
@@ -280,7 +282,7 @@ def attend_to_segments(
         return attend_all(query, key, value, *ends, *segments.longest, **_FEWER_KEY_HEADS)[None], None
     times = query.shape[1] // key.shape[1]
     key, value = (states.repeat_interleave(times, dim=1) for states in (key, value))
-    attend: Callable[..., torch.Tensor] = partial(scaled_dot_product_attention, dropout_p=dropout, scale=scaling)
+    attend: Callable[..., Tensor] = partial(scaled_dot_product_attention, dropout_p=dropout, scale=scaling)
     results = []
     for parts in segments.seen:
         queries = query[:, :, parts[-1]]
@@ -297,7 +299,7 @@ def attend_to_segments(
 ALL_ATTENTION_FUNCTIONS.register(attend_to_segments.__name__, attend_to_segments)
 
 
-def response_positions(offsets: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+def response_positions(offsets: Tensor, lengths: Tensor) -> Tensor:
     """Return the positions in a packed row before each token of a response. verl reads log-probabilities there.
 
     Args:
@@ -313,9 +315,9 @@ def response_positions(offsets: torch.Tensor, lengths: torch.Tensor) -> torch.Te
 def forward_with_log_probs(
     self: Any,
     *,
-    hidden_at: torch.Tensor,
-    log_probs_at: torch.Tensor,
-    shift_labels: torch.Tensor,
+    hidden_at: Tensor,
+    log_probs_at: Tensor,
+    shift_labels: Tensor,
     temperature: float = 1.0,
     return_dict: bool = True,
     **inputs: Any,

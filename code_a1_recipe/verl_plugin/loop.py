@@ -9,7 +9,10 @@ from verl.utils.debug import marked_timer
 
 from .compat import SYNC_MODE, TRAINER_NAME
 
-__all__ = ["AllWorkers", "SyncTrainer", "TrainingLoop", "marked_timer", "register"]
+__all__ = ["AllWorkers", "Metrics", "SyncTrainer", "TrainingLoop", "marked_timer", "register"]
+
+Metrics = dict[str, Any]
+"""Values by name: of a step, or of an update."""
 
 register = register_trainer(TRAINER_NAME)
 """Class decorator with which verl finds the trainer under the recipe's name."""

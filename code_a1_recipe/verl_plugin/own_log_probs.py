@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from verl.utils.metric import AggregationType, Metric
 from verl.workers.utils.padding import no_padding_2_padding, response_to_nested
 
@@ -23,13 +24,13 @@ _NUM_COLUMNS = 5
 
 
 def loss_with_own_log_probs(
-    loss_function: Callable[..., tuple[torch.Tensor, dict[str, Any]]],
+    loss_function: Callable[..., tuple[Tensor, dict[str, Any]]],
     *,
     model_output: dict[str, Any],
     data: Any,
     keeps_entropy: bool,
     dp_group: Any = None,
-) -> tuple[torch.Tensor, dict[str, Any]]:
+) -> tuple[Tensor, dict[str, Any]]:
     """Compute verl's loss with the log-probabilities of this pass as the old ones.
 
     Args:
@@ -46,27 +47,28 @@ def loss_with_own_log_probs(
     entropy = model_output["entropy"] if keeps_entropy else model_output.pop("entropy")
     mask = data["response_mask"]
 
-    def of_responses(values: torch.Tensor) -> torch.Tensor:
+    def of_responses(values: Tensor) -> Tensor:
         return response_to_nested(no_padding_2_padding(values.detach(), data), mask)
 
     data["old_log_probs"] = of_responses(model_output["log_probs"])
     loss, metrics = loss_function(model_output=model_output, data=data, dp_group=dp_group)
     counts = torch.cat(mask.unbind()).bool()
 
-    def of_tokens(nested: torch.Tensor) -> torch.Tensor:
+    def of_tokens(nested: Tensor) -> Tensor:
         return torch.cat(nested.unbind())[counts].double()
 
     here = of_tokens(data["old_log_probs"]).exp()
     there = of_tokens(data["rollout_log_probs"]).exp()
     apart = (here - there).abs()
-    columns = [torch.ones_like(here), of_tokens(of_responses(entropy)), apart, here, there]
-    table = torch.stack(columns)
+    entropies = of_tokens(of_responses(entropy))
+    table = torch.stack([torch.ones_like(here), entropies, apart, here, there])
     # These are the products of each two columns, summed over the tokens. The first row has the plain sums, since the
     # first column is 1.
     products = (table @ table.T).flatten().tolist()
     for number, value in enumerate(products):
         metrics[f"{PREFIX}{number}"] = Metric(AggregationType.SUM, value)
-    metrics[_MAX] = Metric(AggregationType.MAX, max(apart.tolist(), default=0.0))
+    largest = max(apart.tolist(), default=0.0)
+    metrics[_MAX] = Metric(AggregationType.MAX, largest)
     return loss, metrics
 
 
@@ -90,7 +92,8 @@ def finalize(metrics: dict[str, Any], *, ranks: int, prefix: str) -> dict[str, f
     count = max(products[0, 0], 1.0)
     means = products[0] / count
     variances = products / count - np.outer(means, means)
-    spread = np.sqrt(max(0.0, variances[2, 2]) * count / max(count - 1, 1.0))
+    variance = variances[2, 2] * count / max(count - 1, 1.0)
+    spread = np.sqrt(max(0.0, variance))
     # Pearson's correlation is undefined if all tokens are equally likely.
     scale = np.sqrt(max(0.0, variances[3, 3] * variances[4, 4]))
     correlation = variances[3, 4] / scale if scale else np.nan

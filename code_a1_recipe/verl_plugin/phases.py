@@ -13,10 +13,11 @@ from verl.utils.seqlen_balancing import log_seqlen_unbalance
 from ..errors import CodeA1Error
 from . import own_log_probs
 from .batch_parts import balanced_parts, deal, group_parts
-from .loop import SyncTrainer, marked_timer
+from .loop import Metrics, SyncTrainer, marked_timer
 from .row_queue import KVBatchMeta, clear_rows, get_fields, put_rows
 from .trajectories import StoredRows, is_lesson
 
+_GRADIENT = "actor/grad_norm"
 _PER_TOKEN = "timing_per_token_ms/"
 
 
@@ -102,14 +103,20 @@ class UpdatePhases(SyncTrainer):
         clear_rows(keys=batch.keys, partition_id=batch.partition_id)
         return metrics
 
-    def _balance_batch(self, batch: KVBatchMeta, metrics: dict[str, Any], **options: Any) -> KVBatchMeta:
+    def _balance_batch(self, batch: KVBatchMeta, metrics: Metrics, **options: Any) -> KVBatchMeta:
         batch = super()._balance_batch(batch, metrics, **options)
         blocks = self.config.actor_rollout_ref
         mini_batch = blocks.actor.ppo_mini_batch_size * blocks.rollout.n
         ranks, steps = self._ranks(), max(1, len(batch) // mini_batch)
         if ranks * steps > 1:
             tokens = [tag["seq_len"] for tag in batch.tags]
-            dealt = deal(_groups(batch), tokens, fillers=_fillers(batch), ranks=ranks, steps=steps)
+            dealt = deal(
+                _groups(batch),
+                tokens,
+                fillers=_fillers(batch),
+                ranks=ranks,
+                steps=steps,
+            )
             metrics.update(log_seqlen_unbalance(tokens, dealt, prefix="global_seqlen"))
             batch.reorder(list(chain(*dealt)))
         return batch
@@ -127,18 +134,20 @@ class UpdatePhases(SyncTrainer):
         )
         return is_one_step and actor.ppo_epochs == 1 and not reads_them and not any(map(is_lesson, batch.keys))
 
-    def _compute_old_log_prob(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+    def _compute_old_log_prob(self, batch: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
         self._takes_own_log_probs = self._may_take_own_log_probs(batch)
         if self._takes_own_log_probs:
             self._copy_log_probs(batch.keys, "rollout", "old")  # verl only needs the column to exist
             return batch
         batch = self._in_parts(super()._compute_old_log_prob, batch, metrics)
-        sampled = [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding")]
-        if not (lessons := [key for key in batch.keys if is_lesson(key)]):
+        lessons = [key for key in batch.keys if is_lesson(key)]
+        if not lessons:
             return batch
         # No server sampled a lesson, so the trainer's probabilities replace the server's. Both are compared on the
         # other rows alone.
         self._copy_log_probs(lessons, "old", "rollout")
+        tagged = zip(batch.keys, batch.tags, strict=True)
+        sampled = [key for key, tag in tagged if not tag.get("is_padding")]
         if sampled:
             fields = ["rollout_log_probs", "old_log_probs", "response_mask", "responses"]
             rows = get_fields(keys=sampled, partition_id=self.name, select_fields=fields)
@@ -150,10 +159,10 @@ class UpdatePhases(SyncTrainer):
         rows[f"{target}_log_probs"] = rows.pop(f"{source}_log_probs")
         put_rows(keys=keys, partition_id=self.name, fields=rows)
 
-    def _compute_ref_log_prob(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+    def _compute_ref_log_prob(self, batch: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
         return self._in_parts(super()._compute_ref_log_prob, batch, metrics)
 
-    def _compute_advantage(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+    def _compute_advantage(self, batch: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
         parts = group_parts(_groups(batch), fillers=_fillers(batch))
         batch = self._in_parts(super()._compute_advantage, batch, metrics, parts=parts)
         if self._takes_own_log_probs:  # these metrics compare old log-probabilities with the servers'
@@ -161,7 +170,7 @@ class UpdatePhases(SyncTrainer):
                 del metrics[name]
         return batch
 
-    def _update_actor(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+    def _update_actor(self, batch: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
         batch.extra_info[own_log_probs.FLAG] = self._takes_own_log_probs
         batch = super()._update_actor(batch, metrics)
         if self._takes_own_log_probs:
@@ -176,12 +185,13 @@ class UpdatePhases(SyncTrainer):
         return batch
 
     def _compute_metrics(
-        self, batch: KVBatchMeta, metrics: dict[str, Any], timing_raw: dict[str, float], global_steps: int, epoch: int
+        self, batch: KVBatchMeta, metrics: Metrics, timing_raw: dict[str, float], global_steps: int, epoch: int
     ) -> None:
-        known, compute_all = dict(metrics), super()._compute_metrics
+        compute_all = super()._compute_metrics
+        known = {key: value for key, value in metrics.items() if key == _GRADIENT}
 
-        def compute(part: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
-            metrics.update({key: value for key, value in known.items() if key == "actor/grad_norm"})
+        def compute(part: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
+            metrics |= known  # verl's figures read the norm
             if all(tag.get("is_padding") for tag in part.tags):  # all rows are lessons, and verl's metrics need one row
                 for tag in part.tags:
                     tag.pop("is_padding")
@@ -201,7 +211,7 @@ class UpdatePhases(SyncTrainer):
         self,
         phase: Callable[..., KVBatchMeta],
         batch: KVBatchMeta,
-        metrics: dict[str, Any],
+        metrics: Metrics,
         *,
         parts: list[list[int]] | None = None,
     ) -> KVBatchMeta:
@@ -215,7 +225,7 @@ class UpdatePhases(SyncTrainer):
             return phase(batch, metrics=metrics)
         aggregator = MetricsAggregator()
         for rows in parts:
-            part_metrics: dict[str, Any] = {}
+            part_metrics: Metrics = {}
             part = batch.select_keys([batch.keys[row] for row in rows])
             num_real = len(rows) - len(_fillers(part))
             phase(part, metrics=part_metrics)

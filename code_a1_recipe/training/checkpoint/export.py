@@ -3,13 +3,13 @@
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from ...algorithm.schedule import POLICY_NAMES
 from ...errors import CheckpointError, InputError
 from ...files import write_whole
+from ...runs.folder import make_writable
 from .folder import CHECKPOINTS, TRACKER_NAME, Checkpoint, best_checkpoint, named_checkpoint, saved_steps, step_folder
 
 _ACTOR = "actor"
@@ -62,8 +62,7 @@ def check_export(checkpoint: Checkpoint, policy: str, output: Path) -> None:
     if output.exists():
         raise InputError(f"--output={output} exists; name a folder that does not, or remove it")
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=output.parent).close()
+        make_writable(output.parent)
     except OSError as error:
         raise InputError(f"--output={output} cannot be written: {error}; name another folder") from error
 

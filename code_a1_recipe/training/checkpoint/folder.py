@@ -116,7 +116,7 @@ class Checkpoint:
         """
         path = self.folder / STATE_NAME
         try:
-            state = json.loads(path.read_text(encoding="utf-8"))
+            state = json.loads(path.read_bytes())
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{path} is missing or damaged ({error}); {ANOTHER_STEP}") from error
         if not isinstance(state, dict):
@@ -264,7 +264,7 @@ def keep_newest(root: Path, count: int | None) -> None:
 def best_checkpoint(root: Path) -> dict[str, Any] | None:
     """Return ``{"step", "metric", "value"}`` of the best checkpoint by validation, or None."""
     try:
-        best = json.loads((root / BEST_NAME).read_text(encoding="utf-8"))
+        best = json.loads((root / BEST_NAME).read_bytes())
         step, metric, value = int(best["step"]), str(best["metric"]), float(best["value"])
     except (OSError, ValueError, TypeError, KeyError) as error:
         if not isinstance(error, FileNotFoundError):

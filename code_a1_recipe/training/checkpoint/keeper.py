@@ -197,24 +197,24 @@ def _load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader:
     """
     checkpoint.check_whole()
     damaged = (ValueError, RuntimeError, EOFError, LookupError, TypeError, AttributeError, pickle.UnpicklingError)
+    folder = checkpoint.folder
     try:
-        row = json.loads((checkpoint.folder / ROW_NAME).read_text(encoding="utf-8"))
-        extensions = json.loads((checkpoint.folder / EXTENSIONS_NAME).read_text(encoding="utf-8"))
-        data = torch.load(checkpoint.folder / DATA_NAME, weights_only=False)
-        states = torch.load(checkpoint.folder / RANDOM_NAME, weights_only=False)
+        row = json.loads((folder / ROW_NAME).read_bytes())
+        extensions = json.loads((folder / EXTENSIONS_NAME).read_bytes())
+        data = torch.load(folder / DATA_NAME, weights_only=False)
+        states = torch.load(folder / RANDOM_NAME, weights_only=False)
         random_states.restore(states)
     except damaged as error:
-        raise CheckpointError(f"{checkpoint.folder} is damaged: {error}; {ANOTHER_STEP}") from error
+        raise CheckpointError(f"{folder} is damaged: {error}; {ANOTHER_STEP}") from error
     for name, policy in policies.items():
         try:
-            policy.load(checkpoint.folder / name)
+            policy.load(folder / name)
         except RayTaskError as error:
-            if explain(error, run_dir=str(checkpoint.folder)) is not None:  # no damage, but too little memory or such
+            if explain(error, run_dir=str(folder)) is not None:  # no damage, but too little memory or such
                 raise
-            raise CheckpointError(
-                f"{checkpoint.folder / name} cannot be loaded: {str(error).strip().splitlines()[-1]}; {ANOTHER_STEP}"
-            ) from error
+            last_line = str(error).strip().splitlines()[-1]
+            raise CheckpointError(f"{folder / name} cannot be loaded: {last_line}; {ANOTHER_STEP}") from error
     if dataloader is not None:  # it is None for new questions, which the saved position does not fit
         dataloader.load_state_dict(data)
-    logger.info("resumed from %s at step=%d", checkpoint.folder, checkpoint.step)
+    logger.info("resumed from %s at step=%d", folder, checkpoint.step)
     return TrainState(step=checkpoint.step, data=data, row=row, random_states=states, extensions=extensions)

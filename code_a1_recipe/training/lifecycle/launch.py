@@ -1,16 +1,14 @@
 """The driver of a run, from its configuration to its end: environment, last checks, Ray, trainer."""
 
-import contextlib
 import importlib
 import logging
 import os
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from ...config.compose import keys_without_effect
 from ...config.run_config import SEPARATE, RunConfig
 from ...errors import SettingsError
 from ...jobs.cores import usable_cores
-from ...runs.folder import RunFolder, versions_text
+from ...runs.folder import RunFolder, make_writable, versions_text
 from ...verl_plugin.compat import ray_runtime_env
 from ...verl_plugin.cpu.environment import cpu_environment
 from .crash_notifier import crash_notifier, dismiss_notifier
@@ -66,7 +64,7 @@ def train(config: RunConfig, *, command: str = "") -> RunFolder:
             folder.resolved_config.write_text(config.to_yaml(), encoding="utf-8")
             with folder.command.open("a", encoding="utf-8") as handle:  # a resumed run adds its command
                 handle.write(f"{command}\n# {versions_text()}\n")
-            with folder.driver_log.open("a", encoding="utf-8") as log, contextlib.redirect_stdout(log):
+            with folder.driver_log.open("a", encoding="utf-8") as log, redirect_stdout(log):
                 _run_on_ray(config, folder, leftovers, stages)
         return folder
     finally:
@@ -83,8 +81,7 @@ def _create_folder(config: RunConfig) -> RunFolder:
     for key, path in folders.items():
         try:
             if path is not None:
-                Path(path).mkdir(parents=True, exist_ok=True)
-                tempfile.TemporaryFile(dir=path).close()
+                make_writable(Path(path))
         except OSError as error:
             raise SettingsError(f"{key}={path!r} cannot be written: {error}; choose another") from error
     return RunFolder(Path(config.run_dir))

@@ -146,7 +146,13 @@ class _PolicyNeeds:
             if on_card:
                 when = self.name if is_offloaded else ALWAYS
                 yield self._need("worker", part, amount, on_card=True, when=when)
-        yield self._need("worker", "gradients", GRADIENT * trained, on_card=on_card, when=self.name)
+        yield self._need(
+            "worker",
+            "gradients",
+            GRADIENT * trained,
+            on_card=on_card,
+            when=self.name,
+        )
         # With LoRA the reference is the trained model without its adapter, which takes no more room.
         if policy.actor.use_kl_loss and not self.has_adapter:
             reference = width(policy.ref.fsdp_config.model_dtype) * weights
@@ -177,7 +183,13 @@ class _PolicyNeeds:
             amount = int(rollout.gpu_memory_utilization * gpu_memory)
             when = EPISODES if rollout.free_cache_engine else ALWAYS
         yield self._need("server", "base", PROCESSES["server"], on_card=False)
-        yield self._need("server", "weights and KV cache", amount, on_card=self.on_gpu, when=when)
+        yield self._need(
+            "server",
+            "weights and KV cache",
+            amount,
+            on_card=self.on_gpu,
+            when=when,
+        )
         if self.on_gpu and self.has_adapter and rollout.free_cache_engine:
             # A sync sends an adapter alone, so a sleeping engine keeps the model's weights in memory (sleep level 1).
             asleep = width(rollout.dtype) * self.size.parameters // rollout.tensor_model_parallel_size

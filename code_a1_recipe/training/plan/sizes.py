@@ -56,7 +56,7 @@ def with_sizes(config: RunConfig) -> RunConfig:
         if rollout.checkpoint_engine["update_weights_bucket_megabytes"] < bucket:
             own["rollout.checkpoint_engine.update_weights_bucket_megabytes"] = bucket
         values |= {f"policies.{name}.{key}": value for key, value in own.items()}
-    return config.with_values(values) if values else config
+    return config.with_values(values)
 
 
 def with_engines(config: RunConfig, machine: Machine) -> RunConfig:
@@ -79,12 +79,13 @@ def with_engines(config: RunConfig, machine: Machine) -> RunConfig:
             tokens=rollout.max_num_batched_tokens,
             sequences=rollout.max_num_seqs,
         )
-        given, key = rollout.engine_kwargs.get("vllm") or {}, f"policies.{name}.rollout.engine_kwargs.vllm"
+        given = rollout.engine_kwargs.get("vllm") or {}
+        key = f"policies.{name}.rollout.engine_kwargs.vllm"
         if amount > 0 and _KV_MEMORY not in given:
             values[f"{key}.{_KV_MEMORY}"] = amount
         if rollout.tensor_model_parallel_size == 1 and _EXECUTOR not in given:
             values[f"{key}.{_EXECUTOR}"] = "uni"
-    return config.with_values(values) if values else config
+    return config.with_values(values)
 
 
 def kv_memory(config: RunConfig, policy: str) -> int | None:

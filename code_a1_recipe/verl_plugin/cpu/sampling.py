@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from torch import Tensor
 
 MIN_VOCABULARY = 4096
 """Smallest vocabulary for :func:`sample_by_inversion`. With fewer words vLLM's sampling costs almost nothing."""
@@ -28,26 +29,28 @@ def use_sampling_by_inversion() -> None:
 
     original = sampler.TopKTopPSampler.forward_cpu
 
-    def forward(self: Any, logits: torch.Tensor, generators: dict[int, torch.Generator], k: Any, p: Any) -> Any:
-        if len(generators) != logits.shape[0] or logits.shape[1] < MIN_VOCABULARY:
+    def forward(self: Any, logits: Tensor, generators: dict[int, torch.Generator], k: Any, p: Any) -> Any:
+        num_rows, num_words = logits.shape
+        if len(generators) != num_rows or num_words < MIN_VOCABULARY:
             return original(self, logits, generators, k, p)
         logits = keep_likeliest(logits, k, p)
         log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)
-        returned = {"processed_logits": logits, "processed_logprobs": log_probs}.get(self.logprobs_mode)
-        # Each request's own generator decides its token, whatever else is in the batch.
-        draws = [torch.rand((), generator=generators[row]) for row in range(len(generators))]
-        return sample_by_inversion(log_probs.exp(), torch.stack(draws)), returned
+        results = {"processed_logits": logits, "processed_logprobs": log_probs}
+        # Each request's own generator decides its token, so the rest of the batch has no influence.
+        draws = [torch.rand((), generator=generators[row]) for row in range(num_rows)]
+        words = sample_by_inversion(log_probs.exp(), torch.stack(draws))
+        return words, results.get(self.logprobs_mode)
 
     sampler.TopKTopPSampler.forward_cpu = forward  # type: ignore[method-assign]
 
 
 def keep_likeliest(
-    logits: torch.Tensor,
-    k: torch.Tensor | None,
-    p: torch.Tensor | None,
+    logits: Tensor,
+    k: Tensor | None,
+    p: Tensor | None,
     *,
     among: int = _AMONG,
-) -> torch.Tensor:
+) -> Tensor:
     """Keep the top-k words, and of those the nucleus (top-p): the fewest likeliest words that reach ``p``.
 
     vLLM sorts the whole vocabulary for each token, which takes longer than a pass of a model of half a billion
@@ -62,9 +65,10 @@ def keep_likeliest(
     Returns:
         (rows, words): logits of the kept words, and -inf for the others. A row keeps at least one word.
     """
-    num_words = logits.shape[1]
-    limit = torch.full((len(logits), 1), num_words) if k is None else k.long().unsqueeze(-1)
-    mass = torch.ones(len(logits), 1) if p is None else p.unsqueeze(-1)
+    num_rows, num_words = logits.shape
+    k = torch.full((num_rows,), num_words) if k is None else k.long()
+    p = torch.ones(num_rows) if p is None else p
+    limit, mass = k.unsqueeze(-1), p.unsqueeze(-1)
     is_cut = (limit < num_words) | (mass < 1)
     kept = torch.where(is_cut, -torch.inf, logits)
     undecided = is_cut.nonzero()[:, 0]
@@ -72,7 +76,8 @@ def keep_likeliest(
     for count in dict.fromkeys((min(among, num_words), num_words)):
         if not len(undecided):
             break
-        row_logits, row_limit, row_mass = logits[undecided], limit[undecided], mass[undecided]
+        row_logits = logits[undecided]
+        row_limit, row_mass = limit[undecided], mass[undecided]
         has_nucleus = row_mass < 1
         values, words = row_logits.topk(count, dim=-1)
         is_beyond_k = torch.arange(count) >= row_limit
@@ -81,20 +86,22 @@ def keep_likeliest(
         # all words is a bound.
         has_limit = row_limit <= count
         total_of_k = values.logsumexp(-1, keepdim=True)
-        total = torch.where(has_limit, total_of_k, row_logits.logsumexp(-1, keepdim=True))
+        total_of_all = row_logits.logsumexp(-1, keepdim=True)
+        total = torch.where(has_limit, total_of_k, total_of_all)
         probabilities = (values - total).exp()
         reached = probabilities.cumsum(dim=-1)
         is_beyond_p = reached - probabilities >= row_mass
         values = values.masked_fill(is_beyond_p & has_nucleus, -torch.inf)
         reaches_p = (reached[:, -1:] >= row_mass) & has_nucleus
-        is_decided = (has_limit | reaches_p | (count == num_words)).squeeze(-1)
+        is_whole = count == num_words
+        is_decided = (has_limit | reaches_p | is_whole).squeeze(-1)
         rows = undecided[is_decided]
         kept[rows] = kept[rows].scatter(-1, words[is_decided], values[is_decided])
         undecided = undecided[~is_decided]
     return kept
 
 
-def sample_by_inversion(probabilities: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
+def sample_by_inversion(probabilities: Tensor, draws: Tensor) -> Tensor:
     """Sample a word for each row, at which the cumulated probabilities pass the draw (inverse transform sampling).
 
     Args:
@@ -105,6 +112,7 @@ def sample_by_inversion(probabilities: torch.Tensor, draws: torch.Tensor) -> tor
         (rows,): indices of words. A word with probability 0 is never sampled.
     """
     cumulated = probabilities.cumsum(dim=-1, dtype=torch.float64)
-    targets = draws.double().unsqueeze(-1) * cumulated[:, -1:]
-    words = torch.searchsorted(cumulated, targets, right=True).squeeze(-1)
-    return words.clamp(max=probabilities.shape[1] - 1)
+    totals = cumulated[:, -1:]
+    targets = draws.double().unsqueeze(-1) * totals
+    words = torch.searchsorted(cumulated, targets, right=True)
+    return words.squeeze(-1).clamp(max=probabilities.shape[1] - 1)
