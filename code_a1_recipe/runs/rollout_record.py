@@ -77,7 +77,7 @@ class SuiteRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Reason why the response holds no asserts; empty if it holds some."""
     reward: RewardRecord | None
     verdict: SuiteVerdict | None
-    """None after an outage."""
+    """Verdict on the suite; None after an outage."""
     span: Span | None
     """Time in which it was written. All spans are in seconds since the step's start."""
 
@@ -98,15 +98,15 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Number among the programs of this kind. An extension's program has the number of the candidate that it repairs or
     otherwise starts from."""
     turn: int
-    """0; for an extension's program its turn, from 1. Its record holds no suites, since it met those of
-    ``candidate``."""
+    """Turn of an extension's program, from 1; 0 for any other program. The record of an extension's program holds no
+    suites, since the program met the suites of ``candidate``."""
     repair_cases: tuple[CaseResult, ...]
     """Results of an extension's program in the cases of these suites."""
     response: str
     response_tokens: int
     prompt_tokens: int
     source: str | None
-    """None if the response holds no program."""
+    """The program; None if the response holds none."""
     extraction_failure: str
     """Reason why it holds none."""
     is_too_long_to_test: bool
@@ -131,7 +131,7 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_solved(self) -> bool:
-        """Whether the program passed every hidden test, of at least one."""
+        """Whether there are hidden tests and the program passed all of them."""
         hidden = self.hidden_tests
         return hidden is not None and hidden.num_valid > 0 and hidden.num_failed == 0
 

@@ -137,6 +137,7 @@ def settle_end_of_turn(model: PreTrainedModel, tokenizer: PreTrainedTokenizer) -
     turns = [{"role": "user", "content": CHECK_PROMPT}, {"role": "assistant", "content": _ANSWER}]
     # The model was tuned on this template, while the end token that a file names is often another one.
     after = str(tokenizer.apply_chat_template(turns, tokenize=False)).rpartition(_ANSWER)[2]
+    # Some tokenizers list the end of a turn only among the added tokens.
     special = {*tokenizer.all_special_ids, *tokenizer.get_added_vocab().values()}
     ends = [token for token in tokenizer.encode(after, add_special_tokens=False) if token in special]
     if not ends:

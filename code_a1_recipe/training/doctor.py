@@ -28,7 +28,7 @@ _ALIAS = "verl asks for one called vllm: `python -m code_a1_recipe.verl_plugin.c
 
 @dataclass(frozen=True)
 class Finding:
-    """The state of one thing that a run or a command needs."""
+    """State of something that a run or a command needs."""
 
     what: str
     found: str
@@ -48,7 +48,7 @@ def examine(folder: str) -> list[Finding]:
     """Make all checks.
 
     Args:
-        folder: the place that runs are to be written to.
+        folder: the place for run folders.
     """
     machine = Machine.here(folder, device="cuda")
     return [*_packages(), _devices(machine), *_sandbox(), *_room(machine, folder)]

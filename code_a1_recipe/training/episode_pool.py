@@ -66,7 +66,7 @@ class EpisodePool:
         running = [0] * len(self.workers)
         while True:
             for task in itertools.islice(waiting, _EPISODES_AT_ONCE * len(running) - len(pending)):
-                number = running.index(min(running))
+                number = running.index(min(running))  # the least busy worker, since episodes differ in length
                 worker = self.workers[number]
                 run = worker.validate if validate else worker.train
                 pending[run.remote(task, self._connections)] = number

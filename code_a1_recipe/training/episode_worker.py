@@ -69,7 +69,7 @@ def seconds_of_exposed_judging(reports: Sequence[EpisodeReport]) -> float:
 
 
 class EpisodeWorker:
-    """Runs any number of episodes at a time on one event loop."""
+    """Actor that runs any number of episodes at the same time, on one event loop."""
 
     def __init__(self, settings: RunConfig) -> None:
         self._settings = settings

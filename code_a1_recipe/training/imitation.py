@@ -35,8 +35,8 @@ def imitated_response(
 def answer_to(messages: Sequence[Message], asserts: Sequence[str]) -> str:
     """Write the response that the Test LLM should have given, beginning where its prompt ends.
 
-    The asserts stand in a block of code if the prompt shows one. The result is "" if the prompt begins the answer in
-    another way than the asserts do.
+    The asserts stand in a block of code if the prompt shows such a block. The result is "" if they do not fit the
+    beginning of an answer that the prompt ends with.
     """
     text = "\n".join(asserts)
     if any(_FENCE in message["content"] for message in messages):

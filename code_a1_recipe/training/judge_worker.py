@@ -16,12 +16,12 @@ from .runners import cpus_per_judge, make_runner
 _CALL_RETRIES = 2
 _CLOSE_SECONDS = 10
 _WAITING = 8
-"""Requests that a judge takes at a time, as a multiple of the programs that it runs. Requests that wait for the
-reference of one question must not hold up another question."""
+"""Open requests of a judge, as a multiple of the programs that it runs at a time. Requests that wait for the reference
+of their question must not hold up another question."""
 
 
 class JudgeWorker:
-    """One judge process; its runner bounds how many programs run at a time."""
+    """A judge process. Its runner limits the number of programs that run at a time."""
 
     def __init__(self, settings: SandboxSettings, seed: int) -> None:
         self._runner = make_runner(settings)
@@ -61,6 +61,7 @@ class JudgePool:
         Raises:
             SandboxUnavailableError: the sandbox, or the actor around it, could not run the program after retries.
         """
+        # Every process must choose the same judge, and Python's own hash of a text differs between processes.
         digest = hashlib.sha256(request.question_id.encode("utf-8", "surrogatepass")).digest()
         worker = self.workers[int.from_bytes(digest[:8], "big") % len(self.workers)]
         try:
@@ -73,7 +74,7 @@ class JudgePool:
         return verdict
 
     def close(self) -> None:
-        """End every judge, whatever the others answer; a lost judge has taken its interpreters with it."""
+        """End every judge, even if others do not answer. The interpreters of a lost judge have ended with it."""
         closing = [worker.close.remote() for worker in self.workers]
         # Unlike ``ray.get``, this raises nothing for a judge that failed or does not answer in time.
         ray.wait(closing, num_returns=len(closing), timeout=_CLOSE_SECONDS)

@@ -82,6 +82,7 @@ class Policy:
     def start(cls, name: str, config: RunConfig, *, pool: Any, total_updates: int) -> Self:
         """Load the model into its workers and start its servers, which sleep until the first weight sync."""
         policy = cls(name, config, pool=pool, total_updates=total_updates)
+        # Servers and workers start at the same time, since both mostly import packages and load weights.
         start_servers = partial(PolicyServerManager.beside_workers, policy.config, pool)
         servers = in_background(start_servers, name=f"start-{name}-servers")
         policy.start_workers()

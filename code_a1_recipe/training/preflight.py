@@ -111,6 +111,7 @@ def _run_folder(config: RunConfig) -> Iterator[str]:
     if folder.root.exists() and not folder.root.is_dir():
         yield f"run_dir={config.run_dir!r} is not a folder; choose another"
         return
+    # Each of these may be the first file of a run that broke off early, and such a run may be started again.
     is_run = folder.resolved_config.exists() or folder.metrics.exists() or folder.checkpoints.exists()
     if folder.root.is_dir() and {path.name for path in folder.root.iterdir()} - {LOCK} and not is_run:
         yield f"run_dir={config.run_dir!r} holds files that are no run's; choose another, or an empty folder"

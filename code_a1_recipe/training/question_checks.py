@@ -25,7 +25,9 @@ def read_questions(config: RunConfig, key: str, *, whole: bool = False) -> Seque
     from ..data.torch_dataset import QuestionDataset
 
     data, files = config.data, getattr(config.data, key)
-    samples = -1 if whole else data.train_max_samples if key == "train_files" else data.val_max_samples
+    samples = data.train_max_samples if key == "train_files" else data.val_max_samples
+    if whole:
+        samples = -1  # verl's value for all
     try:
         questions = QuestionDataset(files, config=dict(data), max_samples=samples).questions
     except (OSError, ValueError) as error:
@@ -67,7 +69,7 @@ def check_given_tests(config: RunConfig, train: Sequence[Question]) -> None:
 
 def check_references(config: RunConfig, key: str, questions: Sequence[Question]) -> None:
     """Raise SettingsError if suites are written and a question has no reference, which answers their calls."""
-    # Validation has a number of suites of its own, which may be 0.
+    # Validation has another number of suites, which may be 0.
     counts = config.episode if key == "train_files" else config.validation
     listed = [question.id for question in questions if question.is_listed]
     if listed and counts.num_suites:

@@ -53,8 +53,9 @@ def with_micro_assets(config: RunConfig) -> RunConfig:
     from ..micro_world import MicroSettings, ensure_assets
 
     micro = dict(config.micro)
+    # Each variant has tiny models that were trained on its prompts.
     if "variant" not in micro and (config.self_play or config.prompts.black_box):
-        micro["variant"] = "self_play" if config.self_play else "black_box"  # the models that learned these prompts
+        micro["variant"] = "self_play" if config.self_play else "black_box"
     RunFolder.show("finding the shipped questions and tiny models (made on first use, about five minutes)")
     settings = MicroSettings.read(micro, where="micro")
     try:

@@ -42,6 +42,7 @@ def start_parts(
     def start_policy(name: str) -> Policy:
         began = time.monotonic()
         every = config.schedule.every(name)
+        # verl's schedule must not be empty, even for a policy that never updates.
         updates = max(1, total_steps // every) if every else 1
         policy = Policy.start(
             name,

@@ -150,7 +150,7 @@ class CoTrainingStep(TrainingLoop):
         def update(name: str) -> dict[str, float]:
             policy, rows = self.policies[name], groups[name]
             if name not in due or not rows.keys:
-                policy.discard(rows)
+                policy.discard(rows)  # otherwise they would fill the queue
                 return {}
             with marked_timer(f"update_{name}", timing_raw):
                 updated = policy.update(rows, step=self.global_steps, epoch=self._epoch)
@@ -167,6 +167,7 @@ class CoTrainingStep(TrainingLoop):
 
     def _finish_step(self, metrics: Metrics) -> None:
         """Keep the state that a checkpoint of this step needs."""
+        # A checkpoint may be saved only during the next step, when questions and random numbers have moved on.
         self.finished = TrainState(
             step=self.global_steps,
             data=self.train_dataloader.state_dict(),

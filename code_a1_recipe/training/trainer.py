@@ -33,7 +33,7 @@ from .step import CoTrainingStep
 
 @register
 class CodeA1Trainer(CoTrainingStep):
-    """Trains a Code LLM and a Test LLM against each other (arXiv 2603.15611), on the same GPUs or on two pools."""
+    """verl trainer of a Code LLM and a Test LLM against each other (arXiv 2603.15611), on shared or separate GPUs."""
 
     def __init__(self, config: RunConfig, *, signals: SignalHandler | None = None) -> None:
         self.settings = config
@@ -119,6 +119,7 @@ class CodeA1Trainer(CoTrainingStep):
 
     def _save_and_tell(self) -> str:
         """Give up unfinished episodes, save the newest finished step, and return a line about it."""
+        # Episodes end first, since each would send further requests to the servers that ``abandon`` puts to sleep.
         self.episodes.close()
         for policy in self.policies.values():
             policy.abandon()

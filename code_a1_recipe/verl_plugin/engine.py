@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, pairwise
 from typing import Any, NamedTuple
 
 import torch
@@ -221,7 +221,7 @@ def share_prompts(ids: Tensor, offsets: Tensor, lengths: Tensor) -> tuple[Tensor
     prompts: dict[tuple[int, ...], slice] = {}
     kept, places, size = [], [], 0
     seen: Seen = []
-    for start, end, response in zip(offsets[:-1].tolist(), offsets[1:].tolist(), lengths.tolist(), strict=True):
+    for (start, end), response in zip(pairwise(offsets.tolist()), lengths.tolist(), strict=True):
         middle = end - response
         prompt = tuple(ids[start:middle].tolist())
         if prompt not in prompts:

@@ -51,7 +51,11 @@ def loss_with_own_log_probs(
         return response_to_nested(no_padding_2_padding(values.detach(), data), mask)
 
     data["old_log_probs"] = of_responses(model_output["log_probs"])
-    loss, metrics = loss_function(model_output=model_output, data=data, dp_group=dp_group)
+    loss, metrics = loss_function(
+        model_output=model_output,
+        data=data,
+        dp_group=dp_group,
+    )
     counts = torch.cat(mask.unbind()).bool()
 
     def of_tokens(nested: Tensor) -> Tensor:

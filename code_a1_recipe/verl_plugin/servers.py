@@ -65,7 +65,8 @@ class PolicyHttpServer(vLLMHttpServer):
 def note_model_class(path: str) -> None:
     """Let vLLM inspect a model's class and cache the result, while its servers still import their packages.
 
-    vLLM inspects a class in a new process that imports all of vLLM. Without the cache each server would wait for one.
+    vLLM inspects a class in a new process, which imports all of vLLM. Without the cache each server would wait for such
+    a process.
     """
     config, _ = PretrainedConfig.get_config_dict(path)
     ModelRegistry.models[config["architectures"][0]].inspect_model_cls()

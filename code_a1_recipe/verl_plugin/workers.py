@@ -33,7 +33,7 @@ def make_pools(
     manager.create_resource_pool()
     pools: dict[str, RayResourcePool] = manager.resource_pool_dict
     for name in spec:
-        # The groups are made here, before two threads ask for one: Ray refuses a second group of the same name. With
+        # The groups are made before two threads ask for them, since Ray refuses a second group of the same name. With
         # STRICT_PACK a group lies on one node; otherwise its workers would get wrong local ranks.
         pools[name].get_placement_groups(strategy="STRICT_PACK", device_name=device)
     return pools

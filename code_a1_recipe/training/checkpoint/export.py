@@ -123,7 +123,7 @@ def export(
     step: str,
     card_of: Callable[[Checkpoint, str], bytes],
 ) -> dict[str, Path]:
-    """Write one policy of a run with its card, or both policies into folders of their own below ``output``.
+    """Write one policy of a run with its card, or each of both policies into a folder below ``output``.
 
     Args:
         source: as :func:`find_step` takes it.

@@ -12,7 +12,7 @@ from ...algorithm.question import Question
 
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
 _WHOLE_MODELS = ("model.safetensors", "pytorch_model.bin")
-"""Names that transformers gives the weights of a model in one file, the preferred one first."""
+"""Names in transformers for all weights of a model in one file. transformers looks for them in this order."""
 _READ_WHOLE = (
     "config.json",
     "generation_config.json",
@@ -49,6 +49,7 @@ def model_fingerprint(path: str) -> str:
         if file.name in _READ_WHOLE:
             digest.update(file.name.encode() + file.read_bytes())
         elif file.suffix in _WEIGHTS:
+            # Weights may have many GB, so only samples of them are read. Training changes every part of a model.
             size = file.stat().st_size
             digest.update(f"{file.name} {size}".encode())
             with file.open("rb") as handle:
@@ -79,7 +80,7 @@ def check_weights(path: str) -> None:
 
 
 def _weight_files(folder: Path) -> list[str]:
-    """Names of the files that transformers loads from a model folder, or what it would look for."""
+    """List the files whose weights transformers loads from a model folder, or the names that it looks for in vain."""
     for name in _WHOLE_MODELS:
         index = folder / f"{name}.index.json"
         if index.is_file():

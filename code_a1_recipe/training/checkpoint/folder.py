@@ -5,8 +5,7 @@ It is renamed into place when it is whole. ``checkpoints/global_step_<n>`` holds
 - ``code/`` and ``test/``: verl's actor checkpoints (weights, optimizer, learning-rate schedule and random states of
   every rank)
 - ``mistake_book.json``, ``metrics.json`` (the step's row), ``extensions.json`` (states of extensions, by name)
-- ``data.pt``: position and order of the questions
-- ``random_states.pt``: the trainer's own
+- ``data.pt`` (position and order of the questions), ``random_states.pt`` (the trainer's own)
 - ``state.json``: step, identity and configuration of the run, versions, sizes of the files
 
 ``checkpoints/latest_checkpointed_iteration.txt`` names the newest step and is written last. ``checkpoints/best.json``
@@ -98,11 +97,7 @@ class Checkpoint:
         return True
 
     def changed_settings(self, config: Mapping[str, Any]) -> list[str]:
-        """List the settings that the resumed run has changed, as ``key: old -> new``.
-
-        Args:
-            config: the resolved configuration of the run that resumes, as plain dictionaries.
-        """
+        """List the settings that ``config`` of the resumed run (plain dictionaries) changes, as ``key: old -> new``."""
         saved = self.state().get("config", {})
         old, new = ({key: value for key, value in leaves(tree) if value != {}} for tree in (saved, config))
         changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]

@@ -1,4 +1,4 @@
-"""The checkpoints of one run: the one that it resumes from, those that it saves, and the best one."""
+"""The checkpoints of a run, from which it resumes and to which it saves."""
 
 import json
 import logging
@@ -100,6 +100,7 @@ class CheckpointKeeper:
                 }
                 write_state(folder, state)
             self.saved_step = finished.step
+            # The run folder shows the newest book without a step's folder, which may be removed later.
             saved_book = step_folder(self._root, finished.step) / BOOK_NAME
             write_whole(self.run_folder.mistake_book, saved_book.read_bytes())
             keep_newest(self._root, self.config.trainer.max_actor_ckpt_to_keep)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _END = b"end"
+# It ignores the signals of a terminal, which reach all processes of a run, and waits for the pipe's end.
 _WAITER = """
 import signal, sys
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

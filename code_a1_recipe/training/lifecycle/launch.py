@@ -141,6 +141,7 @@ def _ray_arguments(config: RunConfig) -> dict[str, Any]:
     arguments = dict(config.ray_kwargs.ray_init)
     arguments["address"] = config.ray_kwargs.address
     if arguments["address"] != "local":
+        # Ray refuses these arguments for a running cluster.
         arguments = {key: value for key, value in arguments.items() if key not in _OF_A_CLUSTERS_START}
     elif config.trainer.device == "cpu" and arguments.get("num_gpus") is None:
         # These GPUs are logical: verl's placement groups need them to count.
@@ -186,7 +187,7 @@ def prepare_environment(config: RunConfig) -> dict[str, str]:
             threads=_threads(config, at_a_time=False),
             training_threads=_threads(config, at_a_time=config.layout == SEPARATE),
         )
-    # Other nodes of a cluster may lack the folder, so it is set on this machine alone.
+    # The nodes of a running cluster may lack this folder, so it is set only for a Ray of this machine.
     if config.trainer.device == "cpu" or config.ray_kwargs.address == "local":
         variables[_VLLM_SOCKETS] = os.environ.get(_VLLM_SOCKETS) or make_sockets_folder()
     os.environ.update(variables)
@@ -223,7 +224,7 @@ def _close(trainer: Any, failure: BaseException | None, config: RunConfig, lefto
             _exit(f"error: {explain(failure, run_dir=config.run_dir) or failure}", 1, config, leftovers)
 
     timer = threading.Timer(_CLOSE_SECONDS, give_up)
-    timer.daemon = True
+    timer.daemon = True  # so that it does not keep the process alive by itself
     timer.start()
     tracking = getattr(trainer, "logger", None)
     steps: list[Callable[[], object]] = [trainer.close] if trainer is not None else []

@@ -84,7 +84,7 @@ class SignalHandler:
         del frame
         repeated = self.signal_number is not None
         self.signal_number = number
-        if self._timer is None:
+        if self._timer is None:  # the limit counts from the first signal
             self._timer = threading.Timer(self.leave_within_seconds, self._give_up, args=[number])
             self._timer.daemon = True
             self._timer.start()

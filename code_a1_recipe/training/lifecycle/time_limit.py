@@ -40,6 +40,7 @@ def within(seconds: float, call: Callable[[], object], *, name: str) -> bool:
         Exception: the error of the call.
     """
     future = in_background(call, name=name)
+    # ``wait`` refuses an infinite time.
     if not wait([future], timeout=min(seconds, threading.TIMEOUT_MAX)).done:
         return False
     future.result()

@@ -9,6 +9,7 @@ from typing import Self
 from ...jobs.cores import usable_cores
 from .memory import GIB, LABEL_LOSS
 
+# A container's memory limit, in version 2 and 1 of cgroups. Without a limit the first file holds "max".
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 _SHARED = "/dev/shm"
 

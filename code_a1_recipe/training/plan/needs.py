@@ -39,7 +39,7 @@ class Place(StrEnum):
 
 @dataclass(frozen=True)
 class Need:
-    """Room that one kind of process takes in one place for one purpose."""
+    """Room in one place that each process of a kind takes for one purpose, the ``part``."""
 
     process: str
     part: str

@@ -29,7 +29,13 @@ def use_sampling_by_inversion() -> None:
 
     original = sampler.TopKTopPSampler.forward_cpu
 
-    def forward(self: Any, logits: Tensor, generators: dict[int, torch.Generator], k: Any, p: Any) -> Any:
+    def forward(
+        self: Any,
+        logits: Tensor,
+        generators: dict[int, torch.Generator],
+        k: Tensor | None,
+        p: Tensor | None,
+    ) -> Any:
         num_rows, num_words = logits.shape
         if len(generators) != num_rows or num_words < MIN_VOCABULARY:
             return original(self, logits, generators, k, p)

@@ -55,7 +55,7 @@ class CpuPlatform(PlatformBase):
     communication_backend_name = _always("gloo")
     visible_devices_envvar = _always("CUDA_VISIBLE_DEVICES")
     nvtx_range = _always(nullcontext())
-    # Logical GPUs (`ray.init(num_gpus=n)` on a machine without one) keep verl's placement groups working.
+    # verl's placement groups work with logical GPUs (`ray.init(num_gpus=n)` on a machine without GPUs).
     ray_resource_name = _always("GPU")
     ray_noset_envvars = _always(["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"])
     # No CUDA IPC: weights travel to the servers through POSIX shared memory.
