@@ -255,9 +255,9 @@ def quoted(value: object) -> str:
     return f"'{escaped}'"
 
 
-def _share_of_card(shared: float, layout: str, is_self_play: bool, num_suites: int) -> float:
+def _share_of_card(shared: float, layout: str, is_self_play: bool, num_suites: int, tester: str | None) -> float:
     """Share of a GPU's memory that a server takes: 0.8 if it is alone there, else ``shared``."""
-    return 0.8 if layout == SEPARATE or is_self_play or not num_suites else shared
+    return 0.8 if layout == SEPARATE or is_self_play or not num_suites or tester else shared
 
 
 def _on_each(number: int, num_nodes: object) -> int:

@@ -1,8 +1,8 @@
-"""The line a user reads after each step, and where the step's time went."""
+"""The line that a user reads after each step, and the shares of the step's time."""
 
 from collections.abc import Mapping
 
-# Timers of a step, in the order they run, and the word for each in the line.
+# Timers of a step in the order in which they run, each with its word in the line.
 _PARTS = {
     "episodes": "episodes",
     "update_code": "code",
@@ -16,9 +16,9 @@ PHASES = {
     "save_checkpoint": "checkpoint",
     "update_weights": "weights to the servers",
 }
-"""Timers of what follows the episodes, in this order, and what each is."""
+"""Timers of the phases after the episodes, in this order, each with its description."""
 UPDATES = ("update_code", "update_test")
-"""Timers that begin together where each policy has GPUs of its own; all others follow one another."""
+"""Timers that start at the same time if each policy has its own GPUs. All others follow one another."""
 
 _THROUGHPUTS = ("perf/generate_throughput", "perf/train_throughput")
 _COLUMNS = (
@@ -35,16 +35,16 @@ _COLUMNS = (
 def time_metrics(
     metrics: Mapping[str, float], timing: Mapping[str, float], *, num_devices: int, updates_at_once: bool
 ) -> dict[str, float]:
-    """Where a step's time went: the share of each part in [0, 1], and tokens a second and device.
+    """Compute each part's share of a step's time in [0, 1], and the throughputs in tokens per second and device.
 
     Tokens are generated while episodes run, and trained while policies update. Parts that did not run are left out.
 
     Args:
-        metrics: of the step, with its ``perf/generated_tokens`` and both policies' ``perf/total_num_tokens``.
+        metrics: the step's, with ``perf/generated_tokens`` and both policies' ``perf/total_num_tokens``.
         timing: seconds by timer, with the whole step under ``step``.
-        num_devices: GPUs of the run, or logical ones on a CPU.
-        updates_at_once: both policies update at the same time. Each share is the whole of its timer, and
-            ``time_frac/other`` what the longer one of them leaves.
+        num_devices: GPUs of the run; logical ones on a CPU.
+        updates_at_once: both policies update at the same time. Then the shares sum to more than 1, since
+            ``time_frac/other`` is what the longer update leaves.
     """
     shares = {f"time_frac/{name}": timing[name] / timing["step"] for name in _PARTS if name in timing}
     updates = [timing.get(name, 0.0) for name in UPDATES]
@@ -61,11 +61,13 @@ def time_metrics(
 
 
 def step_line(step: int, total_steps: int, metrics: Mapping[str, float], *, prefix: str = "") -> str:
-    """One line: rewards, validity, adversarial rate, book size, time shares.
+    """Write the line of a step: rewards, validity, adversarial rate, book size, time shares.
 
     Args:
-        metrics: the step's metrics; a column whose metric is absent is left out.
-        prefix: of the metrics' names, e.g. ``val/`` for validation.
+        step: number of the step.
+        total_steps: steps of the run.
+        metrics: the step's. A column without its metric is left out.
+        prefix: beginning of the metrics' names, ``val/`` for a validation.
     """
     head = f"step {step}/{total_steps}" if not prefix else f"step {step} {prefix.strip('/')}"
     columns = [f"{word} {metrics[prefix + name]:{form}}" for word, name, form in _COLUMNS if prefix + name in metrics]

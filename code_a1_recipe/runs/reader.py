@@ -1,4 +1,4 @@
-"""The one reader of a run folder: configuration, metrics, rollouts, Mistake Book, questions. Needs no torch."""
+"""The only reader of a run folder: configuration, metrics, rollouts, Mistake Book, questions. It needs no torch."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class RunRecords:
-    """One run folder, read on demand. Its configuration is there from the start, the rest after a step."""
+    """A run folder, whose files are read on demand. The configuration exists from the start, the rest after a step."""
 
     folder: Path
 
     @classmethod
     def open(cls, folder: Path) -> "RunRecords":
-        """Raises InputError where ``folder`` holds no run, or none that has finished a step."""
+        """Open a run folder, or raise InputError if it holds no run, or a run without a finished step."""
         paths = RunFolder(folder)
         if not paths.resolved_config.is_file():
             raise InputError(
@@ -42,22 +42,24 @@ class RunRecords:
 
     @classmethod
     def find(cls, path: Path, *, levels: int) -> "RunRecords | None":
-        """The run that ``path`` is or lies in, at most ``levels`` folders up."""
-        place = path.absolute()
-        folders = (place, *place.parents[:levels])
-        return next((cls(folder) for folder in folders if RunFolder(folder).resolved_config.is_file()), None)
+        """Find the run folder that ``path`` is or lies in, at most ``levels`` folders up."""
+        path = path.absolute()
+        for folder in (path, *path.parents[:levels]):
+            if RunFolder(folder).resolved_config.is_file():
+                return cls(folder)
+        return None
 
     @property
     def paths(self) -> RunFolder:
-        """Where the run wrote what."""
+        """Paths of the run's files."""
         return RunFolder(self.folder)
 
     @cached_property
     def settings(self) -> "RunConfig":
-        """The configuration, every value checked.
+        """The configuration with every value checked.
 
         Raises:
-            SettingsError: it is of another format, or was changed.
+            SettingsError: the file has another format, or was changed.
         """
         from ..config.compose import recorded_config  # hydra, which most readers do not need
 
@@ -65,7 +67,7 @@ class RunRecords:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """``resolved_config.yaml`` as it stands there."""
+        """The content of ``resolved_config.yaml``, unchecked."""
         path = self.paths.resolved_config
         try:
             loaded = yaml.safe_load(path.read_bytes())
@@ -80,33 +82,34 @@ class RunRecords:
 
     @cached_property
     def metrics(self) -> list[dict[str, Any]]:
-        """Rows of ``metrics.jsonl``, the one of step 0 (validation before training) included."""
+        """Rows of ``metrics.jsonl``. Step 0 is the validation before training."""
         return list(_decoded_lines(self.paths.metrics, _metrics_row))
 
     @property
     def steps(self) -> list[int]:
-        """Steps that were trained."""
+        """Trained steps, from 1."""
         return [row["step"] for row in self.metrics if row["step"] > 0]
 
     @property
     def training_steps(self) -> list[int]:
-        """Steps whose rollouts are there."""
+        """Steps with rollouts of training."""
         return self._rollout_steps("train")
 
     def rollout_files(self) -> list[Path]:
-        """Files of all steps, of training and of validation."""
+        """List the rollout files of all steps, of training and of validation."""
         return sorted(self.paths.rollouts.glob("*.jsonl"))
 
     @property
     def validation_steps(self) -> list[int]:
+        """Steps with rollouts of a validation."""
         return self._rollout_steps("val")
 
     def validation(self, step: int) -> list[RolloutRecord]:
-        """Programs for the held-out questions at ``step``."""
+        """Read the programs for the held-out questions at ``step``, without the programs of extensions."""
         return self._programs(step, validation=True)
 
     def training(self, step: int) -> list[RolloutRecord]:
-        """Programs for the training questions of ``step``, without those of extensions."""
+        """Read the programs for the training questions of ``step``, without the programs of extensions."""
         return self._programs(step, validation=False)
 
     def _programs(self, step: int, *, validation: bool) -> list[RolloutRecord]:
@@ -118,10 +121,10 @@ class RunRecords:
         return sorted(int(stem) for stem in stems if stem.isdecimal())
 
     def mistake_book(self) -> MistakeBook:
-        """The book of the newest save, or of the last step; empty where the run wrote none.
+        """Read the book of the newest save, or of the last step. It is empty if the run wrote none.
 
         Raises:
-            InputError: it is damaged.
+            InputError: the file is damaged.
         """
         try:
             return MistakeBook.load(self.paths.mistake_book)
@@ -129,37 +132,45 @@ class RunRecords:
             return MistakeBook()
 
     def questions(self, *keys: str) -> QuestionTable:
-        """The questions of ``data.<key>``, "train_files" and "val_files", by id.
+        """Read the questions of ``data.<key>`` by id. A file that has changed since the run is read as it is now.
+
+        Args:
+            keys: "train_files", "val_files" or both.
 
         Raises:
-            InputError: a file is not there any more, or cannot be read as questions. A file that has changed since
-                the run is read as it is now.
-            InputError: an id stands for two different questions.
+            InputError: a file is missing or holds no questions, or two different questions have the same id.
         """
         data = self.config["data"]
         files = self.question_files(*keys)
         return question_table(files, adapter=data.get("adapter", "auto"), columns=data.get("columns"))
 
     def question_files(self, *keys: str) -> list[Path]:
-        """The files of ``data.<key>``."""
-        values = [self.config["data"].get(key) or [] for key in keys]
-        return [Path(str(file)) for value in values for file in (value if isinstance(value, list) else [value])]
+        """List the files of ``data.<key>``."""
+        files: list[Path] = []
+        for key in keys:
+            value = self.config["data"].get(key) or []
+            files += [Path(str(file)) for file in (value if isinstance(value, list) else [value])]
+        return files
 
 
 def read_rollouts(path: Path) -> Iterator[RolloutRecord]:
-    """Records of one file, in its order.
+    """Yield the records of a file, in its order.
 
     Raises:
-        InputError: a line is damaged, or of another version.
+        InputError: a line is damaged, or has another format version.
     """
     return _decoded_lines(path, _rollout)
 
 
 def rollout_of(row: Mapping[str, Any], place: str) -> RolloutRecord:
-    """A row of any file as a record; keys that a record does not have are left out.
+    """Convert a row of any file to a record. Unknown keys are ignored.
+
+    Args:
+        row: a JSON object.
+        place: file and line, with which an error message begins.
 
     Raises:
-        InputError: it is none, or of another version; ``place`` begins the message.
+        InputError: the row is no record, or has another format version.
     """
     try:
         return msgspec.convert(row, RolloutRecord)

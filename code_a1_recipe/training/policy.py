@@ -27,11 +27,11 @@ from .lifecycle.time_limit import in_background, within
 logger = logging.getLogger(__name__)
 
 _MOST_LEFT_OUT = 5
-"""Updates in a row that may be left out because their gradient is no number."""
+"""Updates in a row that verl left out because their gradient was NaN or infinite; at this number the run ends."""
 _ABANDON_SECONDS = 20.0
 _QUEUED = 2
-"""Responses asked for of a server at a time, as a multiple of those that it works on at once: an abort or a new weight
-does not wait behind a thousand others."""
+"""Open requests of a server, as a multiple of the requests that it computes at a time. With more, an abort or new
+weights would wait behind a thousand others."""
 
 
 def _empty_cache(_: Any) -> None:
@@ -45,9 +45,9 @@ def _sees(_: Any, folder: str) -> bool:
 
 
 def check_shared_folder(folder: str, workers: Sequence[Any]) -> None:
-    """Wait until all workers answer, and raise SettingsError where one of them does not see the run's checkpoints.
+    """Wait until all workers answer, and raise SettingsError if one of them does not see the folder of checkpoints.
 
-    Each writes a part of a checkpoint there, and would find out at the first save.
+    Each worker writes its part of a checkpoint there. Without this check the first save would fail.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     if not all(ray.get([worker.__ray_call__.remote(_sees, folder) for worker in workers])):
@@ -61,17 +61,17 @@ class Policy:
     """A policy inside :class:`~code_a1_recipe.training.trainer.CodeA1Trainer`.
 
     Args:
-        name: "code" or "test"; also the TransferQueue partition and the prefix of its metrics.
-        config: of the run; verl's part of it as this policy sees it becomes ``self.config``.
-        pool: verl's pool of the GPUs this policy's workers and servers live on.
-        total_updates: actor updates in the whole run, the horizon of the learning-rate schedule.
+        name: "code" or "test"; also the partition of the TransferQueue and the prefix of metrics.
+        config: the run's. ``self.config`` is verl's part of it, as this policy sees it.
+        pool: verl's pool of the GPUs for this policy's workers and servers.
+        total_updates: actor updates in the whole run, the length of the learning-rate schedule.
     """
 
     def __init__(self, name: str, config: RunConfig, *, pool: Any, total_updates: int) -> None:
         self.config = config.for_policy(name)
         self.config.actor_rollout_ref.actor.optim.total_training_steps = total_updates
         if name == "code":
-            # Room for all repair turns: they add no optimizer step; where few programs failed a step may take fewer.
+            # Repair turns add rows. With larger mini-batches they add no optimizer step.
             self.config.actor_rollout_ref.actor.ppo_mini_batch_size *= 1 + config.episode.repair_turns
         self.settings = config
         self.name = name
@@ -80,8 +80,9 @@ class Policy:
 
     @classmethod
     def start(cls, name: str, config: RunConfig, *, pool: Any, total_updates: int) -> Self:
-        """Load the model into its workers and start its servers; they sleep until the first weight sync."""
+        """Load the model into its workers and start its servers, which sleep until the first weight sync."""
         policy = cls(name, config, pool=pool, total_updates=total_updates)
+        # Servers and workers start at the same time, since both mostly import packages and load weights.
         start_servers = partial(PolicyServerManager.beside_workers, policy.config, pool)
         servers = in_background(start_servers, name=f"start-{name}-servers")
         policy.start_workers()
@@ -118,18 +119,18 @@ class Policy:
         return rank > 0 or self.config.actor_rollout_ref.model.get("lora_adapter_path") is not None
 
     def update(self, rows: StoredRows, *, step: int, epoch: int) -> dict[str, float]:
-        """Make one GRPO update on the stored rows, which are removed from the queue.
+        """Make one GRPO update on the stored rows, and remove them from the queue.
 
         Returns:
-            verl's metrics of the update, grouped as verl groups them, but without ``training/``.
+            verl's metrics of the update under verl's names, but without the group ``training/``.
 
         Raises:
-            OutageError: the servers sampled from other weights than those that are trained.
-            CodeA1Error: the gradient was no number several times in a row.
+            OutageError: the servers sampled with other weights than the trained ones.
+            CodeA1Error: the gradient was NaN or infinite ``_MOST_LEFT_OUT`` times in a row.
         """
 
         def check(metrics: dict[str, float]) -> None:
-            # Before a step is saved that learned from what other weights wrote: the run ends at its newest checkpoint.
+            # This ends the run before it saves a step that learned from the responses of other weights.
             known = {f"{self.name}/{key}": value for key, value in rename_training_metrics(metrics).items()}
             check_served_weights(known, limit=self.settings.episode.max_probs_diff, step=step)
 
@@ -139,7 +140,7 @@ class Policy:
         return rename_training_metrics(metrics)
 
     def _check_gradient(self, metrics: dict[str, float], *, step: int) -> None:
-        """Count the updates in a row that verl left out because their gradient was no number."""
+        """Count the updates in a row that verl left out because their gradient was NaN or infinite."""
         is_number = math.isfinite(metrics.get("actor/grad_norm", 0.0))
         self._left_out = 0 if is_number else self._left_out + 1
         if self._left_out >= _MOST_LEFT_OUT:
@@ -150,7 +151,7 @@ class Policy:
         metrics["actor/updates_left_out"] = float(self._left_out)
 
     def _empty_caches(self) -> None:
-        """Hand back what torch keeps on the GPUs: the other policy uses them next, and vLLM does not see it."""
+        """Give torch's cached GPU memory back. The other policy or vLLM uses the GPU next and cannot see that cache."""
         if self.settings.trainer.device == "cuda":
             ray.get([worker.__ray_call__.remote(_empty_cache) for worker in self.workers.workers])
 
@@ -160,28 +161,31 @@ class Policy:
         return list(self.llm_server_manager.get_addresses())
 
     def processes(self) -> dict[str, Any]:
-        """Handles of the workers and servers, by what a user would call them."""
-        workers = {f"worker {rank}": worker for rank, worker in enumerate(self.workers.workers)}
-        servers = {f"server {rank}": one for rank, one in enumerate(self.llm_server_manager.server_handles)}
-        return {f"{self.name} policy's {name}": handle for name, handle in (workers | servers).items()}
+        """Handles of the workers and servers, by names that a user understands."""
+        handles = {"worker": self.workers.workers, "server": self.llm_server_manager.server_handles}
+        return {
+            f"{self.name} policy's {kind} {rank}": handle
+            for kind, of_kind in handles.items()
+            for rank, handle in enumerate(of_kind)
+        }
 
     def endpoint(self) -> PolicyEndpoint:
-        """What an episode worker needs to sample from this policy."""
-        rollout = self.config.actor_rollout_ref.rollout
-        # The client reads the rollout block alone. Small constructor arguments travel inside Ray's actor specification,
-        # without which a dead worker could not be started again.
+        """Return what an episode worker needs to sample from this policy."""
+        settings, rollout = self.settings, self.config.actor_rollout_ref.rollout
+        # The client reads the rollout block alone, and every episode brings the endpoint to its worker: keep it small.
         plain_rollout = OmegaConf.to_container(rollout, resolve=True)
         client_config = OmegaConf.create({"actor_rollout_ref": {"rollout": plain_rollout}})
+        most_requests = _QUEUED * rollout.max_num_seqs * len(self.addresses)
         return PolicyEndpoint(
             client=self.llm_server_manager.client(client_config),
-            is_seeded=self.settings.deterministic or self.settings.trainer.device == "cpu",
-            max_calls=max(1, _QUEUED * rollout.max_num_seqs * len(self.addresses) // self.settings.episode.num_workers),
+            is_seeded=settings.deterministic or settings.trainer.device == "cpu",
+            max_calls=max(1, most_requests // settings.episode.num_workers),
             training=SamplingParameters.of_rollout(rollout),
             validation=SamplingParameters.of_rollout(rollout, validation=True),
         )
 
     def sleep(self) -> None:
-        """Free the servers' memory for training; they keep no weights.
+        """Free the servers' memory for training. They keep no weights.
 
         Raises:
             OutageError: a server does not answer.
@@ -189,10 +193,10 @@ class Policy:
         self._ask_servers(self.checkpoint_manager.sleep_replicas)
 
     def abandon(self) -> None:
-        """End every response under way, whose askers are gone, and free the servers' memory for what is to be saved.
+        """Abort every unfinished response, and free the servers' memory for a save.
 
-        A server that is gone too, or does not answer within ``_ABANDON_SECONDS``, is passed over: the weights are the
-        workers'.
+        Ignore a server that is gone or does not answer within ``_ABANDON_SECONDS``. Nothing is lost, because the
+        workers hold the weights.
         """
 
         def give_up() -> None:
@@ -206,7 +210,7 @@ class Policy:
             logger.warning("policy=%s: its servers do not answer within %g s", self.name, _ABANDON_SECONDS)
 
     def sync_weights(self, step: int) -> None:
-        """Wake the servers with the trainer's current weights, labelled ``step``.
+        """Wake the servers with the workers' current weights, labelled ``step``.
 
         Raises:
             OutageError: a server does not answer.
@@ -214,7 +218,7 @@ class Policy:
         self._ask_servers(lambda: self.checkpoint_manager.update_weights(step))
 
     def _ask_servers(self, call: Callable[[], object]) -> None:
-        """Call verl's manager, which waits for its servers without a limit of its own."""
+        """Call verl's manager with a time limit, since verl waits for its servers for ever."""
         limit = self.settings.episode.generation_timeout_seconds
         if not within(limit, call, name=f"servers-{self.name}"):
             raise OutageError(
@@ -228,9 +232,10 @@ class Policy:
             clear_rows(keys=list(rows.keys), partition_id=self.name)
 
     def save(self, folder: Path, *, step: int) -> None:
-        """Weights, optimizer, scheduler and random state of every rank, in verl's own format."""
+        """Save weights, optimizer, scheduler and random state of every rank, in verl's own format."""
         self.workers.save_checkpoint(str(folder / "actor"), None, step, max_ckpt_to_keep=None)
 
     def load(self, folder: Path) -> None:
+        """Load what ``save`` has written."""
         self.workers.load_checkpoint(local_path=str(folder / "actor"), del_local_after_load=False)
         self._empty_caches()

@@ -1,7 +1,7 @@
-"""Checks of files, models and hardware before Ray starts: what would fail minutes later fails here, with a hint.
+"""Checks of files, models and hardware before Ray starts. A run that would fail minutes later fails here, with a hint.
 
-No check changes anything. ``START_RULES`` take a second; ``check_run`` loads models and data, as ``training.resolve``
-found them.
+No check changes anything. ``START_RULES`` take a second. ``check_run`` loads tokenizers and data, and comes last in
+``training.resolve``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -65,26 +65,33 @@ def _nodes(config: RunConfig) -> Iterator[str]:
 
 
 def _question_files(config: RunConfig) -> Iterator[str]:
-    for key, files in (("data.train_files", config.data.train_files), ("data.val_files", config.data.val_files)):
+    for key in ("train_files", "val_files"):
+        files = getattr(config.data, key)
         if not files and config.micro is None:
-            yield _not_set(key)
+            yield _not_set(f"data.{key}")
         for file in files:
             if "://" not in file and not Path(file).exists():
-                yield f"{key}={file!r}: there is no such file (relative paths start at {Path.cwd()})"
+                yield f"data.{key}={file!r}: there is no such file (relative paths start at {Path.cwd()})"
 
 
 def _model_folders(config: RunConfig) -> Iterator[str]:
     for name in config.policy_names:
         key, path = f"policies.{name}.model.path", config.policy(name).model.path
-        if path is None and config.micro is None:
-            yield _not_set(key)
-        elif path is not None and path not in PACKAGED and not Path(path).is_dir() and not _may_be_of_the_hub(path):
+        if path is None:
+            if config.micro is None:
+                yield _not_set(key)
+        elif path not in PACKAGED and not Path(path).is_dir() and not _may_be_of_the_hub(path):
             hint = "give one with config.json, weights and tokenizer (`code-a1 model get` makes one, also from GGUF)"
             yield f"{key}={path!r}: there is no such folder; {hint}"
+        else:
+            try:
+                check_weights(path)
+            except Exception as error:  # noqa: BLE001  # of a damaged file libraries may raise anything
+                yield _unusable(key, path, error)
 
 
 def _may_be_of_the_hub(path: str) -> bool:
-    """Whether it reads as ``org/name``, and not as a folder below one that is here."""
+    """Whether the path has the form ``org/name`` and ``org`` is no folder here."""
     return path.count("/") == 1 and not path.startswith((".", "/", "~")) and not Path(path).parent.is_dir()
 
 
@@ -92,11 +99,19 @@ def _not_set(key: str) -> str:
     return f"{key} is not set; give it on the command line ({key}=...) or in the YAML file"
 
 
+def _unusable(key: str, path: str, error: Exception) -> str:
+    return (
+        f"{key}={path!r} cannot be used: {in_a_line(error)}; give a folder with config.json, weights and tokenizer, or "
+        "a model id that this machine can fetch (`code-a1 model get` makes a folder, also from GGUF)"
+    )
+
+
 def _run_folder(config: RunConfig) -> Iterator[str]:
     folder = RunFolder(Path(config.run_dir))
     if folder.root.exists() and not folder.root.is_dir():
         yield f"run_dir={config.run_dir!r} is not a folder; choose another"
         return
+    # Each of these may be the first file of a run that broke off early, and such a run may be started again.
     is_run = folder.resolved_config.exists() or folder.metrics.exists() or folder.checkpoints.exists()
     if folder.root.is_dir() and {path.name for path in folder.root.iterdir()} - {LOCK} and not is_run:
         yield f"run_dir={config.run_dir!r} holds files that are no run's; choose another, or an empty folder"
@@ -128,45 +143,46 @@ START_RULES: tuple[Rule, ...] = (
     _adapter_rates,
     service_answers,
 )
-"""All that is checked in a second; ``config.compose.read_config`` reports what breaks them with every bad value."""
+"""Checks that take a second. ``config.compose.read_config`` reports what they find together with every bad value."""
 
 
 def check_run(config: RunConfig) -> None:
     """Load configurations, tokenizers and questions as the run will, and check the checkpoint to resume from.
 
     Raises:
-        SettingsError: names everything that cannot work.
+        SettingsError: the message names everything that cannot work.
         CheckpointError: the checkpoint does not fit this run.
     """
-    found: list[str] = []
+    problems: list[str] = []
 
     def attempt(check: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the check's result, or None after it has refused something."""
         try:
             return check(*arguments)
         except SettingsError as error:
-            found.extend(error.args)
+            problems.extend(error.args)
             return None
 
     attempt(check_reporting, config)
-    tokenizers = {}
+    tokenizers, questions = {}, {}
     for name in config.policy_names:
         attempt(check_verl_config, config, name)
         tokenizers[name] = attempt(load_checked_tokenizer, config, name)
         if tokenizers[name] is not None and config.policy(name).model.rank_of_lora:
             attempt(_check_adapter, config, name)
-    questions = {key: attempt(read_questions, config, key) for key in ("train_files", "val_files")}
     attempt(check_left_out, config)
-    for key, some in questions.items():
-        if some is not None:
-            attempt(check_references, config, key, some)
-        if some is not None and tokenizers["code"] is not None:
-            attempt(check_prompt_lengths, config, key, some, tokenizers["code"])
+    for key in ("train_files", "val_files"):
+        questions[key] = attempt(read_questions, config, key)
+        if questions[key] is not None:
+            attempt(check_references, config, key, questions[key])
+            if tokenizers["code"] is not None:
+                attempt(check_prompt_lengths, config, key, questions[key], tokenizers["code"])
     if (train := questions["train_files"]) is not None:
         attempt(check_given_tests, config, train)
     if all(tokenizers.values()):
         attempt(_check_plan, config)
-    if found:
-        raise SettingsError(*dict.fromkeys(found))
+    if problems:
+        raise SettingsError(*dict.fromkeys(problems))
     trainer = config.trainer
     checkpoint = find_checkpoint(
         Path(trainer.default_local_dir), mode=trainer.resume_mode, path=trainer.resume_from_path
@@ -177,7 +193,7 @@ def check_run(config: RunConfig) -> None:
 
 
 def run_identity(config: RunConfig, train: Sequence[Question]) -> dict[str, Any]:
-    """What a checkpoint must share with the run that resumes it: by content, wherever files lie."""
+    """Values that a checkpoint must share with the run that resumes it. Files count by content, not by place."""
     identity = {
         "format": FORMAT,
         "verl": installed_verl(),
@@ -189,21 +205,25 @@ def run_identity(config: RunConfig, train: Sequence[Question]) -> dict[str, Any]
     for name in config.policy_names:
         model = config.policy(name).model
         identity[f"{name}_model"] = model_fingerprint(str(model.path))
-        # verl writes a shard for each rank, and LoRA's weights apart.
+        # verl writes one shard for each rank, and LoRA's weights apart.
         identity[f"{name}_ranks"] = config.num_devices(name)
         identity[f"{name}_lora_rank"] = model.rank_of_lora
     return identity
 
 
 def load_checked_tokenizer(config: RunConfig, name: str) -> Any:
-    """The tokenizer of a model whose configuration fits."""
+    """Load a policy's tokenizer, and check it together with its model's configuration and weights.
+
+    Raises:
+        SettingsError: the model or its tokenizer cannot be used, or has too few positions.
+    """
     from transformers import AutoConfig
 
     from ..verl_plugin.sampler import load_tokenizer
 
     model, rollout = config.policy(name).model, config.policy(name).rollout
     assert model.path is not None  # `_model_folders`
-    place = f"policies.{name}.model.path={model.path!r}"
+    key = f"policies.{name}.model.path"
     try:
         model_config = AutoConfig.from_pretrained(model.path, trust_remote_code=model.trust_remote_code)
         tokenizer = load_tokenizer(config, name)
@@ -213,13 +233,9 @@ def load_checked_tokenizer(config: RunConfig, name: str) -> Any:
         check_weights(model.path)
     except Exception as error:  # of a damaged file libraries may raise anything
         if "trust_remote_code" in str(error):
-            raise SettingsError(
-                f"{place} brings Python code of its own; actor_rollout_ref.model.trust_remote_code=true runs it"
-            ) from error
-        raise SettingsError(
-            f"{place} cannot be used: {in_a_line(error)}; give a folder with config.json, weights and tokenizer, or a "
-            "model id that this machine can fetch (`code-a1 model get` makes a folder, also from GGUF)"
-        ) from error
+            hint = "actor_rollout_ref.model.trust_remote_code=true runs it"
+            raise SettingsError(f"{key}={model.path!r} brings Python code of its own; {hint}") from error
+        raise SettingsError(_unusable(key, model.path, error)) from error
     limit = getattr(model_config, "max_position_embeddings", None)
     needed = rollout.max_model_len or rollout.prompt_length + rollout.response_length
     if limit is not None and needed > limit:
@@ -232,7 +248,7 @@ def load_checked_tokenizer(config: RunConfig, name: str) -> Any:
 
 
 def _check_adapter(config: RunConfig, name: str) -> None:
-    """The layers that LoRA is to change are the model's; verl would say so only when the worker starts."""
+    """Raise SettingsError if the model lacks the layers that LoRA changes. verl would fail when a worker starts."""
     from peft import LoraConfig, get_peft_model
 
     own, model = config.policy(name).model, config.for_policy(name).actor_rollout_ref.model
@@ -249,14 +265,14 @@ def _check_adapter(config: RunConfig, name: str) -> None:
 
 
 def _check_plan(config: RunConfig) -> None:
-    """This machine has what the run needs; nothing is known here of the nodes of a cluster that runs already."""
-    if config.ray_kwargs.address != "local":
+    """Raise SettingsError if this machine lacks what the run needs; with ``check_resources=false`` show it only."""
+    if config.ray_kwargs.address != "local":  # the nodes of a running cluster are not known here
         return
     machine = Machine.here(config.trainer.default_local_dir, device=config.trainer.device)
-    refused = list(plan_of(config, machine).problems())
-    # The plan counts the least that a run needs, so what it refuses would fail after minutes of starting.
-    if refused and config.check_resources:
+    lacks = list(plan_of(config, machine).problems())
+    # The plan counts the least that a run needs, so a run that it refuses would fail after minutes.
+    if lacks and config.check_resources:
         hint = "`code-a1 plan` shows all of it; check_resources=false starts it all the same"
-        raise SettingsError(*refused[:-1], f"{refused[-1]}. {hint}")
-    for problem in refused:
+        raise SettingsError(*lacks[:-1], f"{lacks[-1]}. {hint}")
+    for problem in lacks:
         RunFolder.show(problem)

@@ -1,4 +1,4 @@
-"""Checks of the questions before a run starts: that there are enough, with the tests and the length that it needs."""
+"""Checks of the questions before a run starts: their number, their references and tests, and their length."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,15 +9,25 @@ from ..algorithm.question import Question
 from ..algorithm.sampling import prompt_token_ids, prompts_token_ids
 from ..config.run_config import RunConfig
 from ..errors import SettingsError
-from ..runs.folder import RunFolder
 
 
 def read_questions(config: RunConfig, key: str, *, whole: bool = False) -> Sequence[Question]:
-    """The questions of ``data.<key>``, ``whole`` without ``*_max_samples``; raises SettingsError if too few or none."""
+    """Read the questions of ``data.<key>``.
+
+    Args:
+        config: the run's.
+        key: "train_files" or "val_files".
+        whole: ignore ``data.*_max_samples``.
+
+    Raises:
+        SettingsError: a file cannot be read, or there are too few questions for a step.
+    """
     from ..data.torch_dataset import QuestionDataset
 
     data, files = config.data, getattr(config.data, key)
-    samples = -1 if whole else data.train_max_samples if key == "train_files" else data.val_max_samples
+    samples = data.train_max_samples if key == "train_files" else data.val_max_samples
+    if whole:
+        samples = -1  # verl's value for all
     try:
         questions = QuestionDataset(files, config=dict(data), max_samples=samples).questions
     except (OSError, ValueError) as error:
@@ -33,12 +43,12 @@ def read_questions(config: RunConfig, key: str, *, whole: bool = False) -> Seque
 
 
 def check_left_out(config: RunConfig) -> None:
-    """Every id of ``data.left_out`` is a question's."""
+    """Raise SettingsError if an id of ``data.left_out`` belongs to no question."""
     if not config.data.left_out:
         return
-    # Without the list itself, as the dataset would leave out the ids that are to be found.
+    # The list must be empty here: the dataset would leave out the very ids that are looked for.
     whole = config.with_values({"data.left_out": []})
-    known = {one.id for key in ("train_files", "val_files") for one in read_questions(whole, key, whole=True)}
+    known = {question.id for key in ("train_files", "val_files") for question in read_questions(whole, key, whole=True)}
     if unknown := [identity for identity in config.data.left_out if identity not in known]:
         raise SettingsError(
             f"data.left_out names {unknown!r}: no question of data.train_files or data.val_files has it"
@@ -46,7 +56,7 @@ def check_left_out(config: RunConfig) -> None:
 
 
 def check_given_tests(config: RunConfig, train: Sequence[Question]) -> None:
-    """Every question brings the tests that the Code LLM is to be rewarded on."""
+    """Raise SettingsError if a question lacks the tests that the Code LLM is rewarded on."""
     without = [question.id for question in train if not given_tests(question, config.rewards)]
     if config.rewards.uses_given_tests and without:
         column = "tests" if config.rewards.code_tests == "hidden" else "golden_tests"
@@ -58,8 +68,8 @@ def check_given_tests(config: RunConfig, train: Sequence[Question]) -> None:
 
 
 def check_references(config: RunConfig, key: str, questions: Sequence[Question]) -> None:
-    """Every question has a reference that can answer calls of a suite, where suites are written."""
-    # Validation may do without suites where training has them.
+    """Raise SettingsError if suites are written and a question has no reference, which answers their calls."""
+    # Validation has another number of suites, which may be 0.
     counts = config.episode if key == "train_files" else config.validation
     listed = [question.id for question in questions if question.is_listed]
     if listed and counts.num_suites:
@@ -71,14 +81,14 @@ def check_references(config: RunConfig, key: str, questions: Sequence[Question])
 
 
 def check_chat_template(config: RunConfig, name: str, tokenizer: Any) -> None:
-    """Raises SettingsError where a policy's chat template refuses its prompt (some know no [system]) or drops it."""
+    """Raise SettingsError if a policy's chat template refuses its prompt (some know no [system]) or drops it."""
     from jinja2 import TemplateError
 
     model, prompts = config.policy(name).model, config.prompts
     place = "path" if model.custom_chat_template is None else "custom_chat_template"
     template = prompts.code_template if name == "code" else prompts.test_template
     told = f"policies.{name}.model.{place}={getattr(model, place)!r}: its chat template"
-    # Two questions whose prompts are equal show that the template never prints them.
+    # If two different questions give the same prompt, the template does not print the question.
     fields: dict[str, Any] = {"entry_points": "", "candidate": "", "num_cases": 1}
     try:
         short, long = (
@@ -90,40 +100,25 @@ def check_chat_template(config: RunConfig, name: str, tokenizer: Any) -> None:
         raise SettingsError(f"{told} leaves the question out of prompt {template!r}; it must print `messages`")
 
 
-def with_questions_that_fit(config: RunConfig, tokenizer: Any) -> RunConfig:
-    """Put the questions that are too long for the Code LLM into ``data.left_out``; says how many.
-
-    Raises:
-        SettingsError: a file cannot be read.
-    """
-    left_out: list[str] = []
-    for key in ("train_files", "val_files"):
-        questions = read_questions(config, key, whole=True)  # what moves up below `*_max_samples` must fit too
-        if too_long := _too_long(config, questions, tokenizer):
-            left_out += too_long
-            limit = f"data.max_prompt_length={config.policies.code.rollout.prompt_length} tokens"
-            RunFolder.show(f"data.{key}: {len(too_long)} of {len(questions)} questions left out, longer than {limit}")
-    return config.with_values({"data.left_out": [*config.data.left_out, *dict.fromkeys(left_out)]})
+def check_prompt_lengths(config: RunConfig, key: str, questions: Sequence[Question], tokenizer: Any) -> None:
+    """Raise SettingsError if a question is too long for the Code LLM."""
+    if lengths := overlong_prompts(config, questions, tokenizer):
+        identity = max(lengths, key=lengths.__getitem__)
+        limit = config.policies.code.rollout.prompt_length
+        raise SettingsError(
+            f"data.{key}: {len(lengths)} of {len(questions)} questions exceed the Code LLM's prompt length of {limit} "
+            f"tokens, the longest is {identity!r} with {lengths[identity]}; raise data.max_prompt_length (and "
+            "policies.test.rollout.prompt_length with it), or leave them out with data.filter_overlong_prompts=true"
+        )
 
 
-def _too_long(config: RunConfig, questions: Sequence[Question], tokenizer: Any) -> dict[str, int]:
-    """Tokens of the Code LLM's prompt for each question that exceeds its limit, by id."""
+def overlong_prompts(config: RunConfig, questions: Sequence[Question], tokenizer: Any) -> dict[str, int]:
+    """Map the id of each question that is too long for the Code LLM to the tokens of its prompt."""
     limit = config.policies.code.rollout.prompt_length
-    found: dict[str, int] = {}
-    for first in range(0, len(questions), 1000):
+    lengths: dict[str, int] = {}
+    for first in range(0, len(questions), 1000):  # prompts of a large data set would fill the memory
         some = questions[first : first + 1000]
         prompts = [render(config.prompts.code_template, **question.prompt_fields) for question in some]
         tokens = prompts_token_ids(tokenizer, prompts)
-        found |= {question.id: len(ids) for question, ids in zip(some, tokens, strict=True) if len(ids) > limit}
-    return found
-
-
-def check_prompt_lengths(config: RunConfig, key: str, questions: Sequence[Question], tokenizer: Any) -> None:
-    if too_long := _too_long(config, questions, tokenizer):
-        identity = max(too_long, key=too_long.__getitem__)
-        limit = config.policies.code.rollout.prompt_length
-        raise SettingsError(
-            f"data.{key}: {len(too_long)} of {len(questions)} questions exceed the Code LLM's prompt length of {limit} "
-            f"tokens, the longest is {identity!r} with {too_long[identity]}; raise data.max_prompt_length (and "
-            "policies.test.rollout.prompt_length with it), or leave them out with data.filter_overlong_prompts=true"
-        )
+        lengths |= {question.id: len(ids) for question, ids in zip(some, tokens, strict=True) if len(ids) > limit}
+    return lengths

@@ -1,6 +1,6 @@
-"""Dynamic sampling: questions that teach the Code LLM nothing give way to others (``episode.max_refills``).
+"""Dynamic sampling: other questions replace those that teach the Code LLM nothing (``episode.max_refills``).
 
-Source: DAPO, arXiv 2503.14476, equation 11. Where all programs of a question earn the same, none has an advantage.
+If all programs of a question earn the same reward, none has an advantage. Source: DAPO, arXiv 2503.14476, equation 11.
 """
 
 import random
@@ -13,20 +13,26 @@ from .episode_worker import EpisodeReport
 def refill(
     questions: Sequence[Question], reports: Sequence[EpisodeReport], *, wanted: int, seed: int, step: int
 ) -> list[Question]:
-    """As many questions, none of which the step has met, as it lacks reports with spread; fewer where all are met.
+    """Draw a new question for each report that has no spread; fewer if the step has asked nearly all questions.
 
     Args:
-        questions: of the training set. A resumed run draws the same of them.
-        reports: of the step so far.
+        questions: the training set.
+        reports: the step's reports so far.
         wanted: questions of a step.
     """
-    met = {report.question_id for report in reports}
-    left = [question for question in questions if question.id not in met]
+    asked = {report.question_id for report in reports}
+    left = [question for question in questions if question.id not in asked]
     missing = wanted - sum(report.has_spread for report in reports)
-    return random.Random(f"{seed}/refill/{step}/{len(reports)}").sample(left, max(0, min(missing, len(left))))
+    # Seeded for the step alone, so that a resumed run draws the same questions.
+    generator = random.Random(f"{seed}/refill/{step}/{len(reports)}")
+    return generator.sample(left, max(0, min(missing, len(left))))
 
 
 def give_way(reports: Sequence[EpisodeReport], *, wanted: int) -> tuple[list[EpisodeReport], list[EpisodeReport]]:
-    """The reports that a step learns from, in the order of their questions, and those that give way to them."""
+    """Split reports into the ``wanted`` ones that a step learns from, in the order of their questions, and the rest.
+
+    Reports with spread come first.
+    """
     order = sorted(reports, key=lambda report: not report.has_spread)
-    return sorted(order[:wanted], key=lambda report: report.index), order[wanted:]
+    kept = sorted(order[:wanted], key=lambda report: report.index)
+    return kept, order[wanted:]

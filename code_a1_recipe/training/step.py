@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..algorithm.hooks import Extension
 from ..algorithm.mistake_book import BookChange, MistakeBook
@@ -16,7 +16,7 @@ from ..extensions.states import saved_states
 from ..jobs.judge_loop import in_parallel
 from ..runs import metrics as measures
 from ..runs.folder import RunFolder
-from ..verl_plugin.loop import TrainingLoop, marked_timer
+from ..verl_plugin.loop import Metrics, TrainingLoop, marked_timer
 from ..verl_plugin.row_queue import KVBatchMeta, step_marker
 from ..verl_plugin.trajectories import StoredRows, join_rows
 from .checkpoint import random_states
@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 
 class CoTrainingStep(TrainingLoop):
-    """The step of ``CodeA1Trainer``, which starts and keeps what it works with."""
+    """The step of ``CodeA1Trainer``. The attributes below are set by the trainer."""
 
     settings: RunConfig
     run_folder: RunFolder
@@ -41,18 +41,18 @@ class CoTrainingStep(TrainingLoop):
     extensions: Sequence[Extension]
     signals: SignalHandler
     finished: TrainState
-    """The newest finished step, which is saved if the run cannot go on."""
+    """State after the newest finished step, which is saved if the run cannot go on."""
     _saving: Callable[..., AbstractContextManager[None]]
 
-    def step(self, metrics: dict[str, Any], timing_raw: dict[str, float]) -> KVBatchMeta:
-        """One step of the paper; ``algorithm/README.md`` has its rules in the same order.
+    def step(self, metrics: Metrics, timing_raw: dict[str, float]) -> KVBatchMeta:
+        """Run one step of the paper. ``algorithm/README.md`` has its rules in the same order.
 
         Returns:
-            A marker of the step: verl's loop removes the batch it is handed from the queue, and each policy has
-            removed its own rows by then.
+            A marker of the step, since verl's loop removes the returned batch from the queue. The policies have
+            removed their own rows by then.
 
         Raises:
-            InterruptedRunError: a signal came while episodes ran; the step before is saved.
+            InterruptedRunError: a signal came while episodes ran. The previous step is saved.
         """
         self._has_stepped = True
         with marked_timer("episodes", timing_raw), self._saving():
@@ -62,7 +62,7 @@ class CoTrainingStep(TrainingLoop):
         self._sleep_servers()
         self._update_mistake_book(reports, metrics)
         metrics.update(after_step(self.extensions, [report.found for report in reports]))
-        groups = self._collect_grpo_groups(reports, len(questions))  # of suites those that TOPVAR selected
+        groups = self._collect_grpo_groups(reports, len(questions))  # all candidates, and the suites by TOPVAR
         self._alternate_updates(groups, metrics, timing_raw)
         self._finish_step(metrics)
         return step_marker(self.global_steps)
@@ -70,7 +70,8 @@ class CoTrainingStep(TrainingLoop):
     def _next_questions(self) -> list[Question]:
         if self.train_dataloader_it is None:
             self.train_dataloader_it = iter(self.train_dataloader)
-            if self.finished.random_states is not None:  # a new iterator has drawn from torch's generator
+            if self.finished.random_states is not None:
+                # A new iterator draws from torch's generator, which a run without a resume has not done here.
                 random_states.restore(self.finished.random_states)
         batch = next(self.train_dataloader_it, None)
         if batch is None:
@@ -78,18 +79,21 @@ class CoTrainingStep(TrainingLoop):
             batch = next(self.train_dataloader_it)
         return list(batch["question"])
 
-    def _run_episodes(self, questions: Sequence[Question], metrics: dict[str, Any]) -> list[EpisodeReport]:
+    def _run_episodes(self, questions: Sequence[Question], metrics: Metrics) -> list[EpisodeReport]:
         reports = self._reports(questions, validate=False)
         metrics["episode/refilled_questions"] = len(reports) - len(questions)
         metrics["timing_s/exposed_judging"] = seconds_of_exposed_judging(reports)
         metrics.update(measures.finalize_metrics(report.accumulator for report in reports))
-        share, limit = metrics.get("judge/outage_rate", 0.0), self.settings.sandbox.max_outage_rate
-        reason = next((report.outage for report in reports if report.outage), "")
-        measures.check_outages(share, limit=limit, step=self.global_steps, reason=reason)
+        measures.check_outages(
+            metrics.get("judge/outage_rate", 0.0),
+            limit=self.settings.sandbox.max_outage_rate,
+            step=self.global_steps,
+            reason=next((report.outage for report in reports if report.outage), ""),
+        )
         return reports
 
     def _reports(self, questions: Sequence[Question], *, validate: bool) -> list[EpisodeReport]:
-        """Run the episodes and write their rollouts; reports in the order of the questions, then of refills."""
+        """Run the episodes, write their rollouts, and return the reports: first of the questions, then of refills."""
         trainer, episode = self.settings.trainer, self.settings.episode
         copy_in = trainer.validation_data_dir if validate else trainer.rollout_data_dir
         step, seed = self.global_steps, self.settings.seed
@@ -112,38 +116,41 @@ class CoTrainingStep(TrainingLoop):
                 )
                 for report in self.episodes.run(tasks, validate=validate, while_waiting=self.signals.check):
                     write(report.records)
-                    reports.append(replace(report, records=b""))  # small enough to keep for a whole step
+                    reports.append(replace(report, records=b""))  # the trainer keeps no texts of a step
         return sorted(reports, key=lambda report: report.index)
 
     def _sleep_servers(self) -> None:
         with self._saving(on_signal=False):
             self._of_each(lambda name: self.policies[name].sleep())
 
-    def _update_mistake_book(self, reports: Sequence[EpisodeReport], metrics: dict[str, Any]) -> None:
-        """Mistake Book: failed new cases gain, passed replays lose."""
-        change, settings = BookChange(), self.settings.mistake_book
-        if settings.enabled:
+    def _update_mistake_book(self, reports: Sequence[EpisodeReport], metrics: Metrics) -> None:
+        """Mistake Book: new cases that failed are added or counted up, replayed cases that passed are counted down."""
+        change = BookChange()
+        if self.settings.mistake_book.enabled:
             for report in reports:
                 change += self.book.update(report.question_id, report.book_update)
         metrics.update(measures.book_metrics(self.book, change))
 
     def _collect_grpo_groups(self, reports: Sequence[EpisodeReport], num_questions: int) -> dict[str, StoredRows]:
-        """Keys of the rows that each policy may train on, which episode workers selected (TOPVAR) and stored."""
-        kept, left_out = give_way(reports, wanted=num_questions)
-        for name, policy in self.policies.items() if left_out else ():
-            policy.discard(join_rows([report.grpo_rows[name] for report in left_out]))
-        return {name: join_rows([report.grpo_rows[name] for report in kept]) for name in self.policies}
+        """Return the stored rows that each policy may train on, and discard the rows of replaced questions."""
+        kept, replaced = give_way(reports, wanted=num_questions)
+        groups = {}
+        for name, policy in self.policies.items():
+            if replaced:
+                policy.discard(join_rows([report.grpo_rows[name] for report in replaced]))
+            groups[name] = join_rows([report.grpo_rows[name] for report in kept])
+        return groups
 
     def _alternate_updates(
-        self, groups: Mapping[str, StoredRows], metrics: dict[str, Any], timing_raw: dict[str, float]
+        self, groups: Mapping[str, StoredRows], metrics: Metrics, timing_raw: dict[str, float]
     ) -> None:
-        """Alternation: a GRPO update for each policy that ``schedule`` names, on GPUs of their own at the same time."""
+        """Alternation: make a GRPO update of each policy that ``schedule`` names for this step."""
         due = self.settings.schedule.policies_at(self.global_steps)
 
         def update(name: str) -> dict[str, float]:
             policy, rows = self.policies[name], groups[name]
             if name not in due or not rows.keys:
-                policy.discard(rows)
+                policy.discard(rows)  # otherwise they would fill the queue
                 return {}
             with marked_timer(f"update_{name}", timing_raw):
                 updated = policy.update(rows, step=self.global_steps, epoch=self._epoch)
@@ -153,13 +160,14 @@ class CoTrainingStep(TrainingLoop):
             metrics.update(updated)
 
     def _of_each(self, call: Callable[[str], Result]) -> dict[str, Result]:
-        """Call for both policies: at the same time on GPUs of their own, else in turn; none follows an error."""
+        """Call for both policies: at the same time if each has its own GPUs, else in turn until one raises an error."""
         if self.settings.layout == SEPARATE:
             return dict(in_parallel(self.policies, call, num_threads=len(self.policies)))
         return {name: call(name) for name in self.policies}
 
-    def _finish_step(self, metrics: dict[str, Any]) -> None:
-        """Note the state that a checkpoint of this step holds."""
+    def _finish_step(self, metrics: Metrics) -> None:
+        """Keep the state that a checkpoint of this step needs."""
+        # A checkpoint may be saved only during the next step, when questions and random numbers have moved on.
         self.finished = TrainState(
             step=self.global_steps,
             data=self.train_dataloader.state_dict(),
@@ -172,5 +180,5 @@ class CoTrainingStep(TrainingLoop):
     def _epoch(self) -> int:
         return int((self.global_steps - 1) // self.steps_per_epoch)
 
-    def _row(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    def _row(self, metrics: Metrics) -> Metrics:
         return {**metrics, "training/global_step": self.global_steps, "training/epoch": self._epoch}

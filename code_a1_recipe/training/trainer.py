@@ -1,11 +1,10 @@
 """CodeA1Trainer: a verl V1 trainer with two policies.
 
-verl's loop is used as it is: checkpoint, weight sync, validation, logging. The step is ours (``step.py``).
+verl's loop is unchanged: checkpoint, weight sync, validation, logging. The step is the recipe's (``step.py``).
 """
 
 import math
 import time
-from collections import ChainMap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from ..extensions.states import restore_states
 from ..runs import metrics as measures
 from ..runs.console import step_line, time_metrics
 from ..runs.folder import RunFolder
-from ..verl_plugin.loop import marked_timer, register
+from ..verl_plugin.loop import Metrics, marked_timer, register
 from ..verl_plugin.row_queue import KVBatchMeta, queue_actors
 from .checkpoint import random_states
 from .checkpoint.keeper import CheckpointKeeper, TrainState
@@ -34,7 +33,7 @@ from .step import CoTrainingStep
 
 @register
 class CodeA1Trainer(CoTrainingStep):
-    """Trains a Code LLM and a Test LLM against each other (arXiv 2603.15611), on the same GPUs or on two pools."""
+    """verl trainer of a Code LLM and a Test LLM against each other (arXiv 2603.15611), on shared or separate GPUs."""
 
     def __init__(self, config: RunConfig, *, signals: SignalHandler | None = None) -> None:
         self.settings = config
@@ -49,11 +48,11 @@ class CodeA1Trainer(CoTrainingStep):
         super().__init__(config.for_verl())
 
     def _setup(self) -> None:
-        # Questions are rendered per policy inside the episode; the dataset needs no tokenizer.
+        # Episodes render the questions, for each policy in its own way, so the dataset needs no tokenizer.
         self.tokenizer = self.processor = None
         random_states.seed(self.settings.seed)
         self._init_dataloader()
-        # verl's loop ends at whichever comes first; a number of steps that was asked for is what counts.
+        # verl's loop ends after its epochs or its steps, whichever comes first. Only the steps shall count.
         epochs = math.ceil(self.total_training_steps / self.steps_per_epoch)
         self.config.trainer.total_epochs = max(self.config.trainer.total_epochs, epochs)
         self._init_dump_executor()
@@ -65,9 +64,11 @@ class CodeA1Trainer(CoTrainingStep):
         self.use_workers()
 
     def processes(self) -> dict[str, Any]:
-        """Handles of the processes that the run cannot do without, by what a user would call them."""
-        of_policies = (policy.processes() for policy in self.policies.values())
-        return dict(ChainMap(*of_policies, queue_actors()))
+        """Handles of the processes that the run needs, by names that a user understands."""
+        handles = queue_actors()
+        for policy in self.policies.values():
+            handles |= policy.processes()
+        return handles
 
     def on_init_end(self) -> None:
         self._sync_weights()
@@ -78,26 +79,25 @@ class CodeA1Trainer(CoTrainingStep):
             self._sync_weights()
 
     def _sync_weights(self) -> None:
-        # Both, also the one that did not update: servers that slept hold no weights.
+        # The policy that did not update is synced too, since servers that slept hold no weights.
         with self._saving(on_signal=False):
             self._of_each(lambda name: self.policies[name].sync_weights(self.global_steps))
 
     def close(self) -> None:
-        """End judges and episode workers; the confined interpreters go with their judges."""
-        if hasattr(self, "episodes"):
+        """End episode workers and judges. The confined interpreters end with their judges."""
+        if hasattr(self, "episodes"):  # else the start failed before there were any
             self.episodes.close()
-        if hasattr(self, "judges"):
             self.judges.close()
 
     @contextmanager
     def _saving(self, *, on_signal: bool = True) -> Iterator[None]:
-        """Where policies and book are as the finished step left them: it is saved if the block cannot go on.
+        """Save the finished step if the block fails. Until the block ends, policies and book must stay unchanged.
 
         Args:
-            on_signal: also after a signal, which gives up what is under way.
+            on_signal: save and leave after a signal too, before or after the block.
 
         Raises:
-            InterruptedRunError: after the saving.
+            InterruptedRunError: a signal came, and the step was saved.
         """
         check = self.signals.check if on_signal else lambda: None
         try:
@@ -108,17 +108,18 @@ class CodeA1Trainer(CoTrainingStep):
             number = self.signals.signal_number
             assert number is not None
             raise InterruptedRunError(number, self._save_and_tell()) from None
-        except Exception:  # a server, an engine or an episode is lost; the workers hold the finished step
+        except Exception:  # a server, an engine or an episode is lost, but the workers hold the finished step
             limit = self.settings.checkpoint.leave_within_seconds
-            try:  # within a limit: a worker that waits for a stalled server saves nothing either
+            try:  # a worker that waits for a stalled server cannot save, hence the limit
                 if not within(limit, lambda: self.run_folder.show(self._save_and_tell()), name="save"):
                     self.run_folder.show(f"not saved: no answer within checkpoint.leave_within_seconds={limit:g} s")
-            except Exception as error:  # noqa: BLE001  # whatever it is, the first error ended the run and is raised
+            except Exception as error:  # noqa: BLE001  # the first error ended the run and is raised below
                 self.run_folder.show(f"not saved: {explain(error, run_dir=self.settings.run_dir) or error}")
             raise
 
     def _save_and_tell(self) -> str:
-        """Give up the episodes under way and save the newest finished step; says so."""
+        """Give up unfinished episodes, save the newest finished step, and return a line about it."""
+        # Episodes end first, since each would send further requests to the servers that ``abandon`` puts to sleep.
         self.episodes.close()
         for policy in self.policies.values():
             policy.abandon()
@@ -129,27 +130,31 @@ class CodeA1Trainer(CoTrainingStep):
         return f"step {self.finished.step} is saved in {folder}"
 
     def _compute_metrics(
-        self, batch: KVBatchMeta, metrics: dict[str, Any], timing_raw: dict[str, float], global_steps: int, epoch: int
+        self, batch: KVBatchMeta, metrics: Metrics, timing_raw: dict[str, float], global_steps: int, epoch: int
     ) -> None:
         metrics.update({f"timing_s/{name}": seconds for name, seconds in timing_raw.items()})
-        at_once = self.settings.layout == SEPARATE
-        devices = sum(map(sum, self.settings.pool_spec().values()))
-        metrics.update(time_metrics(metrics, timing_raw, num_devices=devices, updates_at_once=at_once))
+        shares = time_metrics(
+            metrics,
+            timing_raw,
+            num_devices=sum(map(sum, self.settings.pool_spec().values())),
+            updates_at_once=self.settings.layout == SEPARATE,
+        )
+        metrics.update(shares)
         metrics["time_frac/exposed_judging"] = metrics["timing_s/exposed_judging"] / timing_raw["step"]
         metrics.update(self._row(metrics))
         self.run_folder.append_metrics(global_steps, metrics)
-        if global_steps >= self.total_training_steps:  # where no checkpoint is saved
+        if global_steps >= self.total_training_steps:  # a run that saves no checkpoint leaves its book all the same
             self.book.save(self.run_folder.mistake_book)
         self.run_folder.show(step_line(global_steps, self.total_training_steps, metrics))
 
     def _validate(self) -> dict[str, float]:
-        """Both policies on the held-out questions; metrics are prefixed ``val/``."""
-        questions = self.val_dataset.questions  # not by their loader, which draws from training's random numbers
+        """Run both policies on the held-out questions, and return metrics whose names begin with ``val/``."""
+        questions = self.val_dataset.questions  # verl's loader of them would draw from training's random numbers
         with self._saving():
             reports = self._reports(questions, validate=True)
         log_generations(self, self.run_folder.rollout_file(self.global_steps, validation=True), questions)
-        found = [(questions[report.index].data_source, report.accumulator) for report in reports]
-        metrics = measures.validation_metrics(found)
+        sums = [(questions[report.index].data_source, report.accumulator) for report in reports]
+        metrics = measures.validation_metrics(sums)
         if not self._has_stepped:
             self.run_folder.add_to_metrics(self.global_steps, metrics)
         self.checkpoints.keep_best(metrics, step=self.global_steps)

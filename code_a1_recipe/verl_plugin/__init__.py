@@ -1,1 +1,1 @@
-"""Everything that touches verl's names: the plug-in, rollout backends, servers, and CPU support."""
+"""All code that uses verl's names: the plug-in, rollout backends, servers, update phases and CPU support."""

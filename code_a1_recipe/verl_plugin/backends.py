@@ -1,8 +1,8 @@
-"""One vLLM backend name per policy, so that two groups of servers live in one verl job.
+"""A vLLM backend name for each policy, so that one verl job can have two groups of servers.
 
-verl derives the names of its server actors and of the weight-transfer socket from the backend name, the replica rank
-and the Ray job. Two groups with the backend "vllm" would collide on both. A backend name per policy, registered in
-verl's registries, keeps them apart; the name enters both ends of the socket.
+verl derives the names of its server actors and of the socket for weights from the backend name, the replica rank and
+the Ray job. Two groups with the backend "vllm" would collide. With a backend name for each policy, which is registered
+with verl, they do not; both ends of the socket use the name.
 """
 
 import hashlib
@@ -14,15 +14,15 @@ _ADAPTER = "code_a1_recipe.verl_plugin.server_adapter.PolicyServerAdapter"
 
 
 def backend_name(policy: str) -> str:
-    """Rollout backend of a policy, the value of its ``rollout.name``; letters and underscores only."""
+    """Return a policy's rollout backend, the value of its ``rollout.name``: letters and underscores only."""
     return f"vllm_{policy}"
 
 
 def socket_job(job_id: str, backend: str, gcs_address: str) -> str:
-    """The job part of the weight socket's path, the same on both ends and on no others of this machine.
+    """Return the job part of the path of the socket for weights. No other run on this machine has the same.
 
-    A job's id is unique in its Ray cluster only. Two runs that each start a cluster of their own have the same one: on
-    one socket they would wait for one another for ever, or load each other's weights.
+    A job's id is unique only in its Ray cluster, so two runs that start their own clusters have the same id. On one
+    socket they would wait for each other for ever, or load each other's weights.
     """
     cluster = hashlib.sha256(gcs_address.encode()).hexdigest()[:8]
     return f"{job_id}-{cluster}-{backend}"
@@ -35,10 +35,10 @@ def _load_replica_class() -> type[Any]:
 
 
 def register_policy_backends() -> None:
-    """Register ``vllm_code`` and ``vllm_test`` with verl; calling it twice changes nothing.
+    """Register ``vllm_code`` and ``vllm_test`` with verl. A second call changes nothing.
 
-    verl is imported here and not above: verl's own import calls this function through the plugin, and a module that
-    waits for verl at that moment would be half initialised.
+    verl is imported here and not at the top, because verl's own import calls this function through the plug-in. An
+    import at the top would meet a half-imported verl.
     """
     from verl.workers.rollout import base as rollout_base
     from verl.workers.rollout.replica import RolloutReplicaRegistry

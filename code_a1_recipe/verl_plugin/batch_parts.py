@@ -1,117 +1,138 @@
-"""A step's rows: dealt over ranks and optimizer steps, and in parts, so that the trainer never holds all at once.
+"""The rows of a step, dealt to ranks and optimizer steps, and cut into parts.
 
-verl fills a step up with rows that count nothing, until its number is a multiple of a mini-batch. It puts them at the
-end: the last optimizer step would be made of few real rows at the full learning rate, and a part of none.
+The trainer holds the tensors of one part at a time. verl adds filler rows, which train nothing, until the number of
+rows is a multiple of a mini-batch. It puts them at the end: without a deal the last optimizer step would have few real
+rows at the full learning rate, and a part might have none.
 """
 
 from collections import defaultdict, deque
 from collections.abc import Collection, Sequence
 from itertools import chain, groupby, islice
 
+Rows = list[int]
+"""Indices of rows."""
+
 ROWS_AT_ONCE = 1024
-"""Rows whose tensors the trainer holds at a time; a step with fewer is one part."""
+"""Rows whose tensors the trainer holds at a time. A step with fewer rows is one part."""
 
 
 def deal(
-    groups: Sequence[str], tokens: Sequence[int], *, fillers: Collection[int], ranks: int, steps: int
-) -> list[list[int]]:
-    """Places of the rows of each rank, in the order of its optimizer steps.
+    groups: Sequence[str],
+    tokens: Sequence[int],
+    *,
+    fillers: Collection[int],
+    ranks: int,
+    steps: int,
+) -> list[Rows]:
+    """Deal rows to ranks and their optimizer steps.
 
-    Every step gets as many real rows as every other, but for a group, and ranks about as many tokens. A group stays
-    together where it fits, since its rows share a prompt.
+    The optimizer steps get nearly equal numbers of real rows, and the ranks about equal numbers of tokens. A group
+    stays together if it fits, since its rows share a prompt.
 
     Args:
-        groups: the group of each row; their number is a multiple of ``ranks * steps``.
-        tokens: of each row.
-        fillers: places of the rows that count nothing.
+        groups: the group of each row; the number of rows is a multiple of ``ranks * steps``.
+        tokens: the number of tokens of each row.
+        fillers: indices of the filler rows.
         ranks: data-parallel ranks, at least 1.
-        steps: optimizer steps, at least 1; each takes the same share of a rank's rows.
+        steps: optimizer steps, at least 1. Each takes the same share of a rank's rows.
+
+    Returns:
+        For each rank the indices of its rows, in the order of the optimizer steps.
     """
-    members: dict[str, list[int]] = defaultdict(list)
-    for place, group in enumerate(groups):
-        if place not in fillers:
-            members[group].append(place)
+    members: dict[str, Rows] = defaultdict(list)
+    for row, group in enumerate(groups):
+        if row not in fillers:
+            members[group].append(row)
 
-    def weight(places: list[int]) -> int:
-        return sum(tokens[place] for place in places)
+    def weight(rows: Rows) -> int:
+        return sum(tokens[row] for row in rows)
 
-    def order(number: int) -> tuple[int, int, int]:
-        """Fewest rows, then those of the step with the fewest, then the lightest."""
-        return (
-            len(cells[number]),
-            of_steps[number % steps],
-            weight(cells[number]),
-        )
-
+    # A cell is one optimizer step of one rank. All cells have the same size.
     size = len(groups) // (ranks * steps)
-    cells: list[list[int]] = [[] for _ in range(ranks * steps)]
-    of_steps = [0] * steps
-    waiting = deque(sorted(members.values(), key=weight, reverse=True))
+    cells: list[Rows] = [[] for _ in range(ranks * steps)]
+    rows_of_step = [0] * steps
+
+    def load(number: int) -> tuple[int, int, int]:
+        """How full a cell is: by its rows, then by the rows of its step, then by its tokens."""
+        cell = cells[number]
+        return len(cell), rows_of_step[number % steps], weight(cell)
+
+    # The heaviest group comes first, as in bin packing: light groups even out what heavy ones leave uneven.
+    heaviest_first = sorted(members.values(), key=weight, reverse=True)
+    waiting = deque(heaviest_first)
     while waiting:
-        places = waiting.popleft()
-        room = size - len(places)
+        rows = waiting.popleft()
+        room = size - len(rows)
         fitting = [number for number, cell in enumerate(cells) if len(cell) <= room]
         if fitting:
-            best = min(fitting, key=order)
-            cells[best] += places
-            of_steps[best % steps] += len(places)
-        else:
-            waiting.extendleft([place] for place in places)  # one by one
+            emptiest = min(fitting, key=load)
+            cells[emptiest] += rows
+            rows_of_step[emptiest % steps] += len(rows)
+        else:  # no cell has room for the whole group, so its rows are dealt one by one
+            waiting.extendleft([row] for row in rows)
 
     unused = iter(sorted(fillers))
     for cell in cells:
         cell.extend(islice(unused, size - len(cell)))
-    return [list(chain(*cells[rank * steps : (rank + 1) * steps])) for rank in range(ranks)]
+    of_ranks = (cells[first : first + steps] for first in range(0, len(cells), steps))
+    return [list(chain(*own)) for own in of_ranks]
 
 
-def balanced_parts(num_rows: int, *, ranks: int, at_once: int = ROWS_AT_ONCE) -> list[list[int]]:
-    """Places of the rows of each part, for phases that go through the workers.
+def balanced_parts(num_rows: int, *, ranks: int, at_once: int = ROWS_AT_ONCE) -> list[Rows]:
+    """Cut rows into parts for phases that run on the workers.
 
-    verl lays a batch out as one block of equal length for each rank. Every part takes the same share of every block,
-    so that a rank gets the same rows as in one go.
+    verl lays a batch out as one block of equal length for each rank. Every part takes the same share of every block, so
+    that a rank gets the same rows as without parts. A part of the front rows alone would go to the first rank alone.
 
     Args:
         num_rows: a multiple of ``ranks``.
         ranks: data-parallel ranks, at least 1.
-        at_once: most rows of a part; at least ``ranks`` are taken.
+        at_once: largest number of rows in a part; a part has at least ``ranks``.
 
     Returns:
-        Lists of places that cover 0 to ``num_rows - 1``, each once.
+        Lists of row indices, which hold each of 0 to ``num_rows - 1`` once.
 
     Example:
         >>> balanced_parts(8, ranks=2, at_once=4)
         [[0, 1, 4, 5], [2, 3, 6, 7]]
     """
-    # A part that took rows from the front alone would give them all to the first rank.
     block = num_rows // ranks
     width = max(1, at_once // ranks)
-    return [
-        [rank * block + place for rank in range(ranks) for place in range(start, min(start + width, block))]
-        for start in range(0, block, width)
-    ]
+    parts = []
+    for start in range(0, block, width):
+        end = min(start + width, block)
+        rows: Rows = []
+        for front in range(0, num_rows, block):  # of each rank's block
+            rows += range(front + start, front + end)
+        parts.append(rows)
+    return parts
 
 
 def group_parts(
-    groups: Sequence[str], *, fillers: Collection[int] = (), at_once: int = ROWS_AT_ONCE
-) -> list[list[int]]:
-    """Places of the rows of each part, for advantages: no group is cut, since they are relative to its members.
+    groups: Sequence[str],
+    *,
+    fillers: Collection[int] = (),
+    at_once: int = ROWS_AT_ONCE,
+) -> list[Rows]:
+    """Cut rows into parts for advantages, which compare the members of a group: no group is cut.
 
     Args:
         groups: the group of each row, in any order.
-        fillers: places of the rows that count nothing; every part gets some of them, since none may hold them alone.
-        at_once: rows from which on a part is full; one group alone may have more.
+        fillers: indices of the filler rows. They are spread over the parts, since no part may have fillers alone.
+        at_once: largest number of rows in a part, unless one group has more.
 
     Returns:
-        Lists of places that cover all rows, each once.
+        Lists of row indices, which hold each row once.
     """
-    # Rows arrive in the order in which episodes ended, so the members of a group are first brought together.
-    order = sorted(set(range(len(groups))) - set(fillers), key=lambda place: groups[place])
-    parts: list[list[int]] = [[]]
-    for _, members in groupby(order, key=lambda place: groups[place]):
-        places = list(members)
-        if parts[-1] and len(parts[-1]) + len(places) > at_once:
+    # Rows arrive in the order in which episodes ended, so the members of a group must be brought together.
+    real = set(range(len(groups))).difference(fillers)
+    order = sorted(real, key=groups.__getitem__)
+    parts: list[Rows] = [[]]
+    for _, members in groupby(order, key=groups.__getitem__):
+        rows = list(members)
+        if parts[-1] and len(parts[-1]) + len(rows) > at_once:
             parts.append([])
-        parts[-1] += places
-    for number, place in enumerate(sorted(fillers)):
-        parts[number % len(parts)].append(place)
+        parts[-1] += rows
+    for number, row in enumerate(sorted(fillers)):
+        parts[number % len(parts)].append(row)
     return parts

@@ -1,4 +1,4 @@
-"""Servers of a policy and the client that asks them: a single server is asked directly, without a load balancer."""
+"""The servers of a policy and their client. A single server needs no load balancer."""
 
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -22,31 +22,32 @@ def _place_of_this_task(accelerator: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class WorkerPlace:
-    """A worker's place, for verl's servers, which ask a worker only for its node and its GPU before they start.
+    """A stand-in for a worker, which tells verl's servers its node and its GPU.
 
-    A worker answers when it has imported all of verl; a task on the same GPU answers at once.
+    That is all that servers ask before they start. A worker would answer only after it has imported all of verl. A task
+    on the same GPU answers at once.
     """
 
     gpus: PlacementGroup
-    """Of a node."""
+    """The GPUs of one node."""
     number: int
-    """Of the worker's GPU among them."""
+    """Index of the worker's GPU in the group."""
 
     @property
     def __ray_call__(self) -> Self:
         return self
 
     def remote(self, _question: object) -> "ray.ObjectRef[tuple[str, str]]":
-        """The answer to verl's only question."""
+        """Answer verl's only question."""
         strategy = PlacementGroupSchedulingStrategy(self.gpus, placement_group_bundle_index=self.number)
         return _place_of_this_task.options(scheduling_strategy=strategy).remote(get_resource_name())
 
 
 class PolicyServerManager(LLMServerManager):
-    """verl's servers of a policy, with a load balancer only where there is something to balance.
+    """verl's servers of a policy. A single server gets no load balancer.
 
-    The balancer is a process that imports all of verl, and two messages around each response: more than a tiny model
-    needs for the whole response.
+    The balancer is a process that imports all of verl and costs two messages for each response. A tiny model needs less
+    time than that for the response itself.
     """
 
     @classmethod
@@ -55,7 +56,7 @@ class PolicyServerManager(LLMServerManager):
 
         Args:
             config: as verl's server manager takes it.
-            pool: of GPUs; worker number r of its group gets the GPU that verl gives it.
+            pool: the GPUs. The places have verl's order, in which worker number r gets GPU number r.
         """
         places = [
             WorkerPlace(gpus, number)
@@ -82,7 +83,7 @@ class PolicyServerManager(LLMServerManager):
 
 
 class OneServerClient(LLMServerClient):
-    """verl's client of a single server, which it asks without a balancer's word."""
+    """verl's client of a single server, without a load balancer."""
 
     def __init__(self, config: Any, *, server: ActorHandle[Any], address: str) -> None:
         super().__init__(config=config)
@@ -92,4 +93,4 @@ class OneServerClient(LLMServerClient):
         return self._address, self._server
 
     def _release_server(self, server_id: str, request_id: str | None = None) -> None:
-        pass  # nobody counts
+        pass  # without a balancer nobody counts requests

@@ -1,4 +1,4 @@
-"""What verl and vLLM look up minutes after the start, looked up before it: losses, optimizers, corrections, options."""
+"""Early checks of losses, optimizers, corrections and options, which verl and vLLM look up minutes after the start."""
 
 import dataclasses
 import importlib.util
@@ -14,39 +14,39 @@ from ..config.run_config import RunConfig
 from ..errors import SettingsError
 
 _QUANTIZATIONS = ("fp8", "torchao")
-"""verl names them inside the method that starts a server, so they cannot be asked for."""
+"""Names in verl's method that starts a server. verl has no list of them."""
 _OWN_ENGINE_OPTIONS = {"distributed_executor_backend", "worker_extension_cls"}
-"""Options of vLLM that the presets set: where there are no others, vLLM need not be imported."""
+"""Options of vLLM that the presets set. If there are no others, vLLM need not be imported."""
 
 _PACKAGED_TRACKERS = frozenset({"wandb", "mlflow", "swanlab", "tensorboard", "clearml", "trackio"})
-"""Loggers of verl's that are named as their package."""
+"""verl's loggers that have the name of their package."""
 _PROFILERS = ("nsys", "npu", "torch", "torch_memory", "precision_debugger")
-"""Of ``verl.utils.profiler.profile``, which does nothing for another name."""
+"""Names that ``verl.utils.profiler.profile`` knows. It does nothing for another name."""
 
 
 def check_verl_config(config: RunConfig, name: str) -> None:
-    """Put a policy's configuration through verl's own functions, on tensors of one element.
+    """Run verl's own functions on a policy's configuration, with tensors of one element.
 
     Raises:
-        SettingsError: names everything that verl or vLLM refuses.
+        SettingsError: the message names everything that verl or vLLM refuses.
     """
     view = config.for_policy(name)
     refusals = (AssertionError, AttributeError, HydraException, ImportError, NotImplementedError, TypeError, ValueError)
-    found = []
+    problems = []
     for check in (_check_sizes, _check_actor, _check_correction, _check_engine):
         try:
             check(view)
         except refusals as error:
-            found.append(f"policies.{name}: verl refuses this configuration: {_reason(error)}")
-    if found:
-        raise SettingsError(*dict.fromkeys(found))
+            problems.append(f"policies.{name}: verl refuses this configuration: {_reason(error)}")
+    if problems:
+        raise SettingsError(*dict.fromkeys(problems))
 
 
 def _reason(error: Exception) -> str:
-    """What an error of verl's says, or of an assertion without words the line that failed."""
+    """The first line of verl's error, or the failed line of code for an assertion without a message."""
     cause = error
     if isinstance(error, HydraException) and isinstance(error.__cause__, Exception):
-        cause = error.__cause__  # hydra's own words only name the class that it could not make
+        cause = error.__cause__  # hydra's own message only names the class that it could not make
     text = str(cause).partition("\n")[0] or traceback.extract_tb(cause.__traceback__)[-1].line or type(cause).__name__
     return text[:500]
 
@@ -58,7 +58,7 @@ def _check_sizes(view: DictConfig) -> None:
 
 
 def _check_actor(view: DictConfig) -> None:
-    """The actor's block as verl reads it, its optimizer, loss and penalty."""
+    """Read the actor's block as verl does, and make its optimizer, loss and penalty."""
     import torch
     from verl.trainer.ppo.core_algos import get_policy_loss_fn, kl_penalty
     from verl.utils.config import omega_conf_to_dataclass
@@ -68,16 +68,16 @@ def _check_actor(view: DictConfig) -> None:
     build_optimizer([torch.nn.Parameter(torch.zeros(1))], actor.optim)
     get_policy_loss_fn(actor.policy_loss.loss_mode)  # type: ignore[no-untyped-call]
     if actor.use_kl_loss:
-        one: Any = torch.zeros(1, 1)  # verl writes torch.FloatTensor, which no tensor is to mypy
+        log_prob: Any = torch.zeros(1, 1)  # verl's annotation, torch.FloatTensor, fits no tensor for mypy
         kind = actor.kl_loss_type
         try:
-            kl_penalty(one, one, kind)
-        except NotImplementedError as error:  # without a word
+            kl_penalty(log_prob, log_prob, kind)
+        except NotImplementedError as error:  # verl gives no message
             raise ValueError(f"actor.kl_loss_type={kind!r} is none that it knows") from error
 
 
 def _check_correction(view: DictConfig) -> None:
-    """The correction for probabilities that differ between servers and training."""
+    """Compute the correction for probabilities that differ between servers and training."""
     import torch
     from verl.trainer.ppo import rollout_corr_helper as helper
 
@@ -103,10 +103,11 @@ def _check_engine(view: DictConfig) -> None:
 
 
 def check_reporting(config: RunConfig) -> None:
-    """Check ``trainer.logger`` and ``global_profiler``, which verl looks at when everything has started.
+    """Check ``trainer.logger`` and ``global_profiler``, which verl reads after everything has started.
 
     Raises:
-        SettingsError: verl knows no such logger or profiler, a package or key is missing, or steps are none.
+        SettingsError: verl knows no such logger or profiler, a package or key is missing, or the profiler's steps are
+            no list of steps.
     """
     from verl.utils.tracking import Tracking
 
@@ -116,7 +117,7 @@ def check_reporting(config: RunConfig) -> None:
             raise SettingsError(f"trainer.logger must be of {', '.join(Tracking.supported_backend)}, got {name!r}")
         if name in _PACKAGED_TRACKERS and importlib.util.find_spec(name) is None:
             raise SettingsError(f"trainer.logger={name} needs its package: pip install {name}")
-    # wandb would ask for a key at the terminal, minutes later and in a process that has none.
+    # wandb would ask for its key minutes later, in a process without a terminal.
     netrc = Path(os.environ.get("NETRC", "~/.netrc")).expanduser()
     if "wandb" in names and not netrc.exists() and not any(name.startswith("WANDB_") for name in os.environ):
         raise SettingsError("trainer.logger=wandb finds no key: `wandb login`, or WANDB_API_KEY, or WANDB_MODE=offline")
@@ -124,6 +125,6 @@ def check_reporting(config: RunConfig) -> None:
         return
     if not isinstance(steps, ListConfig) or not all(type(step) is int and step > 0 for step in steps):
         raise SettingsError(f"global_profiler.steps must be a list of steps from 1 on, or null, got {steps!r}")
-    # verl profiles nothing for a name that it does not know, and says so nowhere.
+    # For an unknown name verl profiles nothing and does not say so.
     if profiler.tool not in _PROFILERS:
         raise SettingsError(f"global_profiler.tool must be one of {', '.join(_PROFILERS)}, got {profiler.tool!r}")

@@ -1,4 +1,4 @@
-"""verl's V1 training loop (``PPOTrainer.fit``), prepared for a trainer with several policies and a step of its own."""
+"""verl's V1 training loop (``PPOTrainer.fit``) for a trainer with several policies and its own step."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,35 +9,42 @@ from verl.utils.debug import marked_timer
 
 from .compat import SYNC_MODE, TRAINER_NAME
 
-__all__ = ["AllWorkers", "TrainingLoop", "marked_timer", "register"]
+__all__ = ["AllWorkers", "Metrics", "SyncTrainer", "TrainingLoop", "marked_timer", "register"]
+
+Metrics = dict[str, Any]
+"""Values by name: of a step, or of an update."""
 
 register = register_trainer(TRAINER_NAME)
-"""Class decorator: verl finds the trainer under our name."""
+"""Class decorator with which verl finds the trainer under the recipe's name."""
 
 
-class TrainingLoop(PPOTrainerSync):
-    """verl's trainer as this recipe's trainer builds on it: several policies, and a step of its own."""
-
-    policies: Any
-    """By name; each with ``workers`` and ``llm_server_manager``."""
+class SyncTrainer(PPOTrainerSync):
+    """verl's sync trainer without a replay buffer."""
 
     def _build_replay_buffer(self) -> None:
-        """Episodes are awaited, not sampled from a buffer; verl's other branches follow its own sync trainer."""
+        """Build no buffer, since the trainer waits for its episodes. In verl's other branches, be the sync trainer."""
         self.trainer_mode = SYNC_MODE
 
+
+class TrainingLoop(SyncTrainer):
+    """verl's trainer as the base of a trainer with several policies and its own step."""
+
+    policies: Any
+    """Policies by name. Each has ``workers`` and ``llm_server_manager``."""
+
     def prepare_step(self) -> dict[str, Any]:
-        """Nothing: ``step`` takes its own batch. verl's would submit another one, whenever its loop calls this."""
+        """Do nothing, since ``step`` takes its own questions. verl would submit another batch here."""
         return {}
 
     def _log_rollout_data(self, *_: Any) -> None:
-        """Nothing: rollouts were copied to ``trainer.rollout_data_dir`` while they came. verl would read the batch."""
+        """Do nothing, since rollouts are already in ``trainer.rollout_data_dir``. verl would read the batch."""
 
     def _rollout_server_managers(self) -> list[Any]:
-        """Of both policies, for verl's profiler."""
+        """Return the managers of all policies, for verl's profiler."""
         return [policy.llm_server_manager for policy in self.policies.values()]
 
     def use_workers(self) -> None:
-        """Have verl start and stop its profiler in the workers of all policies."""
+        """Let verl start and stop its profiler in the workers of all policies."""
         self.actor_rollout_wg = self.ref_policy_wg = AllWorkers(policy.workers for policy in self.policies.values())
 
     def end_rollout_profile(self) -> None:
@@ -47,7 +54,7 @@ class TrainingLoop(PPOTrainerSync):
 
 
 class AllWorkers:
-    """The worker groups of all policies as the one group that verl's trainer starts and stops its profiler in."""
+    """The worker groups of all policies, in place of the one group that verl's trainer profiles."""
 
     def __init__(self, groups: Iterable[Any]) -> None:
         self._groups = list(groups)

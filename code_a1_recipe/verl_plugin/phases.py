@@ -1,4 +1,4 @@
-"""verl's update phases (PPO's, with GRPO's advantage) on the rows of one policy."""
+"""verl's update phases (of PPO, with GRPO's advantage) on the rows of one policy."""
 
 from collections.abc import Callable
 from itertools import chain
@@ -6,19 +6,18 @@ from typing import Any
 
 from omegaconf import DictConfig
 from verl import DataProto
-from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.trainer.ppo.v1.utils import MetricsAggregator
-from verl.utils.debug import marked_timer
 from verl.utils.debug.metrics import calculate_debug_metrics
 from verl.utils.seqlen_balancing import log_seqlen_unbalance
 
 from ..errors import CodeA1Error
 from . import own_log_probs
 from .batch_parts import balanced_parts, deal, group_parts
-from .compat import SYNC_MODE
+from .loop import Metrics, SyncTrainer, marked_timer
 from .row_queue import KVBatchMeta, clear_rows, get_fields, put_rows
 from .trajectories import StoredRows, is_lesson
 
+_GRADIENT = "actor/grad_norm"
 _PER_TOKEN = "timing_per_token_ms/"
 
 
@@ -27,27 +26,27 @@ def _groups(batch: KVBatchMeta) -> list[str]:
 
 
 def _fillers(batch: KVBatchMeta) -> set[int]:
-    """Places of the rows that verl has filled the step up with."""
-    tagged = enumerate(zip(batch.keys, batch.tags, strict=True))
-    return {place for place, (key, tag) in tagged if tag.get("is_padding") and not is_lesson(key)}
+    """Return the indices of the filler rows, which verl has added to the batch."""
+    rows = enumerate(zip(batch.keys, batch.tags, strict=True))
+    return {row for row, (key, tag) in rows if tag.get("is_padding") and not is_lesson(key)}
 
 
-class UpdatePhases(PPOTrainerSync):
+class UpdatePhases(SyncTrainer):
     """verl's V1 trainer without its loop: the phases of one update, on the rows and workers of one policy.
 
-    The policies have one each, so neither sees the other's rows or configuration.
+    Each policy has its own, so neither sees the other's rows or configuration.
 
     Args:
         config: verl's part of the configuration, as this policy sees it.
-        name: of the policy, and of the queue's partition that holds its rows.
+        name: the policy's name, and the queue's partition with its rows.
         workers: verl's worker group. It also computes the reference log-probabilities.
-        tokenizer: of the policy.
+        tokenizer: the policy's.
         has_adapter: the policy trains a LoRA adapter, and the reference is the model without it.
-        num_gpus: GPUs of the workers, by which throughput is divided.
+        num_gpus: number of GPUs, by which throughput is divided.
     """
 
     _takes_own_log_probs = False
-    """The update under way takes its own log-probabilities as old ones."""
+    """The current update takes its own log-probabilities as the old ones."""
 
     def __init__(
         self, config: DictConfig, *, name: str, workers: Any, tokenizer: Any, has_adapter: bool, num_gpus: int
@@ -58,10 +57,6 @@ class UpdatePhases(PPOTrainerSync):
         self.ref_in_actor = has_adapter
         self._num_gpus = num_gpus
 
-    def _build_replay_buffer(self) -> None:
-        """Build none, since episodes are awaited; verl's other branches follow its own sync trainer."""
-        self.trainer_mode = SYNC_MODE
-
     def _get_n_gpus_for_throughput(self) -> int:
         return self._num_gpus
 
@@ -70,12 +65,15 @@ class UpdatePhases(PPOTrainerSync):
     ) -> dict[str, float]:
         """Make one GRPO update on the stored rows, and remove them from the queue.
 
-        Phases and their order are verl's (``PPOTrainer._step_once``): balance, old log-probs, reference log-probs,
+        The phases have verl's order (``PPOTrainer._step_once``): balance, old log-probs, reference log-probs,
         advantage, actor update.
 
         Args:
-            check: gets the metrics once they compare the servers' log-probabilities with the trainer's. An error of it
-                ends the update.
+            rows: the stored rows.
+            step: number of the step.
+            epoch: number of the epoch.
+            check: gets the metrics when they compare the servers' log-probabilities with the trainer's. Its error ends
+                the update.
 
         Returns:
             verl's metrics of the update under verl's names, ``timing_s/...`` included.
@@ -97,21 +95,15 @@ class UpdatePhases(PPOTrainerSync):
                 batch = self._compute_advantage(batch, metrics=metrics)
             with marked_timer("update_actor", timing):
                 batch = self._update_actor(batch, metrics=metrics)
-        if self._takes_own_log_probs:  # only now are they known
+        if self._takes_own_log_probs:  # the update itself has computed them
             check(metrics)
-        # verl reads the rollout's share of the step from this timer; here episodes serve both policies.
+        # verl reads the rollout's part of the step from this timer. Here episodes serve both policies.
         timing["gen"] = 0.0
-        self._compute_metrics(
-            batch,
-            metrics,
-            timing,
-            global_steps=step,
-            epoch=epoch,
-        )
+        self._compute_metrics(batch, metrics, timing, global_steps=step, epoch=epoch)
         clear_rows(keys=batch.keys, partition_id=batch.partition_id)
         return metrics
 
-    def _balance_batch(self, batch: KVBatchMeta, metrics: dict[str, Any], **options: Any) -> KVBatchMeta:
+    def _balance_batch(self, batch: KVBatchMeta, metrics: Metrics, **options: Any) -> KVBatchMeta:
         batch = super()._balance_batch(batch, metrics, **options)
         blocks = self.config.actor_rollout_ref
         mini_batch = blocks.actor.ppo_mini_batch_size * blocks.rollout.n
@@ -133,27 +125,29 @@ class UpdatePhases(PPOTrainerSync):
         return 1 + max(self.actor_rollout_wg._dispatch_info["actor"])
 
     def _may_take_own_log_probs(self, batch: KVBatchMeta) -> bool:
-        """Old log-probabilities would be those of the update's own pass, and nothing reads them before it."""
+        """Whether the update's own pass gives the old log-probabilities, and nothing reads them before it."""
         actor, algorithm = self.config.actor_rollout_ref.actor, self.config.algorithm
         correction = algorithm.rollout_correction
         is_one_step = len(batch) == actor.ppo_mini_batch_size * self.config.actor_rollout_ref.rollout.n
-        reads_them = (
-            algorithm.use_kl_in_reward or correction.bypass_mode or correction.rollout_is or correction.rollout_rs
+        reads_them = any(
+            (algorithm.use_kl_in_reward, correction.bypass_mode, correction.rollout_is, correction.rollout_rs)
         )
         return is_one_step and actor.ppo_epochs == 1 and not reads_them and not any(map(is_lesson, batch.keys))
 
-    def _compute_old_log_prob(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+    def _compute_old_log_prob(self, batch: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
         self._takes_own_log_probs = self._may_take_own_log_probs(batch)
         if self._takes_own_log_probs:
-            self._copy_log_probs(batch.keys, "rollout", "old")  # only so that there is such a column
+            self._copy_log_probs(batch.keys, "rollout", "old")  # verl only needs the column to exist
             return batch
         batch = self._in_parts(super()._compute_old_log_prob, batch, metrics)
-        sampled = [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding")]
-        if not (lessons := [key for key in batch.keys if is_lesson(key)]):
+        lessons = [key for key in batch.keys if is_lesson(key)]
+        if not lessons:
             return batch
-        # No server sampled a lesson: the trainer's probabilities stand for the server's, and both are compared on the
+        # No server sampled a lesson, so the trainer's probabilities replace the server's. Both are compared on the
         # other rows alone.
         self._copy_log_probs(lessons, "old", "rollout")
+        tagged = zip(batch.keys, batch.tags, strict=True)
+        sampled = [key for key, tag in tagged if not tag.get("is_padding")]
         if sampled:
             fields = ["rollout_log_probs", "old_log_probs", "response_mask", "responses"]
             rows = get_fields(keys=sampled, partition_id=self.name, select_fields=fields)
@@ -165,23 +159,23 @@ class UpdatePhases(PPOTrainerSync):
         rows[f"{target}_log_probs"] = rows.pop(f"{source}_log_probs")
         put_rows(keys=keys, partition_id=self.name, fields=rows)
 
-    def _compute_ref_log_prob(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+    def _compute_ref_log_prob(self, batch: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
         return self._in_parts(super()._compute_ref_log_prob, batch, metrics)
 
-    def _compute_advantage(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+    def _compute_advantage(self, batch: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
         parts = group_parts(_groups(batch), fillers=_fillers(batch))
         batch = self._in_parts(super()._compute_advantage, batch, metrics, parts=parts)
-        if self._takes_own_log_probs:  # what compares old log-probabilities with the servers'
+        if self._takes_own_log_probs:  # these metrics compare old log-probabilities with the servers'
             for name in [name for name in metrics if "rollout_corr/" in name]:
                 del metrics[name]
         return batch
 
-    def _update_actor(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+    def _update_actor(self, batch: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
         batch.extra_info[own_log_probs.FLAG] = self._takes_own_log_probs
         batch = super()._update_actor(batch, metrics)
         if self._takes_own_log_probs:
             reported = own_log_probs.finalize(metrics, ranks=self._ranks(), prefix="actor/")
-            if not reported:  # the servers' log-probabilities were taken for the policy's
+            if not reported:  # without the recipe's engine the copied column above was used
                 raise CodeA1Error(
                     f"the {self.name} policy's workers train with another engine than the recipe's, so step "
                     f"{self.global_steps} learned from the wrong probabilities; is the recipe installed, in this "
@@ -191,25 +185,21 @@ class UpdatePhases(PPOTrainerSync):
         return batch
 
     def _compute_metrics(
-        self, batch: KVBatchMeta, metrics: dict[str, Any], timing_raw: dict[str, float], global_steps: int, epoch: int
+        self, batch: KVBatchMeta, metrics: Metrics, timing_raw: dict[str, float], global_steps: int, epoch: int
     ) -> None:
-        def compute(part: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
-            metrics.update({key: value for key, value in known.items() if key == "actor/grad_norm"})
-            if all(tag.get("is_padding") for tag in part.tags):  # lessons alone; verl's figures need one row
+        compute_all = super()._compute_metrics
+        known = {key: value for key, value in metrics.items() if key == _GRADIENT}
+
+        def compute(part: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
+            metrics |= known  # verl's figures read the norm
+            if all(tag.get("is_padding") for tag in part.tags):  # all rows are lessons, and verl's metrics need one row
                 for tag in part.tags:
                     tag.pop("is_padding")
-            compute_all(
-                part,
-                metrics,
-                timing_raw,
-                global_steps=global_steps,
-                epoch=epoch,
-            )
+            compute_all(part, metrics, timing_raw, global_steps=global_steps, epoch=epoch)
             return part
 
-        known, compute_all = dict(metrics), super()._compute_metrics
         self._in_parts(compute, batch, metrics)
-        # Seconds are of the whole phase, whatever the number of parts that verl divided them by tokens in.
+        # verl has divided the seconds of the whole phase by the tokens of each part.
         metrics.update({f"timing_s/{name}": seconds for name, seconds in timing_raw.items()})
         tokens, step = metrics["perf/total_num_tokens"], timing_raw["step"]
         metrics["perf/time_per_step"] = step
@@ -221,26 +211,26 @@ class UpdatePhases(PPOTrainerSync):
         self,
         phase: Callable[..., KVBatchMeta],
         batch: KVBatchMeta,
-        metrics: dict[str, Any],
+        metrics: Metrics,
         *,
         parts: list[list[int]] | None = None,
     ) -> KVBatchMeta:
-        """Run one of verl's phases part by part: each brings its rows' tensors into this process.
+        """Run one of verl's phases part by part, since a phase loads the tensors of its rows into this process.
 
-        A step of one part is verl's phase as it is. Of several, metrics are put together as verl does for the
+        A step of one part is verl's phase unchanged. The metrics of several parts are aggregated as verl does for the
         mini-batches of a step.
         """
-        parts = parts if parts is not None else balanced_parts(len(batch), ranks=self._ranks())
+        parts = parts or balanced_parts(len(batch), ranks=self._ranks())
         if len(parts) == 1:
             return phase(batch, metrics=metrics)
-        together = MetricsAggregator()
-        for places in parts:
-            of_part: dict[str, Any] = {}
-            part = batch.select_keys([batch.keys[place] for place in places])
-            num_real = len(places) - len(_fillers(part))
-            phase(part, metrics=of_part)
-            if num_real:  # the mean of none would be nan
-                together.add_step_metrics(of_part, sample_count=num_real)
-        metrics.update(together.get_aggregated_metrics())
+        aggregator = MetricsAggregator()
+        for rows in parts:
+            part_metrics: Metrics = {}
+            part = batch.select_keys([batch.keys[row] for row in rows])
+            num_real = len(rows) - len(_fillers(part))
+            phase(part, metrics=part_metrics)
+            if num_real:  # the mean of no rows would be NaN
+                aggregator.add_step_metrics(part_metrics, sample_count=num_real)
+        metrics.update(aggregator.get_aggregated_metrics())
         batch.extra_info.update(part.extra_info)
         return batch

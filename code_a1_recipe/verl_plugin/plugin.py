@@ -1,8 +1,8 @@
-"""Entry point of the group ``verl.plugins``: what verl loads in each of its processes.
+"""Entry point of the group ``verl.plugins``, which verl loads in each of its processes.
 
-Kept light: verl imports it at the end of its own import, also in processes that only read configs. It registers a
-vLLM backend per policy and, where ``VERL_PLATFORM=cpu`` asks for it, the CPU platform. The trainer registers itself
-when ``code_a1_recipe.training.trainer`` is imported.
+It imports little, because verl imports it at the end of its own import, also in processes that only read
+configurations. It registers a vLLM backend for each policy, and the CPU platform if ``VERL_PLATFORM=cpu`` asks for it.
+The trainer registers itself when ``code_a1_recipe.training.trainer`` is imported.
 """
 
 import os
@@ -17,19 +17,19 @@ _ASKS_FOR_RECIPE = re.compile(r"trainer_mode=code_a1( |$)|--?(config-\w+|c[dpn])
 
 
 def refuse_launcher(arguments: list[str]) -> None:
-    """End verl's launcher where it is asked for this recipe: it starts verl's trainers, which know one policy.
+    """End verl's launcher if it is called for this recipe, with a message that has the right command.
+
+    The launcher would start one of verl's trainers, which know one policy.
 
     Args:
-        arguments: of the process, as in ``sys.orig_argv``.
-
-    The message has the command to use.
+        arguments: the process's, as in ``sys.orig_argv``.
     """
     if _ASKS_FOR_RECIPE.search(" ".join(arguments).partition(f"-m {_LAUNCHER} ")[2]):
         sys.stderr.write(
             f"error: `python -m {_LAUNCHER}` trains one policy; run `code-a1 PRESET_OR_FILE.yaml key=value ...` "
             "(or `python -m code_a1_recipe ...`) with the same keys. `code-a1 --help` has the presets\n"
         )
-        os._exit(2)  # an exception would end as one of verl's debug messages
+        os._exit(2)  # verl would log an exception as a debug message and go on
 
 
 refuse_launcher(sys.orig_argv)

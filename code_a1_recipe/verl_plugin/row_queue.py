@@ -1,7 +1,7 @@
-"""The one place that knows TransferQueue, in which verl's V1 trainer keeps its rows.
+"""The only module that imports TransferQueue, in which verl's V1 trainer keeps its rows.
 
-Its functions have our names here and keep their own arguments. A verl with another queue needs another version of this
-file, and of nothing else in the recipe.
+The queue's functions get the recipe's names and keep their arguments. For a verl with another queue this file alone has
+to change.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ _MARKER_PARTITION = "steps"
 
 
 def queue_actors() -> dict[str, Any]:
-    """Handles of the queue's processes that this process started; it has no public way to them."""
+    """Return handles of the queue's processes that this process started. The queue has no public way to them."""
     storages = (getattr(interface, "_TQ_STORAGE", None) or {}).get("SimpleStorage", {})
     found = {f"queue storage {name}": handle for name, handle in storages.items()}
     controller = getattr(interface, "_TQ_CONTROLLER", None)
@@ -41,7 +41,7 @@ def queue_actors() -> dict[str, Any]:
 
 
 def step_marker(step: int) -> KVBatchMeta:
-    """A stored batch for verl's loop, which removes the one that a step hands it from the queue."""
+    """Store a batch that ``step`` can return: verl's loop removes the returned batch from the queue."""
     marker: dict[str, Any] = {"keys": [f"step{step}"], "tags": [{"global_steps": step}]}
     put_rows(partition_id=_MARKER_PARTITION, **marker)
     return KVBatchMeta(partition_id=_MARKER_PARTITION, **marker)

@@ -1,4 +1,4 @@
-"""Sampling one response from a policy's vLLM servers through verl's client."""
+"""Sampling of one response from a policy's vLLM servers, through verl's client."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,43 +20,43 @@ _ABORTED = ("aborted", "abort")
 
 
 def load_tokenizer(config: RunConfig, name: str) -> Any:
-    """A policy's tokenizer, whose chat prompts are written by the run's template and its arguments."""
+    """Load a policy's tokenizer with the run's own chat template and its arguments, if there are any."""
     model = config.policy(name).model
     tokenizer = hf_tokenizer(model.tokenizer_path or model.path, trust_remote_code=model.trust_remote_code)
     if model.custom_chat_template is not None:
         tokenizer.chat_template = model.custom_chat_template
     if arguments := config.data.apply_chat_template_kwargs:
-        # Bound to the tokenizer, since verl and the servers call the method without arguments of the run.
+        # The arguments are bound to the method, since verl and the servers call it without them.
         tokenizer.apply_chat_template = partial(tokenizer.apply_chat_template, **arguments)
     return tokenizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyEndpoint:
-    """How an episode worker reaches one policy."""
+    """Access of an episode worker to one policy."""
 
     client: LLMServerClient
     is_seeded: bool
-    """Give each request its seed; vLLM draws the tokens of such requests one by one on GPUs."""
+    """Give each request its seed. On GPUs that is slow, since vLLM samples such requests one by one."""
     max_calls: int
-    """Responses of one worker under way at a time; others wait there, where a server's queue does not hold them."""
+    """Open requests of one worker. Further ones wait in the worker and not in a server's queue."""
     training: SamplingParameters
     validation: SamplingParameters
 
 
 @dataclass(eq=False, kw_only=True)
 class ServerSampler:
-    """A ``Sampler`` over one policy's servers and tokenizer."""
+    """A ``Sampler`` with one policy's servers and tokenizer."""
 
     endpoint: PolicyEndpoint
     tokenizer: Any
     parameters: SamplingParameters
     timeout_seconds: float
-    """For one response, counted from its place among ``max_calls``."""
+    """Time limit of one response, from when it is sent to the server."""
 
     def __post_init__(self) -> None:
         self._places = asyncio.Semaphore(self.endpoint.max_calls)
-        # The newest prompts are kept, since a group samples one prompt many times.
+        # A group samples one prompt many times, so the newest prompts are kept.
         self._prompt_ids = lru_cache(_KEPT_PROMPTS)(self._encoded)
 
     def _encoded(self, *messages: tuple[str, str]) -> list[int]:
@@ -78,15 +78,16 @@ class ServerSampler:
                 f"a response for {session!r} (step and question) took longer than "
                 f"episode.generation_timeout_seconds={limit:g}: its server hangs, or the limit is too low for its load"
             ) from error
-        # Empty or cut, which nobody may be rewarded for.
+        # An aborted response is empty or cut off, and must not get a reward.
         raise OutageError(f"a server gave up the response for {session!r} twice")
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
-        """One response.
+        """Sample one response.
 
         Raises:
             PromptTooLongError: the prompt exceeds ``parameters.max_prompt_tokens``.
             OutageError: the server gave the response up twice, or took too long.
+            CodeA1Error: the numbers of tokens and of log-probabilities differ.
         """
         parameters = self.parameters
         prompt_ids = self._prompt_ids(*((message["role"], message["content"]) for message in messages))

@@ -1,6 +1,6 @@
-"""The trainer's end of the way on which a policy's weights reach its own servers.
+"""The trainer's end of the socket on which a policy's weights reach its own servers.
 
-A file of its own: a worker that imported verl's server classes beside it would load all of vLLM's HTTP server.
+This is not in ``servers.py``, because a worker imports it, and ``servers.py`` would load all of vLLM's HTTP server.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from .backends import socket_job
 
 
 class PolicyServerAdapter(ServerAdapter):
-    """Trainer side: sends weights to the servers of its own policy."""
+    """verl's adapter in a worker, which sends weights to the servers of its own policy."""
 
     def __init__(self, config: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(config, *args, **kwargs)

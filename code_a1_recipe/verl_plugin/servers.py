@@ -1,4 +1,4 @@
-"""vLLM servers of one policy: verl's own classes with the backend name in actor names and socket paths."""
+"""The vLLM servers of one policy: verl's classes with the backend name in the names of actors and sockets."""
 
 import asyncio
 import inspect
@@ -15,24 +15,24 @@ from vllm.sampling_params import RequestOutputKind
 
 from .backends import socket_job
 
-# verl's server reads its half of the socket path from here; its adapter asks Ray for the same job id.
+# verl's server makes the socket's path from this variable. verl's adapter at the other end asks Ray for the job id.
 _JOB_VARIABLE = "VERL_RAY_JOB_ID"
 _ADMISSION_LOOKS = 1000
-"""Ten seconds."""
+"""Number of looks, 10 ms apart, until requests that were let in must have reached the engine."""
 _FINISHED_TOKENS_ONLY = {
     "output_kind": RequestOutputKind.FINAL_ONLY,
     "detokenize": False,
     "flat_logprobs": True,
 }
-"""Of vLLM's ``SamplingParams``."""
+"""Values of vLLM's ``SamplingParams``."""
 
 
 class PolicyHttpServer(vLLMHttpServer):
-    """Server side: tells its engine processes which policy's weights they receive."""
+    """verl's server, whose engine processes receive the weights of one policy."""
 
     def _init_config(self, config: Any) -> Any:
         rollout_config = super()._init_config(config)
-        # Set before the engine starts; its processes inherit it and build their end of the path from it.
+        # The engine's processes start later. They inherit the variable and make their end of the path from it.
         address = ray.get_runtime_context().gcs_address
         os.environ[_JOB_VARIABLE] = socket_job(os.environ[_JOB_VARIABLE], rollout_config.name, address)
         return rollout_config
@@ -40,20 +40,21 @@ class PolicyHttpServer(vLLMHttpServer):
     async def generate(
         self, prompt_ids: list[int], sampling_params: dict[str, Any], request_id: str, **others: Any
     ) -> TokenOutput:
-        """verl's, which reads the tokens of the finished response alone.
+        """Generate as verl does, which reads nothing but the tokens of the finished response.
 
-        Text, and an output for each token, cost this process more time than its engine needs for the token.
+        So no text is made, and no output for each token. Both would cost this process more time than the engine needs
+        for the token.
         """
         sampling = {**sampling_params, **_FINISHED_TOKENS_ONLY}
         return await super().generate(prompt_ids, sampling, request_id, **others)
 
     async def abort_all_requests(self, reset_prefix_cache: bool = True, reject_request: bool = False) -> dict[str, Any]:
-        """verl's, which waits up to a minute for a first output of each request: those under way end before it."""
+        """Abort as verl does, but abort the engine's requests before it. verl waits up to a minute for their output."""
         if self.node_rank == 0:
             self._submission_paused = True
             self._rejecting = reject_request
             self._resume_event.clear()
-            for _ in range(_ADMISSION_LOOKS):  # one that was let in may not be at the engine yet
+            for _ in range(_ADMISSION_LOOKS):  # a request that was let in may not have reached the engine yet
                 if not self._admitting:
                     break
                 await self.engine.abort(list(self.engine.output_processor.request_states), internal=True)
@@ -62,19 +63,20 @@ class PolicyHttpServer(vLLMHttpServer):
 
 
 def note_model_class(path: str) -> None:
-    """Have vLLM look at a model's class, and keep what it finds in its cache, while its servers still import.
+    """Let vLLM inspect a model's class and cache the result, while its servers still import their packages.
 
-    It does so in a process that imports it anew, and each server of a machine's first run would wait for one.
+    vLLM inspects a class in a new process, which imports all of vLLM. Without the cache each server would wait for such
+    a process.
     """
     config, _ = PretrainedConfig.get_config_dict(path)
     ModelRegistry.models[config["architectures"][0]].inspect_model_cls()
 
 
 def light_class() -> type:
-    """A class with the public methods of ``PolicyHttpServer`` that imports it where an instance is made.
+    """Make a class with the public methods of ``PolicyHttpServer`` that imports it only when an instance is made.
 
-    Ray loads an actor's class wherever a handle of it arrives, and that one comes with all of vLLM: seconds and half a
-    gigabyte for each episode worker, which only calls.
+    Ray loads an actor's class in every process that gets a handle of it. ``PolicyHttpServer`` would bring all of vLLM:
+    seconds and half a gigabyte in each episode worker, which only calls the server.
     """
 
     def start(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -94,12 +96,12 @@ def light_class() -> type:
         for name, _ in inspect.getmembers(PolicyHttpServer, inspect.isfunction)
         if not name.startswith("_")
     }
-    # Not the very class of that name in this module, so it is pickled as a whole.
+    # It is not the class of that name in this module, so Ray pickles it as a whole and does not import this module.
     return type("PolicyHttpServer", (), {"__init__": start, **methods})
 
 
 class PolicyReplica(vLLMReplica):
-    """One replica; its server actors carry the backend name."""
+    """verl's replica. The names of its server actors begin with the backend name."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

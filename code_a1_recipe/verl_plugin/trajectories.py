@@ -1,7 +1,7 @@
-"""Responses as rows of verl's TransferQueue: the field names, keys and tags that verl's V1 trainer reads.
+"""Responses as rows of the TransferQueue, with the fields, keys and tags that verl's V1 trainer reads.
 
-A partition per policy, so that neither update sees the other's rows. A row's uid is its GRPO group: the question for
-the Code LLM, the question and candidate for the Test LLM.
+Each policy has its own partition, so that neither update sees the other's rows. A row's uid is its GRPO group: the
+question for the Code LLM, the question and the candidate for the Test LLM.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,13 +20,13 @@ _LESSON = "!"
 
 @dataclass(frozen=True, slots=True)
 class GroupId:
-    """A GRPO group of a step. As text it is verl's uid, without ``_``, at which verl takes keys apart."""
+    """A GRPO group of a step. Its text is verl's uid. It holds no ``_``, at which verl splits keys."""
 
     step: int
     question: int
-    """Place in the step."""
+    """Position in the step."""
     candidate: int | None = None
-    """The suites of this candidate; None: the candidates."""
+    """Candidate whose suites are the group; None: the candidates themselves are the group."""
     extra: str = ""
     """Name of an extension's group, or number of a lesson."""
     is_lesson: bool = False
@@ -38,89 +38,87 @@ class GroupId:
 
 
 def is_lesson(key: str) -> bool:
-    """Whether a row's key is that of a suite to imitate."""
+    """Whether a row is a lesson (a suite to imitate), by its key."""
     return key.partition("_")[0].endswith(_LESSON)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory:
-    """One response with its reward, placed in its group."""
+    """A response with its reward, as a member of a group."""
 
     group: GroupId
-    """A lesson (a suite to imitate) was sampled by nobody and is in no metric of verl's."""
     member: int
     response: Response
     reward: float
 
     @property
     def key(self) -> str:
-        """``{uid}_{session}_{index}``, verl's key format; a response is the only output of its session."""
+        """Key in verl's format, ``{uid}_{session}_{index}``. A response is the only output of its session."""
         return f"{self.group}_{self.member}_0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRows:
-    """What the trainer needs to fetch rows again: keys and tags, no text and no tensors."""
+    """Keys and tags of stored rows, with which the trainer can fetch them. It holds no text and no tensors."""
 
     keys: tuple[str, ...] = ()
     tags: tuple[dict[str, Any], ...] = ()
 
 
 def join_rows(parts: Sequence[StoredRows]) -> StoredRows:
-    """The rows of several episodes, in their order."""
-    return StoredRows(
-        keys=tuple(key for part in parts for key in part.keys), tags=tuple(tag for part in parts for tag in part.tags)
-    )
+    """Join the rows of several episodes, in their order."""
+    keys = tuple(key for part in parts for key in part.keys)
+    return StoredRows(keys=keys, tags=tuple(tag for part in parts for tag in part.tags))
 
 
 def code_trajectories(episode: Episode, *, group: GroupId) -> list[Trajectory]:
-    """The rewarded candidates of a question, one group of up to C."""
+    """Make a question's group: one row for each rewarded candidate, at most C."""
     return _group(group, enumerate(episode.candidates))
 
 
 def test_trajectories(episode: Episode, *, selected: Sequence[int], group: GroupId) -> list[Trajectory]:
-    """The suites of the selected ones of ``episode.candidates``: a group of up to S for each."""
-    return [
-        row for c in selected for row in _group(replace(group, candidate=c), enumerate(episode.candidates[c].suites))
-    ]
+    """Make a group for each selected candidate, with one row for each rewarded suite, at most S."""
+    rows = []
+    for number in selected:
+        rows += _group(replace(group, candidate=number), enumerate(episode.candidates[number].suites))
+    return rows
 
 
 def extra_trajectories(extra: Sequence[ExtraGroup], policy: str, *, group: GroupId) -> list[Trajectory]:
-    """The groups of extensions that train ``policy``."""
-    return [row for one in extra if one.policy == policy for row in _group(replace(group, extra=one.name), one.members)]
+    """Make the groups of extensions that train ``policy``."""
+    rows = []
+    for added in extra:
+        if added.policy == policy:
+            rows += _group(replace(group, extra=added.name), added.members)
+    return rows
 
 
 def _group(group: GroupId, members: Iterable[tuple[int, CandidateResult | SuiteResult]]) -> list[Trajectory]:
-    """The rewarded members of a group; none of them where outages left fewer than two."""
-    rows = [
-        Trajectory(
-            group=group,
-            member=number,
-            response=one.response,
-            reward=one.reward.total,
-        )
-        for number, one in members
-        if one.reward is not None and one.response.token_ids
-    ]
-    # A group of one has no mean to compare with: its advantage would be its raw reward.
+    """Make a row for each rewarded member, or none if outages left fewer than two."""
+    rows = []
+    for number, result in members:
+        if result.reward is not None and result.response.token_ids:
+            reward = result.reward.total
+            rows.append(Trajectory(group=group, member=number, response=result.response, reward=reward))
+    # A single member has no mean to compare with: GRPO would take its raw reward as the advantage.
     return rows if len(rows) >= 2 else []
 
 
 def lesson_trajectories(lessons: Sequence[tuple[Response, float]], *, group: GroupId) -> list[Trajectory]:
-    """Suites to imitate, each the only member of its group: GRPO then takes the reward itself as the advantage.
+    """Make a group of its own for each lesson, so that GRPO takes the reward itself as the advantage.
 
-    On-policy the gradient of verl's policy loss is ``-advantage * grad log p``, so a fixed advantage is the gradient of
-    supervised learning, a lesson's weight times the negative log-likelihood.
+    On-policy the gradient of verl's policy loss is ``-advantage * grad log p``. With a lesson's weight as the fixed
+    advantage it is the gradient of supervised learning: of the weight times the negative log-likelihood.
+
+    Args:
+        lessons: suites to imitate with their weights.
+        group: the question's group.
     """
-    return [
-        Trajectory(
-            group=replace(group, extra=str(number), is_lesson=True),
-            member=0,
-            response=response,
-            reward=weight,
-        )
-        for number, (response, weight) in enumerate(lessons)
-    ]
+    rows = []
+    for number, (response, weight) in enumerate(lessons):
+        own = replace(group, extra=str(number), is_lesson=True)
+        rows.append(Trajectory(group=own, member=0, response=response, reward=weight))
+    return rows
 
 
 def _fields(row: Trajectory) -> dict[str, Any]:
@@ -129,7 +127,7 @@ def _fields(row: Trajectory) -> dict[str, Any]:
     responses = torch.tensor(response.token_ids, dtype=torch.int64)
     input_ids = torch.cat([prompts, responses])
     mask = torch.ones_like(responses)
-    # float32: an advantage subtracts rewards that are close to one another.
+    # float32 is needed, since an advantage is the difference of rewards that may be nearly equal.
     rm_scores = torch.zeros(responses.shape, dtype=torch.float32)
     rm_scores[-1] = row.reward
     return {
@@ -149,7 +147,7 @@ def _fields(row: Trajectory) -> dict[str, Any]:
 
 def _tag(row: Trajectory, *, step: int) -> dict[str, Any]:
     prompt_len, response_len = len(row.response.prompt_ids), len(row.response.token_ids)
-    return {
+    tag = {
         "status": "success",
         "prompt_len": prompt_len,
         "response_len": response_len,
@@ -157,10 +155,9 @@ def _tag(row: Trajectory, *, step: int) -> dict[str, Any]:
         "global_steps": step,
         "min_global_steps": row.response.policy_version,
         "max_global_steps": row.response.policy_version,
-        **(
-            {"is_padding": True} if row.group.is_lesson else {}
-        ),  # verl leaves such rows out of its metrics, and only there
     }
+    # verl leaves padding out of its metrics but trains on it. A lesson was not sampled, so it belongs in no metric.
+    return tag | ({"is_padding": True} if row.group.is_lesson else {})
 
 
 async def store(partition: str, rows: Sequence[Trajectory], *, step: int) -> StoredRows:

@@ -1,4 +1,4 @@
-"""Worker groups of the policies, on the GPUs of their pools, and the way on which their weights reach the servers."""
+"""The policies' worker groups on the GPUs of their pools, and the sync of their weights to the servers."""
 
 import random
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ from verl.workers.engine_workers import ActorRolloutRefWorker
 
 from .compat import CPUS_PER_DEVICE
 
-# Above the ports of Ray's workers, below those that Linux hands out by itself.
+# The range lies above the ports of Ray's workers and below the ports that Linux hands out by itself.
 _FIRST_PORT, _LAST_PORT, _TRIED_PORTS = 20_000, 32_000, 200
 
 
@@ -33,8 +33,8 @@ def make_pools(
     manager.create_resource_pool()
     pools: dict[str, RayResourcePool] = manager.resource_pool_dict
     for name in spec:
-        # Made once, before two threads ask for it: Ray refuses a second group of the same name. A group that spans
-        # nodes would give its workers wrong local ranks.
+        # The groups are made before two threads ask for them, since Ray refuses a second group of the same name. With
+        # STRICT_PACK a group lies on one node; otherwise its workers would get wrong local ranks.
         pools[name].get_placement_groups(strategy="STRICT_PACK", device_name=device)
     return pools
 
@@ -44,7 +44,7 @@ def start_workers(config: DictConfig, *, pool: RayResourcePool, with_reference: 
 
     Args:
         config: verl's, as the policy sees it.
-        pool: the GPUs; one worker each.
+        pool: the GPUs. Each gets one worker.
         with_reference: each worker also loads a reference model.
         device: "cuda" or "cpu".
     """
@@ -66,17 +66,17 @@ def start_workers(config: DictConfig, *, pool: RayResourcePool, with_reference: 
 
 
 def _rendezvous_ports() -> list[int]:
-    """A random range for torch.distributed's rendezvous.
+    """Return a random range of ports for the rendezvous of torch.distributed.
 
-    verl looks for a free port and lets go of it until the workers listen. A port that the system had picked may by
-    then belong to any outgoing connection, the first of a fixed range to another run that looked at the same time.
+    verl finds a free port and releases it until the workers listen. By then a port that the system had picked may
+    belong to an outgoing connection, and the first port of a fixed range to another run that looked at the same time.
     """
     first = random.SystemRandom().randrange(_FIRST_PORT, _LAST_PORT - _TRIED_PORTS)
     return [first, first + _TRIED_PORTS]
 
 
 def _profiler_arguments(config: DictConfig) -> dict[str, Any]:
-    """Arguments of a worker group that ``global_profiler`` asks for, as verl's own trainer gives them."""
+    """Return a worker group's arguments for ``global_profiler``, the same as in verl's own trainer."""
     profiler = config.global_profiler
     if profiler.steps is None:
         return {}

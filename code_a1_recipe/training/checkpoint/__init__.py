@@ -1,1 +1,1 @@
-"""Checkpoints: one folder a step with everything that a resume needs."""
+"""Checkpoints: a folder for each saved step with everything that a resumed run needs."""

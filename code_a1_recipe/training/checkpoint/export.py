@@ -1,15 +1,15 @@
-"""A trained policy as a plain Hugging Face folder, by verl's own merger."""
+"""Export of a trained policy as a plain Hugging Face folder, by verl's own merger."""
 
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from ...algorithm.schedule import POLICY_NAMES
 from ...errors import CheckpointError, InputError
 from ...files import write_whole
+from ...runs.folder import make_writable
 from .folder import CHECKPOINTS, TRACKER_NAME, Checkpoint, best_checkpoint, named_checkpoint, saved_steps, step_folder
 
 _ACTOR = "actor"
@@ -19,18 +19,18 @@ _EXACT_MERGER = (
     "import runpy, torch; torch.Tensor.bfloat16 = torch.Tensor.float; "
     "runpy.run_module('verl.model_merger', run_name='__main__')"
 )
-"""Program of a process: verl's merger, which rounds every weight by this method."""
+"""Program that runs verl's merger without its rounding, for which the merger calls ``Tensor.bfloat16``."""
 
 
 def find_step(source: Path, step: str) -> Checkpoint:
-    """The checkpoint that a user means.
+    """Find the checkpoint that a user names.
 
     Args:
         source: a run folder, its ``checkpoints``, or the folder of one step.
-        step: "latest", "best" (by ``checkpoint.keep_best``) or a number; of a step's own folder only "latest".
+        step: "latest", "best" (by ``checkpoint.keep_best``) or a number. The folder of one step takes "latest" alone.
 
     Raises:
-        CheckpointError: there is none; names those there are.
+        CheckpointError: there is no such checkpoint. The message names the saved steps.
     """
     root = next((folder for folder in (source, source / CHECKPOINTS) if (folder / TRACKER_NAME).is_file()), None)
     if root is None and step != "latest":
@@ -51,19 +51,18 @@ def find_step(source: Path, step: str) -> Checkpoint:
 
 
 def check_policy(checkpoint: Checkpoint, policy: str) -> None:
-    """Raises InputError where the checkpoint has no such policy."""
+    """Raise InputError if the checkpoint has no such policy."""
     if not (checkpoint.folder / policy / _ACTOR).is_dir():
         raise InputError(f"{checkpoint.folder} has no policy {policy!r}; a run with one model has `code` only")
 
 
 def check_export(checkpoint: Checkpoint, policy: str, output: Path) -> None:
-    """Raises InputError where ``export_policy`` would refuse."""
+    """Raise InputError if ``export_policy`` would refuse its arguments."""
     check_policy(checkpoint, policy)
     if output.exists():
         raise InputError(f"--output={output} exists; name a folder that does not, or remove it")
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=output.parent).close()
+        make_writable(output.parent)
     except OSError as error:
         raise InputError(f"--output={output} cannot be written: {error}; name another folder") from error
 
@@ -76,13 +75,14 @@ def export_policy(
     card: bytes = b"",
     in_float32: bool = False,
 ) -> None:
-    """Write weights, configuration and tokenizer of one policy; a LoRA adapter is merged into the weights.
+    """Write weights, configuration and tokenizer of one policy. A LoRA adapter is merged into the weights.
 
     Args:
+        checkpoint: the checkpoint to export.
         policy: "code" or "test".
-        in_float32: weights as they were trained; verl's merger rounds them to bfloat16.
-        output: a folder that does not exist; it appears when it is whole.
-        card: content of its README.md; without one there is none.
+        output: a folder that does not exist. It appears when it is whole.
+        card: content of its README.md, or b"" for no such file.
+        in_float32: keep the weights as they were trained. verl's merger would round them to bfloat16.
 
     Raises:
         InputError: the checkpoint has no such policy, ``output`` exists, or verl's merger fails.
@@ -96,8 +96,8 @@ def export_policy(
     command += ["--local_dir", str(actor), "--target_dir", str(partial)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        told = "\n".join(done.stderr.strip().splitlines()[-_SHOWN_LINES:])
-        raise InputError(f"verl's merger failed on {actor}:\n{told}")
+        last_lines = "\n".join(done.stderr.strip().splitlines()[-_SHOWN_LINES:])
+        raise InputError(f"verl's merger failed on {actor}:\n{last_lines}")
     if (partial / _ADAPTER).is_dir():
         _merge_adapter(partial, dtype="float32" if in_float32 else "auto")
     if card:
@@ -123,16 +123,20 @@ def export(
     step: str,
     card_of: Callable[[Checkpoint, str], bytes],
 ) -> dict[str, Path]:
-    """Write one policy of a run with its card, or with "both" each into its own folder below ``output``.
+    """Write one policy of a run with its card, or each of both policies into a folder below ``output``.
 
     Args:
+        source: as :func:`find_step` takes it.
+        output: a folder that does not exist.
+        policy: "code", "test" or "both".
+        step: as :func:`find_step` takes it.
         card_of: makes the content of a policy's README.md.
 
     Returns:
-        Policy name -> its folder.
+        Each policy's folder by the policy's name.
 
     Raises:
-        CheckpointError, InputError: no such checkpoint or policy, or a folder exists; nothing was written.
+        CheckpointError, InputError: there is no such checkpoint or policy, or a folder exists. Nothing was written.
     """
     names = POLICY_NAMES if policy == "both" else (policy,)
     checkpoint = find_step(source, step)

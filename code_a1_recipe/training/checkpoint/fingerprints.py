@@ -1,4 +1,4 @@
-"""Digests of models and data: is what a checkpoint was made with what the run has now, wherever the files lie?"""
+"""Digests of models and data. They tell whether a run still has what its checkpoint was made with, in any folder."""
 
 import hashlib
 import json
@@ -11,6 +11,8 @@ from safetensors import safe_open
 from ...algorithm.question import Question
 
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
+_WHOLE_MODELS = ("model.safetensors", "pytorch_model.bin")
+"""Names in transformers for all weights of a model in one file. transformers looks for them in this order."""
 _READ_WHOLE = (
     "config.json",
     "generation_config.json",
@@ -26,7 +28,7 @@ _DIGITS = 16
 
 
 def data_fingerprint(questions: Iterable[Question]) -> str:
-    """Of all questions with everything in them, in order."""
+    """Digest of all questions with all their fields, in order."""
     digest = hashlib.sha256()
     for question in questions:
         digest.update(json.dumps(asdict(question), sort_keys=True, default=str).encode("utf-8", "surrogatepass"))
@@ -34,10 +36,10 @@ def data_fingerprint(questions: Iterable[Question]) -> str:
 
 
 def model_fingerprint(path: str) -> str:
-    """Of a model folder: configuration, tokenizer, and of each weights file its size and three samples of 1 MiB.
+    """Digest of a model folder: configuration, tokenizer, and the size and three samples (1 MiB) of each weights file.
 
-    The folder's own name does not count, so that a run can move to another host. A model id that is no folder here
-    stands for itself; its revision is the hub's business.
+    The folder's own name does not count, so that a run can move to another host. A model id that is no folder here is
+    returned unchanged; its revision is the hub's business.
     """
     folder = Path(path).expanduser()
     if not folder.is_dir():
@@ -47,6 +49,7 @@ def model_fingerprint(path: str) -> str:
         if file.name in _READ_WHOLE:
             digest.update(file.name.encode() + file.read_bytes())
         elif file.suffix in _WEIGHTS:
+            # Weights may have many GB, so only samples of them are read. Training changes every part of a model.
             size = file.stat().st_size
             digest.update(f"{file.name} {size}".encode())
             with file.open("rb") as handle:
@@ -57,21 +60,31 @@ def model_fingerprint(path: str) -> str:
 
 
 def check_weights(path: str) -> None:
-    """Look whether the weights of a model folder are there and whole; no weight is read. A model id passes.
+    """Check that the weights of a model folder are there and whole, without reading a weight. A model id passes.
 
     Raises:
-        OSError: there are none, or a file of a model in several is missing.
+        OSError: the folder has no weights that transformers loads, or lacks a file that its index names.
         SafetensorError: a file ends too early.
+        Exception: the index is damaged.
     """
     folder = Path(path).expanduser()
     if not folder.is_dir():
         return
-    files = {file.name for file in folder.iterdir() if file.suffix in _WEIGHTS}
-    index = folder / "model.safetensors.index.json"
-    named = set(json.loads(index.read_text())["weight_map"].values()) if index.is_file() else set()
-    if named - files or not files:
-        raise OSError(f"its weights ({', '.join(sorted(named - files)) or '*.safetensors'}) are missing")
-    for name in sorted(files):
+    names = _weight_files(folder)
+    if missing := [name for name in names if not (folder / name).is_file()]:
+        raise OSError(f"its weights ({', '.join(missing)}) are missing")
+    for name in names:
         if name.endswith(".safetensors"):
             with safe_open(folder / name, "pt"):  # reads the header, which must cover the file
                 pass
+
+
+def _weight_files(folder: Path) -> list[str]:
+    """List the files whose weights transformers loads from a model folder, or the names that it looks for in vain."""
+    for name in _WHOLE_MODELS:
+        index = folder / f"{name}.index.json"
+        if index.is_file():
+            return sorted(set(json.loads(index.read_text())["weight_map"].values()))
+        if (folder / name).is_file():
+            return [name]
+    return [" or ".join(_WHOLE_MODELS)]

@@ -1,11 +1,15 @@
-"""One directory per saved step with everything a resume needs, renamed into place when it is whole.
+"""The folder of a checkpoint: one for each saved step, with everything that a resumed run needs.
 
-Layout of ``checkpoints/global_step_<n>``: ``code/`` and ``test/`` (verl's actor checkpoints: weights, optimizer,
-learning-rate schedule and random states of every rank), ``mistake_book.json``, ``data.pt`` (position and order of the
-questions), ``random_states.pt`` (the trainer's own), ``extensions.json`` (states of extensions, by name),
-``state.json`` (step, what the run was made of, its whole configuration, versions, counters).
-``checkpoints/latest_checkpointed_iteration.txt`` names the newest step and is written last; ``checkpoints/best.json``
-names the best one by validation, where asked for.
+It is renamed into place when it is whole. ``checkpoints/global_step_<n>`` holds
+
+- ``code/`` and ``test/``: verl's actor checkpoints (weights, optimizer, learning-rate schedule and random states of
+  every rank)
+- ``mistake_book.json``, ``metrics.json`` (the step's row), ``extensions.json`` (states of extensions, by name)
+- ``data.pt`` (position and order of the questions), ``random_states.pt`` (the trainer's own)
+- ``state.json``: step, identity and configuration of the run, versions, sizes of the files
+
+``checkpoints/latest_checkpointed_iteration.txt`` names the newest step and is written last. ``checkpoints/best.json``
+names the best step by validation, if the run asks for one.
 """
 
 import json
@@ -34,24 +38,24 @@ ROW_NAME = "metrics.json"
 EXTENSIONS_NAME = "extensions.json"
 BEST_NAME = "best.json"
 CHECKPOINTS = "checkpoints"
-"""Folder of all checkpoints inside a run's."""
+"""Name of the folder of all checkpoints in a run folder."""
 
 _PARTIAL = ".partial"
 _GIVEN_UP = "given_up_"
 
 _QUESTION_KEYS = ("questions", "train_batch_size", "shuffle")
-"""Keys of an identity that ``checkpoint.allow_new_questions`` passes over."""
+"""Keys of an identity that may differ with ``checkpoint.allow_new_questions``."""
 IDENTITY, ORIGIN, FILES = "identity", "origin", "files"
-"""Keys of ``state.json``: what a run that resumes must share; the other run's checkpoint that this one started from;
-bytes of each file of the checkpoint."""
+"""Keys of ``state.json``: values that a resumed run must share; the checkpoint of another run that this run started
+from; the size of each file of the checkpoint."""
 
 FORMAT = 3
-"""Of ``state.json`` and the folder around it."""
+"""Version of ``state.json`` and of the folder around it."""
 
 ANOTHER_STEP = "resume from another step with resume=<folder of a step>"
 _SPARE_BYTES = 64 << 20
 _GROWTH = 1.1
-"""A checkpoint may be so many times the one before it: the Mistake Book grows."""
+"""Largest size of a checkpoint as a multiple of the previous one. The Mistake Book grows."""
 
 _STEP_FOLDER = re.compile(r"global_step_(\d+)")
 
@@ -64,14 +68,17 @@ class Checkpoint:
     step: int
 
     def check_fits(self, identity: Mapping[str, Any], *, allow_new_questions: bool = False) -> bool:
-        """Refuse a checkpoint of another run; whether the run goes on with the same questions in the same order.
+        """Refuse the checkpoint of another run.
 
         Args:
-            identity: what the run that resumes is, see ``preflight.run_identity``.
-            allow_new_questions: other questions, or another number of them a step, may differ.
+            identity: the identity of the run that resumes, see ``preflight.run_identity``.
+            allow_new_questions: ignore that the questions or their number in a step differ.
+
+        Returns:
+            Whether the run goes on with the same questions in the same order.
 
         Raises:
-            CheckpointError: names each key that differs, with both values.
+            CheckpointError: the message names each key that differs, with both values.
         """
         state = self.state()
         saved = state.get(IDENTITY, {})
@@ -90,25 +97,21 @@ class Checkpoint:
         return True
 
     def changed_settings(self, config: Mapping[str, Any]) -> list[str]:
-        """Settings that differ from those it was saved with and do not keep it from fitting, as ``key: old -> new``.
-
-        Args:
-            config: the resolved configuration of the run that resumes, plain dictionaries.
-        """
+        """List the settings that ``config`` of the resumed run (plain dictionaries) changes, as ``key: old -> new``."""
         saved = self.state().get("config", {})
         old, new = ({key: value for key, value in leaves(tree) if value != {}} for tree in (saved, config))
         changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
         return [f"{key}: {old.get(key)!r} -> {new.get(key)!r}" for key in changed if not key.startswith(_NOT_COMPARED)]
 
     def state(self) -> dict[str, Any]:
-        """What the run was when it saved.
+        """Read ``state.json``.
 
         Raises:
             CheckpointError: the file is missing or damaged.
         """
         path = self.folder / STATE_NAME
         try:
-            state = json.loads(path.read_text(encoding="utf-8"))
+            state = json.loads(path.read_bytes())
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{path} is missing or damaged ({error}); {ANOTHER_STEP}") from error
         if not isinstance(state, dict):
@@ -116,12 +119,13 @@ class Checkpoint:
         return state
 
     def check_whole(self) -> None:
-        """Refuse a checkpoint of which a file is gone or cut off.
+        """Refuse a checkpoint that has lost a file, or a part of one.
 
         Raises:
-            CheckpointError: names the first one.
+            CheckpointError: the message names the first such file.
         """
-        for name, size in (dict.fromkeys(_NEEDED) | self.state().get(FILES, {})).items():
+        sizes = dict.fromkeys(_NEEDED) | self.state().get(FILES, {})
+        for name, size in sizes.items():
             path = self.folder / name
             if not path.is_file():
                 raise CheckpointError(f"{path} is missing; {ANOTHER_STEP}")
@@ -132,7 +136,7 @@ class Checkpoint:
 _NEEDED = (BOOK_NAME, DATA_NAME, RANDOM_NAME, ROW_NAME)
 
 
-# Where things lie and how a run was resumed may differ from start to start.
+# Places of files and the way of resuming change from start to start, so a user need not hear of them.
 _NOT_COMPARED = (
     "run_dir",
     "resume",
@@ -153,13 +157,13 @@ def step_folder(root: Path, step: int) -> Path:
 
 @contextmanager
 def writing(root: Path, step: int) -> Iterator[Path]:
-    """A folder to write a checkpoint into; renamed and announced when the block ends without an error.
+    """Make a folder to write a checkpoint into. Rename and announce it when the block ends without an error.
 
-    Everything is on the disk before it is renamed. On an error the partial folder is removed, since a full disk may be
-    the reason, and the latest checkpoint stays the one before.
+    On an error the partial folder is removed, since a full disk may be the reason. The previous checkpoint stays the
+    latest.
 
     Raises:
-        DiskFullError: there is less room than the last checkpoint took; nothing was written.
+        DiskFullError: there is less room than the last checkpoint took. Nothing was written.
     """
     root.mkdir(parents=True, exist_ok=True)
     for left in root.glob(f"*{_PARTIAL}"):  # by a start that was killed
@@ -169,7 +173,7 @@ def writing(root: Path, step: int) -> Iterator[Path]:
     partial.mkdir()
     try:
         yield partial
-        # On the disk before it is renamed: after a power cut a folder of empty files would look whole.
+        # Without this a power cut after the renaming could leave a folder of empty files that looks whole.
         for path in (*partial.rglob("*"), partial):
             flush(path)
     except BaseException:
@@ -177,24 +181,24 @@ def writing(root: Path, step: int) -> Iterator[Path]:
         raise
     _remove(step_folder(root, step))
     partial.rename(step_folder(root, step))
-    # The tracker comes last: until it names this step, a start resumes from the one before.
+    # The tracker comes last. Until it names this step, a start resumes from the previous one.
     announce(root, step)
     for given_up in root.glob(f"{_GIVEN_UP}*"):
         _remove(given_up)
 
 
 def announce(root: Path, step: int) -> list[str]:
-    """Make ``step`` the newest: name it in the tracker, and move later ones aside, which the next save removes.
+    """Name ``step`` in the tracker as the newest, and move later checkpoints aside. The next save removes them.
 
     Returns:
-        The new names of those that were moved.
+        The new names of the moved folders.
     """
     flush(root)
     write_whole(root / TRACKER_NAME, str(step))
     best = best_checkpoint(root)
-    if best is not None and best["step"] > step:  # of other weights, should that step come again
+    if best is not None and best["step"] > step:  # when the step comes again, it will have other weights
         (root / BEST_NAME).unlink()
-    # Later steps belong to a past that was given up; the next start must not take them for the newest.
+    # The run goes on from ``step``, so the next start must not take a later one for the newest.
     aside = {later: root / f"{_GIVEN_UP}{later}" for later in saved_steps(root) if later > step}
     for later, folder in aside.items():
         _remove(folder)
@@ -203,7 +207,7 @@ def announce(root: Path, step: int) -> list[str]:
 
 
 def _remove(folder: Path) -> None:
-    """Out of the way in one move, so that a kill leaves no half-removed checkpoint that looks whole."""
+    """Remove a folder. It is renamed first, so that a kill leaves no half-removed checkpoint that looks whole."""
     if folder.exists():
         aside = folder.with_name(f"{folder.name}.old{_PARTIAL}")
         shutil.rmtree(aside, ignore_errors=True)
@@ -213,7 +217,7 @@ def _remove(folder: Path) -> None:
 
 def _check_room(root: Path) -> None:
     steps = saved_steps(root)
-    # The last one tells the size; the first of a run is checked by the plan.
+    # The last checkpoint tells the size. The plan has checked the room for the first one.
     needed = int(_GROWTH * sum(_sizes(step_folder(root, steps[-1])).values())) if steps else 0
     free = shutil.disk_usage(root).free
     if free < needed + _SPARE_BYTES:
@@ -224,17 +228,17 @@ def _check_room(root: Path) -> None:
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    """Bytes of each file below a folder, by its path from there."""
+    """Sizes in bytes of all files below a folder, by their relative paths."""
     return {str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
 
 
 def write_state(folder: Path, state: Mapping[str, Any]) -> None:
-    """Write ``state.json`` of a checkpoint; comes last, since it lists the files that are there."""
+    """Write ``state.json`` of a checkpoint. Call this last, since it lists the files that are there."""
     write_whole(folder / STATE_NAME, json.dumps({**state, FILES: _sizes(folder)}, indent=1, sort_keys=True))
 
 
 def saved_steps(root: Path) -> list[int]:
-    """Steps with a whole checkpoint, oldest first."""
+    """List the steps that have a whole checkpoint, oldest first."""
     if not root.is_dir():
         return []
     matches = (_STEP_FOLDER.fullmatch(path.name) for path in root.iterdir())
@@ -242,7 +246,7 @@ def saved_steps(root: Path) -> list[int]:
 
 
 def keep_newest(root: Path, count: int | None) -> None:
-    """Remove all but the newest ``count`` checkpoints and the best one; None keeps all."""
+    """Remove all checkpoints except the newest ``count`` and the best one. None keeps all."""
     if count is None:
         return
     best = best_checkpoint(root)
@@ -253,9 +257,9 @@ def keep_newest(root: Path, count: int | None) -> None:
 
 
 def best_checkpoint(root: Path) -> dict[str, Any] | None:
-    """``{"step", "metric", "value"}`` of the best checkpoint by validation, or None."""
+    """Return ``{"step", "metric", "value"}`` of the best checkpoint by validation, or None."""
     try:
-        best = json.loads((root / BEST_NAME).read_text(encoding="utf-8"))
+        best = json.loads((root / BEST_NAME).read_bytes())
         step, metric, value = int(best["step"]), str(best["metric"]), float(best["value"])
     except (OSError, ValueError, TypeError, KeyError) as error:
         if not isinstance(error, FileNotFoundError):
@@ -265,14 +269,15 @@ def best_checkpoint(root: Path) -> dict[str, Any] | None:
 
 
 def note_best(root: Path, *, step: int, metric: str, value: float) -> bool:
-    """Remember the checkpoint of ``step`` if its ``value`` is above that of the best so far; True if it is.
+    """Remember the checkpoint of ``step`` if its ``value`` is above the best value so far.
 
-    A step without a checkpoint is passed over.
+    Returns:
+        Whether it is the best. A step without a checkpoint never is.
     """
-    # Another metric than before begins anew, as values of two metrics cannot be compared.
     best = best_checkpoint(root)
     if not step_folder(root, step).is_dir() or not math.isfinite(value):
         return False
+    # Values of two metrics cannot be compared, so a new metric begins anew.
     if best is not None and best["metric"] == metric and best["step"] < step and best["value"] >= value:
         return False
     write_whole(root / BEST_NAME, json.dumps({"step": step, "metric": metric, "value": value}))
@@ -280,38 +285,39 @@ def note_best(root: Path, *, step: int, metric: str, value: float) -> bool:
 
 
 def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | None:
-    """The checkpoint to resume from, or None to start afresh.
+    """Find the checkpoint to resume from. The result is None for a fresh start.
 
     Args:
         root: folder of all checkpoints of a run.
         mode: verl's ``trainer.resume_mode``: "auto" (the latest, if there is one), "disable", "resume_path".
-        path: for "resume_path", the folder of one step, of a run, or of a run's checkpoints (their newest).
+        path: for "resume_path" the folder of one step, of a run, or of a run's checkpoints (their newest).
 
     Raises:
-        CheckpointError: the named checkpoint is not there.
+        CheckpointError: the named checkpoint does not exist, or the run folder holds another run.
     """
     if mode == "disable":
         return None
     root = root.resolve()
     own = _newest(root)
-    if mode == "resume_path":
-        named = named_checkpoint(Path(path or ""))
-        if own is None or named.folder.parent == root:
-            return named
-        # The command is given again: the run that started from there resumes from its own newest step.
-        origin = Path(own.state().get(ORIGIN) or "")
-        one_step = _STEP_FOLDER.fullmatch(Path(path or "").name) is not None
-        if origin == named.folder or (not one_step and origin.parent == named.folder.parent):
-            return own
-        raise CheckpointError(
-            f"{root} holds steps {saved_steps(root)} of a run that did not start from {named.folder}; name another "
-            "run_dir, or leave resume out to resume from the newest of these"
-        )
-    return own
+    if mode != "resume_path":
+        return own
+    wanted = Path(path or "")
+    named = named_checkpoint(wanted)
+    if own is None or named.folder.parent == root:
+        return named
+    # If the same command is given again, the run resumes from its own newest step.
+    origin = Path(own.state().get(ORIGIN) or "")
+    is_one_step = _STEP_FOLDER.fullmatch(wanted.name) is not None
+    if origin == named.folder or (not is_one_step and origin.parent == named.folder.parent):
+        return own
+    raise CheckpointError(
+        f"{root} holds steps {saved_steps(root)} of a run that did not start from {named.folder}; name another "
+        "run_dir, or leave resume out to resume from the newest of these"
+    )
 
 
 def named_checkpoint(path: Path) -> Checkpoint:
-    """A step by its folder, or the newest of a run or of its checkpoints.
+    """Find the checkpoint in a step's folder, or the newest one of a run folder or of its ``checkpoints``.
 
     Raises:
         CheckpointError: there is none.
@@ -325,7 +331,7 @@ def named_checkpoint(path: Path) -> Checkpoint:
 def _newest(root: Path) -> Checkpoint | None:
     tracker = root / TRACKER_NAME
     if not tracker.is_file():
-        steps = saved_steps(root)  # the first one, renamed and not announced yet
+        steps = saved_steps(root)  # a kill may come after the first checkpoint's renaming and before its tracker
         return _checkpoint_at(step_folder(root, steps[-1])) if steps else None
     text = tracker.read_text(encoding="utf-8", errors="replace").strip()
     if not text.isdecimal():

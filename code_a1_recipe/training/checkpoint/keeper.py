@@ -1,4 +1,4 @@
-"""The checkpoints of one run: what it resumes from, saves, and keeps as the best."""
+"""The checkpoints of a run, from which it resumes and to which it saves."""
 
 import json
 import logging
@@ -43,42 +43,42 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class TrainState:
-    """The state of a run after a step, beside the policies and the Mistake Book."""
+    """State of a run after a step, without the policies and the Mistake Book."""
 
     step: int
     data: Any
-    """Position and order of the questions after it (``StatefulDataLoader.state_dict``); None before step 1."""
+    """Position and order of the questions (``StatefulDataLoader.state_dict``); None before step 1."""
     row: Mapping[str, Any] = field(default_factory=dict)
-    """Its metrics as far as they were known; the end of a step may be cut off after its checkpoint."""
+    """The step's metrics that were known before its checkpoint. They replace its row if the run ends in between."""
     random_states: dict[str, Any] | None = None
-    """The trainer's own after it, see ``random_states.capture``; None before step 1."""
+    """The trainer's own, see ``random_states.capture``; None before step 1."""
     extensions: Mapping[str, Any] = field(default_factory=dict)
-    """States of the extensions after it, by name, as JSON values; the next step does not change them."""
+    """States of the extensions by name, as JSON values. The next step does not change them."""
 
 
 @dataclass(eq=False)
 class CheckpointKeeper:
-    """Saves finished steps of a run below its folder, each once."""
+    """Keeper of a run's checkpoints. It saves each finished step once."""
 
     config: RunConfig
     run_folder: RunFolder
     identity: Mapping[str, Any] = field(kw_only=True)
-    """What a run that resumes must share, see ``preflight.run_identity``."""
+    """Values that a resumed run must share, see ``preflight.run_identity``."""
     saved_step: int = field(default=0, init=False)
-    """Newest finished step that is saved in this run's own folder."""
+    """Newest step that is saved in this run's own folder."""
     _origin: str | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._root = Path(self.config.trainer.default_local_dir).resolve()
 
     def save(self, finished: TrainState, *, policies: Mapping[str, Policy], book: MistakeBook) -> Path:
-        """Save the newest finished step unless it is saved; policies and book must be as it left them.
+        """Save the newest finished step, unless that is done. Policies and book must not have changed since its end.
 
         Returns:
             The checkpoint's folder.
 
         Raises:
-            DiskFullError: no room; nothing was written.
+            DiskFullError: there is no room. Nothing was written.
         """
         if self.saved_step != finished.step:
             with writing(self._root, finished.step) as folder:
@@ -100,42 +100,49 @@ class CheckpointKeeper:
                 }
                 write_state(folder, state)
             self.saved_step = finished.step
+            # The run folder shows the newest book without a step's folder, which may be removed later.
             saved_book = step_folder(self._root, finished.step) / BOOK_NAME
             write_whole(self.run_folder.mistake_book, saved_book.read_bytes())
             keep_newest(self._root, self.config.trainer.max_actor_ckpt_to_keep)
         return step_folder(self._root, finished.step)
 
     def resume(self, *, policies: Mapping[str, Policy], dataloader: Any) -> tuple[TrainState, MistakeBook] | None:
-        """Load the checkpoint that the configuration asks for into policies and dataloader; None to start afresh.
+        """Load the checkpoint that the configuration asks for into policies and dataloader.
+
+        Returns:
+            The state and the Mistake Book of the checkpoint, or None for a fresh start.
 
         Raises:
-            CheckpointError: it is missing, damaged, or belongs to another run.
+            CheckpointError: the checkpoint is missing, damaged, or belongs to another run.
         """
         trainer = self.config.trainer
-        found = find_checkpoint(self._root, mode=trainer.resume_mode, path=trainer.resume_from_path)
-        if found is None:
+        checkpoint = find_checkpoint(self._root, mode=trainer.resume_mode, path=trainer.resume_from_path)
+        if checkpoint is None:
             return None
-        same = found.check_fits(self.identity, allow_new_questions=self.config.checkpoint.allow_new_questions)
-        finished = _load(found, policies=policies, dataloader=dataloader if same else None)
-        book = MistakeBook.load(found.folder / BOOK_NAME)
-        if found.folder.parent == self._root:
-            self.saved_step = found.step
-            self._origin = found.state().get(ORIGIN)
-            aside = announce(self._root, found.step)  # before the records of later steps are forgotten
+        folder = checkpoint.folder
+        same = checkpoint.check_fits(self.identity, allow_new_questions=self.config.checkpoint.allow_new_questions)
+        finished = _load(checkpoint, policies=policies, dataloader=dataloader if same else None)
+        book = MistakeBook.load(folder / BOOK_NAME)
+        if folder.parent == self._root:
+            self.saved_step = checkpoint.step
+            self._origin = checkpoint.state().get(ORIGIN)
+            # This comes before ``continue_records`` forgets the records of later steps.
+            aside = announce(self._root, checkpoint.step)
             if aside:
                 what = f"later checkpoints are now {', '.join(aside)} and go with the next save"
                 self.run_folder.show(f"{what}; rename one to global_step_<n> to keep it")
-        else:  # a run that continues elsewhere saves where it is
-            self._origin = str(found.folder)
-        changes = [f"\n  changed since it was saved: {change}" for change in found.changed_settings(self._made_with())]
-        self.run_folder.show(f"resumed from {found.folder}{''.join(changes)}")
+        else:  # the checkpoint of another run; this run saves in its own folder
+            self._origin = str(folder)
+        changes = checkpoint.changed_settings(self._made_with())
+        lines = [f"\n  changed since it was saved: {change}" for change in changes]
+        self.run_folder.show(f"resumed from {folder}{''.join(lines)}")
         return finished, book
 
     def continue_records(self, finished: TrainState, book: MistakeBook, *, last_step: int) -> bool:
-        """Keep rollouts and metrics up to the step that was resumed from; complete one cut off after its saving.
+        """Keep rollouts and metrics up to the step that the run resumes from, and add that step's row if it is missing.
 
         Returns:
-            Whether the validation of that step is still due; at a fresh start verl's ``val_before_train`` says so.
+            Whether the validation of that step is still due. For a fresh start ``trainer.val_before_train`` decides.
         """
         step, folder, trainer = finished.step, self.run_folder, self.config.trainer
         if not self.saved_step and (aside := folder.set_aside()) is not None:
@@ -148,7 +155,7 @@ class CheckpointKeeper:
         return is_due and not any(name.startswith("val/") for name in folder.metrics_row(step) or {})
 
     def keep_best(self, metrics: Mapping[str, float], *, step: int) -> None:
-        """Remember the checkpoint of ``step`` if its validation is the best so far, where that is asked for.
+        """Remember the checkpoint of ``step`` if ``checkpoint.keep_best`` is set and its validation is the best so far.
 
         Raises:
             SettingsError: ``checkpoint.keep_best`` names a metric that validation does not have.
@@ -157,7 +164,7 @@ class CheckpointKeeper:
         if name is None:
             return
         if name not in metrics:
-            # Known before, it is merely undefined this time: the share of something that did not occur.
+            # A known metric may be undefined in one validation: the share of something that did not occur.
             if self.run_folder.has_metric(name):
                 return
             raise SettingsError(
@@ -167,13 +174,13 @@ class CheckpointKeeper:
             logger.info("step=%d is the best so far, %s=%g", step, name, metrics[name])
 
     def _made_with(self) -> dict[str, Any]:
-        """The resolved configuration, and what is in the user's own templates and reward functions."""
+        """The resolved configuration, and fingerprints of the user's own templates and reward functions."""
         files = {key: file_fingerprint(path) for key, path in self.config.user_files.items()}
         return {**self.config.to_plain(), "user_files": files}
 
 
 def _check_shards(folder: Path, policies: Mapping[str, Policy]) -> None:
-    """Every rank's weights are here, also those of other nodes."""
+    """Raise CheckpointError if the weights of a rank are missing, perhaps on another node."""
     for name, policy in policies.items():
         found = len(list((folder / name / "actor").glob("model_world_size_*_rank_*.pt")))
         if found != policy.pool.world_size:
@@ -184,31 +191,31 @@ def _check_shards(folder: Path, policies: Mapping[str, Policy]) -> None:
 
 
 def _load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader: Any) -> TrainState:
-    """Put policies, data order and random states back; the book is read by the caller.
+    """Restore policies, order of the questions and random states. The caller reads the Mistake Book.
 
     Raises:
         CheckpointError: a file is missing or damaged.
     """
     checkpoint.check_whole()
     damaged = (ValueError, RuntimeError, EOFError, LookupError, TypeError, AttributeError, pickle.UnpicklingError)
+    folder = checkpoint.folder
     try:
-        row = json.loads((checkpoint.folder / ROW_NAME).read_text(encoding="utf-8"))
-        extensions = json.loads((checkpoint.folder / EXTENSIONS_NAME).read_text(encoding="utf-8"))
-        data = torch.load(checkpoint.folder / DATA_NAME, weights_only=False)
-        states = torch.load(checkpoint.folder / RANDOM_NAME, weights_only=False)
+        row = json.loads((folder / ROW_NAME).read_bytes())
+        extensions = json.loads((folder / EXTENSIONS_NAME).read_bytes())
+        data = torch.load(folder / DATA_NAME, weights_only=False)
+        states = torch.load(folder / RANDOM_NAME, weights_only=False)
         random_states.restore(states)
     except damaged as error:
-        raise CheckpointError(f"{checkpoint.folder} is damaged: {error}; {ANOTHER_STEP}") from error
+        raise CheckpointError(f"{folder} is damaged: {error}; {ANOTHER_STEP}") from error
     for name, policy in policies.items():
         try:
-            policy.load(checkpoint.folder / name)
+            policy.load(folder / name)
         except RayTaskError as error:
-            if explain(error, run_dir=str(checkpoint.folder)) is not None:  # too little memory, say
+            if explain(error, run_dir=str(folder)) is not None:  # no damage, but too little memory or such
                 raise
-            raise CheckpointError(
-                f"{checkpoint.folder / name} cannot be loaded: {str(error).strip().splitlines()[-1]}; {ANOTHER_STEP}"
-            ) from error
-    if dataloader is not None:  # else its order and position are another file's
+            last_line = str(error).strip().splitlines()[-1]
+            raise CheckpointError(f"{folder / name} cannot be loaded: {last_line}; {ANOTHER_STEP}") from error
+    if dataloader is not None:  # it is None for new questions, which the saved position does not fit
         dataloader.load_state_dict(data)
-    logger.info("resumed from %s at step=%d", checkpoint.folder, checkpoint.step)
+    logger.info("resumed from %s at step=%d", folder, checkpoint.step)
     return TrainState(step=checkpoint.step, data=data, row=row, random_states=states, extensions=extensions)

@@ -1,4 +1,4 @@
-"""What ended a run, in one line for the user: a process that was lost, a full disk, a judge or server that stalls."""
+"""The cause of a run's end in one line for the user: a lost process, a full disk, a judge or server that stalls."""
 
 import errno
 from collections.abc import Iterator
@@ -6,53 +6,53 @@ from collections.abc import Iterator
 from ...errors import CodeA1Error
 
 _SHOWN_CHARS = 300
-# The last two are torch's, of weights that it could not write to their end.
+# The last two come from torch when it could not write all of the weights.
 _DISK_FULL_TEXTS = ("No space left on device", "Disk quota exceeded", "inline_container", "PytorchStreamWriter")
 _ENGINE_TEXTS = ("EngineDeadError", "CUDA error")
 _AT_ITS_START = "creation task"
-"""Ray's words for an actor whose own constructor failed."""
+"""Part of Ray's message about an actor whose constructor failed."""
 
 
 def explain(error: BaseException, *, run_dir: str) -> str | None:
-    """Rule, value, place and cure of a failure that is no mistake in the program; None for any other error.
+    """Explain a failure that is no bug: rule, value, place and hint. Return None for any other error.
 
     Args:
-        error: what ended the run; errors of Ray's workers carry their own as a cause.
-        run_dir: where the run writes.
+        error: ended the run. Errors of Ray's workers carry the worker's own error as a cause.
+        run_dir: the folder that the run writes to.
     """
-    for one in _chain(error):
-        if isinstance(one, CodeA1Error):
-            return _own_words(one)
-        is_full_disk = isinstance(one, OSError) and one.errno in (errno.ENOSPC, errno.EDQUOT)
-        if is_full_disk or any(text in str(one) for text in _DISK_FULL_TEXTS):
+    for cause in _chain(error):
+        if isinstance(cause, CodeA1Error):
+            return _own_words(cause)
+        is_full_disk = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
+        if is_full_disk or any(text in str(cause) for text in _DISK_FULL_TEXTS):
             return (
-                f"no room to write, probably in {run_dir} or in Ray's folder for temporary files ({_short(one)}); "
+                f"no room to write, probably in {run_dir} or in Ray's folder for temporary files ({_short(cause)}); "
                 "make room there"
             )
     return _lost_process(error)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error, what it was raised from, and what Ray's wrappers carry."""
+    """Yield the error, its causes, and the errors that Ray's wrappers carry."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
-        one = waiting.pop(0)
-        if one is None or id(one) in seen:
+        cause = waiting.pop(0)
+        if cause is None or id(cause) in seen:
             continue
-        seen.add(id(one))
-        yield one
-        waiting += [_carried(one), one.__cause__]
+        seen.add(id(cause))
+        yield cause
+        waiting += [_carried(cause), cause.__cause__]
 
 
 def _carried(error: BaseException) -> BaseException | None:
-    """What one of Ray's wrappers was raised for."""
+    """The worker's error inside one of Ray's wrappers."""
     cause = getattr(error, "cause", None)
     return cause if isinstance(cause, BaseException) else None
 
 
 def _own_words(error: BaseException) -> str:
-    """Without the traceback of the worker, which Ray puts into the text of what it raises again."""
+    """The error's text without the worker's traceback, which Ray's wrapper adds."""
     return str(_carried(error) or error)
 
 
@@ -60,22 +60,25 @@ def _lost_process(error: BaseException) -> str | None:
     from ray.exceptions import ActorDiedError, ActorUnavailableError, NodeDiedError, RayError, WorkerCrashedError
 
     lost = (ActorDiedError, ActorUnavailableError, NodeDiedError, WorkerCrashedError)
-    if any("OutOfMemory" in f"{type(one).__name__} {one}" for one in _chain(error)):  # Ray's or torch's, at a start too
+    causes = list(_chain(error))
+    # This comes first, since a process may also run out of memory while it starts. Ray and torch have such errors.
+    if any("OutOfMemory" in f"{type(cause).__name__} {cause}" for cause in causes):
         return (
             "a machine ran out of memory, and Ray or CUDA ended what used most; nothing was made up for what was not "
             "finished. Run fewer things beside it, or lower data.train_batch_size, max_num_seqs or "
             "gpu_memory_utilization of the rollout"
         )
-    for one in _chain(error):
-        if text := next((text for text in _ENGINE_TEXTS if text in f"{type(one).__name__} {one}"), None):
-            return f"an engine of vLLM, or CUDA under it, failed ({text}): {_last_line(one)}. The worker logs say more"
-        if not isinstance(one, lost):
-            continue
-        if _AT_ITS_START in str(one):
-            return f"a process of the run could not start: {_last_line(one)}"
-        return f"a process of the run was lost ({_short(one)}). Nothing was made up for what it had not finished"
-    # A worker whose own Python code failed is a fault to be read in full, not a lost process.
-    is_remote_traceback = any(type(one).__name__.startswith("RayTaskError") for one in _chain(error))
+    for cause in causes:
+        for text in _ENGINE_TEXTS:
+            if text in f"{type(cause).__name__} {cause}":
+                words = f"an engine of vLLM, or CUDA under it, failed ({text}): {_last_line(cause)}"
+                return f"{words}. The worker logs say more"
+        if isinstance(cause, lost):
+            if _AT_ITS_START in str(cause):
+                return f"a process of the run could not start: {_last_line(cause)}"
+            return f"a process of the run was lost ({_short(cause)}). Nothing was made up for what it had not finished"
+    # An error in a worker's Python code is a bug: the user must see its traceback.
+    is_remote_traceback = any(type(cause).__name__.startswith("RayTaskError") for cause in causes)
     if isinstance(error, RayError) and not is_remote_traceback:
         return f"Ray failed ({_short(error)}). Nothing was made up for what was not finished"
     return None
@@ -92,5 +95,5 @@ def _last_line(error: BaseException) -> str:
 def _short(error: BaseException) -> str:
     lines = _lines(_own_words(error))
     told = [line for line in lines if line.startswith(("class_name:", "The actor died", "The actor is dead"))]
-    text = "; ".join(told or lines[-1:])
+    text = "; ".join(told or lines[-1:])  # Ray's messages are long; these lines name the actor and the reason
     return f"{type(error).__name__}: {text[:_SHOWN_CHARS]}"

@@ -1,16 +1,14 @@
-"""From a checked configuration to a finished run, in this process: environment, last checks, Ray, trainer."""
+"""The driver of a run, from its configuration to its end: environment, last checks, Ray, trainer."""
 
-import contextlib
 import importlib
 import logging
 import os
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from ...config.compose import keys_without_effect
 from ...config.run_config import SEPARATE, RunConfig
 from ...errors import SettingsError
 from ...jobs.cores import usable_cores
-from ...runs.folder import RunFolder, versions_text
+from ...runs.folder import RunFolder, make_writable, versions_text
 from ...verl_plugin.compat import ray_runtime_env
 from ...verl_plugin.cpu.environment import cpu_environment
 from .crash_notifier import crash_notifier, dismiss_notifier
@@ -30,26 +28,28 @@ from .stage_clock import StageClock
 logger = logging.getLogger(__name__)
 
 _OF_A_CLUSTERS_START = ("num_cpus", "num_gpus", "object_store_memory", "include_dashboard")
-"""Arguments of ``ray.init`` that a cluster which runs already has had."""
+"""Arguments of ``ray.init`` that only a new cluster takes."""
 _CLOSE_SECONDS = 60.0
-"""That the processes of a run may take to end."""
+"""Time that the processes of a run have to end."""
 _VLLM_SOCKETS = "VLLM_RPC_BASE_PATH"
 _PLUGIN = "code_a1_recipe.verl_plugin.plugin"
 
 
 def train(config: RunConfig, *, command: str = "") -> RunFolder:
-    """Train as the configuration says; returns the folder with everything the run wrote.
+    """Train as the configuration says, and return the folder with everything that the run wrote.
 
-    ``command`` is what the user typed, kept in the folder.
+    Args:
+        config: the run's, not yet resolved.
+        command: the command that the user typed; it is kept in the folder.
 
     Raises:
-        SettingsError: models, data or the folder cannot be used; nothing was started.
-        Exception: what ended the run early; whatever was written until then stays.
+        SettingsError: models, data or the folder cannot be used. Nothing was started.
+        Exception: ended the run early. Everything written until then stays.
     """
     leftovers = Leftovers(Path(prepare_environment(config).get(_VLLM_SOCKETS, "")))
     stages = StageClock(RunFolder.show)
     try:
-        # verl loads the plugin by itself and hides what goes wrong there; imported by name, it says so.
+        # verl loads the plug-in by itself, but hides its errors. This import shows them.
         import verl  # noqa: F401
 
         from ...verl_plugin import plugin  # noqa: F401
@@ -62,56 +62,13 @@ def train(config: RunConfig, *, command: str = "") -> RunFolder:
         crash = "the trainer's process was ended from outside: killed, out of memory, or with Ray's own processes"
         with folder.lock(), crash_notifier(f"\nerror: {crash}\n{resume_hint(config.run_dir)}\n"):
             folder.resolved_config.write_text(config.to_yaml(), encoding="utf-8")
-            with folder.command.open("a", encoding="utf-8") as handle:  # for each start, what it ran on
+            with folder.command.open("a", encoding="utf-8") as handle:  # a resumed run adds its command
                 handle.write(f"{command}\n# {versions_text()}\n")
-            with folder.driver_log.open("a", encoding="utf-8") as log, contextlib.redirect_stdout(log):
+            with folder.driver_log.open("a", encoding="utf-8") as log, redirect_stdout(log):
                 _run_on_ray(config, folder, leftovers, stages)
         return folder
     finally:
         leftovers.remove()
-
-
-def prepare_environment(config: RunConfig) -> dict[str, str]:
-    """Set this process's environment before verl is imported; returns the variables, which every Ray worker gets too.
-
-    A second call sets the same values.
-    """
-    defaults = {
-        "TENSORBOARD_DIR": str(RunFolder(Path(config.run_dir)).tensorboard),
-        "VERL_LOGGING_LEVEL": "WARN",
-        "VLLM_LOGGING_LEVEL": "ERROR",
-        # verl switches it off, since engines that compiled at the same time wrote broken files; torch 2.10 and newer
-        # writes each file as a whole (pytorch#162432).
-        "VLLM_DISABLE_COMPILE_CACHE": "0",
-        # verl is imported for its text models; transformers reports that torchvision is missing all the same.
-        "TRANSFORMERS_VERBOSITY": "error",
-    }
-    variables = {name: os.environ.get(name) or value for name, value in defaults.items()}
-    variables |= {"RAY_USAGE_STATS_ENABLED": "0", "VLLM_NO_USAGE_STATS": "1"}
-    rollout = config.policies.code.rollout
-    if rollout.full_determinism:
-        variables |= {"VERL_FULL_DETERMINISM": "1", "VLLM_BATCH_INVARIANT": "1", "PYTHONHASHSEED": str(rollout.seed)}
-    if config.trainer.device == "cpu":
-        variables |= cpu_environment(
-            # All cores for each server: programs come first and suites after them, so mostly one of the two computes.
-            threads=_threads(config, at_a_time=False),
-            training_threads=_threads(config, at_a_time=config.layout == SEPARATE),
-        )
-    # Other nodes of a cluster may not have the folder.
-    if config.trainer.device == "cpu" or config.ray_kwargs.address == "local":
-        variables[_VLLM_SOCKETS] = os.environ.get(_VLLM_SOCKETS) or make_sockets_folder()
-    os.environ.update(variables)
-    return variables
-
-
-def _threads(config: RunConfig, *, at_a_time: bool) -> int:
-    """OpenMP threads of a process that computes for a policy: its share of the cores where both compute at a time.
-
-    Matrices of the tiny models are too small for more than one.
-    """
-    if not all(config.policy(name).model.path for name in config.policy_names):
-        return 1
-    return max(1, usable_cores() // (len(config.policy_names) if at_a_time else 1))
 
 
 def _create_folder(config: RunConfig) -> RunFolder:
@@ -124,8 +81,7 @@ def _create_folder(config: RunConfig) -> RunFolder:
     for key, path in folders.items():
         try:
             if path is not None:
-                Path(path).mkdir(parents=True, exist_ok=True)
-                tempfile.TemporaryFile(dir=path).close()
+                make_writable(Path(path))
         except OSError as error:
             raise SettingsError(f"{key}={path!r} cannot be written: {error}; choose another") from error
     return RunFolder(Path(config.run_dir))
@@ -139,7 +95,7 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers, stag
 
     limit = config.checkpoint.leave_within_seconds
     signals = SignalHandler(leave_within_seconds=limit, show=folder.show, clean_up=leftovers.remove)
-    with ThreadPoolExecutor(1) as importer:  # its imports take seconds, while Ray's processes start
+    with ThreadPoolExecutor(1) as importer:  # the import takes seconds, in which Ray's processes start
         module = importer.submit(importlib.import_module, "code_a1_recipe.training.trainer")
         ray.init(**_ray_arguments(config))
         CodeA1Trainer = module.result().CodeA1Trainer
@@ -160,7 +116,9 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers, stag
                 )
                 has_started = watches.enter_context(watch)
                 trainer = CodeA1Trainer(config, signals=signals)
-                trainer._setup()  # verl's `init` in its two parts: the first weights wait for a server that is lost
+                # These are the two parts of verl's `init`. The watch starts between them, because the second part would
+                # wait for a lost server for ever.
+                trainer._setup()
                 processes = process_watch(
                     trainer.processes(),
                     lambda lost: _exit(f"\nerror: the {lost} was lost, and the run waits for it", 1, config, leftovers),
@@ -171,7 +129,7 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers, stag
                 has_started()
                 leftovers.segments = segments_below(os.getpid())
                 trainer.fit(None)
-        except KeyboardInterrupt:  # Ray raises one of its own, without words, where a signal meets it waiting
+        except KeyboardInterrupt:  # Ray raises a KeyboardInterrupt too if a signal comes while it waits
             if signals.signal_number is None:
                 raise
             raise InterruptedRunError(signals.signal_number, "left at once") from None
@@ -183,9 +141,10 @@ def _ray_arguments(config: RunConfig) -> dict[str, Any]:
     arguments = dict(config.ray_kwargs.ray_init)
     arguments["address"] = config.ray_kwargs.address
     if arguments["address"] != "local":
+        # Ray refuses these arguments for a running cluster.
         arguments = {key: value for key, value in arguments.items() if key not in _OF_A_CLUSTERS_START}
     elif config.trainer.device == "cpu" and arguments.get("num_gpus") is None:
-        # Logical: verl's placement groups count devices.
+        # These GPUs are logical: verl's placement groups need them to count.
         arguments["num_gpus"] = sum(sum(gpus) for gpus in config.pool_spec().values())
     runtime_env = ray_runtime_env(config.for_verl())
     given = {key: value for key, value in (arguments.pop("runtime_env", None) or {}).items() if value is not None}
@@ -193,17 +152,57 @@ def _ray_arguments(config: RunConfig) -> dict[str, Any]:
         **runtime_env["env_vars"],
         **prepare_environment(config),
         "TRANSFER_QUEUE_ENABLE": "1",
-        # Also on a node whose installation lacks the plugin's entry point.
+        # A node whose installation lacks the entry point gets the plug-in this way.
         "VERL_USE_EXTERNAL_MODULES": ",".join(filter(None, [os.environ.get("VERL_USE_EXTERNAL_MODULES"), _PLUGIN])),
-        # The recipe must be importable in every worker, also from a checkout that is not installed.
+        # Workers must find the recipe even if it runs from a checkout without an installation.
         "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH")])),
         **given.pop("env_vars", {}),
     }
     return {**arguments, "runtime_env": {**runtime_env, **given}}
 
 
+def prepare_environment(config: RunConfig) -> dict[str, str]:
+    """Set environment variables of this process before verl is imported, and return them for Ray's workers.
+
+    A second call sets the same values.
+    """
+    defaults = {
+        "TENSORBOARD_DIR": str(RunFolder(Path(config.run_dir)).tensorboard),
+        "VERL_LOGGING_LEVEL": "WARN",
+        "VLLM_LOGGING_LEVEL": "ERROR",
+        # verl disables the cache, because engines that compiled at the same time wrote broken files. torch 2.10 and
+        # newer write each file as a whole (pytorch#162432).
+        "VLLM_DISABLE_COMPILE_CACHE": "0",
+        # transformers would report that torchvision is missing, which text models do not need.
+        "TRANSFORMERS_VERBOSITY": "error",
+    }
+    variables = {name: os.environ.get(name) or value for name, value in defaults.items()}
+    variables |= {"RAY_USAGE_STATS_ENABLED": "0", "VLLM_NO_USAGE_STATS": "1"}
+    rollout = config.policies.code.rollout
+    if rollout.full_determinism:
+        variables |= {"VERL_FULL_DETERMINISM": "1", "VLLM_BATCH_INVARIANT": "1", "PYTHONHASHSEED": str(rollout.seed)}
+    if config.trainer.device == "cpu":
+        variables |= cpu_environment(
+            # Each server gets all cores. Suites follow the programs, so mostly only one of both servers computes.
+            threads=_threads(config, at_a_time=False),
+            training_threads=_threads(config, at_a_time=config.layout == SEPARATE),
+        )
+    # The nodes of a running cluster may lack this folder, so it is set only for a Ray of this machine.
+    if config.trainer.device == "cpu" or config.ray_kwargs.address == "local":
+        variables[_VLLM_SOCKETS] = os.environ.get(_VLLM_SOCKETS) or make_sockets_folder()
+    os.environ.update(variables)
+    return variables
+
+
+def _threads(config: RunConfig, *, at_a_time: bool) -> int:
+    """OpenMP threads of a process of one policy: all cores, or a share if the policies compute ``at_a_time``."""
+    if not all(config.policy(name).model.path for name in config.policy_names):
+        return 1  # the matrices of the tiny models are too small for more
+    return max(1, usable_cores() // (len(config.policy_names) if at_a_time else 1))
+
+
 def ray_log_folder() -> Path:
-    """Where the workers of the running Ray session log, on each node."""
+    """Folder of the worker logs of the running Ray session, the same on each node."""
     from ray._private.worker import global_worker
 
     node = global_worker.node
@@ -211,7 +210,7 @@ def ray_log_folder() -> Path:
 
 
 def _close(trainer: Any, failure: BaseException | None, config: RunConfig, leftovers: Leftovers) -> None:
-    """End everything that the run started. With a part of it lost the rest may never answer: that has a limit."""
+    """End everything that the run started, within ``_CLOSE_SECONDS``: after a loss the other parts may never answer."""
     import ray
 
     from ...verl_plugin import row_queue
@@ -225,7 +224,7 @@ def _close(trainer: Any, failure: BaseException | None, config: RunConfig, lefto
             _exit(f"error: {explain(failure, run_dir=config.run_dir) or failure}", 1, config, leftovers)
 
     timer = threading.Timer(_CLOSE_SECONDS, give_up)
-    timer.daemon = True
+    timer.daemon = True  # so that it does not keep the process alive by itself
     timer.start()
     tracking = getattr(trainer, "logger", None)
     steps: list[Callable[[], object]] = [trainer.close] if trainer is not None else []
@@ -234,14 +233,14 @@ def _close(trainer: Any, failure: BaseException | None, config: RunConfig, lefto
         for step in (*steps, row_queue.close, ray.shutdown, leftovers.remove):
             try:
                 step()
-            except Exception as error:  # noqa: BLE001  # what ended the run matters, not what its end runs into
+            except Exception as error:  # noqa: BLE001  # it must not hide the error that ended the run
                 logger.info("closing: %s", error)
     finally:
         timer.cancel()
 
 
 def _exit(message: str, status: int, config: RunConfig, leftovers: Leftovers) -> None:
-    """End the process without unwinding, from any thread, with its message printed here."""
+    """Print the message and end the process at once, from any thread."""
     RunFolder.show(f"{message}\n{resume_hint(config.run_dir)}" if status else message)
     leftovers.remove()
     dismiss_notifier()
@@ -249,16 +248,16 @@ def _exit(message: str, status: int, config: RunConfig, leftovers: Leftovers) ->
 
 
 def resume_hint(run_dir: str) -> str:
-    """What a user whose run broke off can do."""
+    """The hint for a user whose run broke off."""
     again = f"repeat the command with run_dir={run_dir}"
     return f"what was written is in {run_dir}. To resume from its newest checkpoint, {again}"
 
 
 def configure_logging() -> None:
-    """Warnings of everyone and infos of the recipe, on stderr."""
+    """Log warnings to stderr, and more of the recipe's packages if ``CODE_A1_LOGGING_LEVEL`` asks for it."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    # verl warns at import about every engine that is not installed, and about the critic that GRPO has none of.
+    # At its import verl warns about every engine that is not installed, and that there is no critic (GRPO has none).
     warnings.filterwarnings("ignore", category=UserWarning, module=r"(verl|torchdata)\.")
-    # Levels of their own, because importing vLLM raises the root logger's.
+    # Each package gets its own level, because importing vLLM raises the root logger's.
     for package in ("code_a1_recipe", "reward_fns", "sandbox"):
         logging.getLogger(package).setLevel(os.environ.get("CODE_A1_LOGGING_LEVEL", "WARNING"))

@@ -1,4 +1,4 @@
-"""What vLLM's servers leave behind when Ray ends them: shared memory, noted while they run, and sockets."""
+"""Things that vLLM's servers leave behind when Ray ends them: segments of shared memory, and sockets."""
 
 import contextlib
 import shutil
@@ -15,15 +15,15 @@ _SOCKETS_PREFIX = "code-a1-"
 
 @dataclass
 class Leftovers:
-    """What outlives the processes of a run on this machine."""
+    """Files that outlive the processes of a run on this machine."""
 
     sockets: Path
-    """Folder of vLLM's sockets; removed if ``make_sockets_folder`` made it, left if the user named it."""
+    """Folder of vLLM's sockets. It is removed only if ``make_sockets_folder`` made it."""
     segments: set[Path] = field(default_factory=set)
-    """Shared memory; whoever has a segment mapped keeps it."""
+    """Shared memory, noted while the servers run. A process that has mapped a segment keeps it after the removal."""
 
     def remove(self) -> None:
-        """Remove what is still there; may be called again."""
+        """Remove the files that are still there. A second call does no harm."""
         for segment in self.segments:
             with contextlib.suppress(OSError):
                 segment.unlink()
@@ -32,14 +32,14 @@ class Leftovers:
 
 
 def make_sockets_folder() -> str:
-    """A folder of the run's own, since vLLM leaves its sockets behind."""
+    """Make a folder for the sockets of this run alone."""
     return tempfile.mkdtemp(prefix=_SOCKETS_PREFIX)
 
 
 def segments_below(pid: int) -> set[Path]:
-    """Segments in ``/dev/shm`` that processes started by ``pid``, directly or not, have mapped on this machine."""
-    found: set[Path] = set()
+    """Segments in ``/dev/shm`` that the descendants of process ``pid`` have mapped."""
+    segments: set[Path] = set()
     for child in psutil.Process(pid).children(recursive=True):
-        with contextlib.suppress(psutil.Error):  # it has just ended, or is another user's
-            found |= {Path(mapped.path) for mapped in child.memory_maps() if mapped.path.startswith(_PREFIX)}
-    return {segment for segment in found if segment.exists()}
+        with contextlib.suppress(psutil.Error):  # it has just ended, or belongs to another user
+            segments |= {Path(mapped.path) for mapped in child.memory_maps() if mapped.path.startswith(_PREFIX)}
+    return {segment for segment in segments if segment.exists()}

@@ -1,7 +1,7 @@
-"""Ends a run that waits for an answer of a process that is gone.
+"""The watch that ends a run which waits for a process that is gone.
 
-Most losses reach the trainer as an exception. A few do not: who waits on a socket of verl's queue, or of a server
-inside another call, waits for ever.
+Most losses reach the trainer as an exception. A few do not: a process that waits on a socket of verl's queue, or for a
+server inside another call, waits for ever.
 """
 
 import logging
@@ -17,28 +17,30 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
 GRACE_SECONDS = 30.0
-"""For the trainer to notice by itself, with more to say."""
+"""Time in which the trainer may notice the loss by itself. Its error says more."""
 
 
 @contextmanager
 def process_watch(actors: Mapping[str, Any], give_up: Callable[[str], None]) -> Iterator[None]:
-    """Ask the actors that a run cannot do without whether they live, while the block runs.
+    """While the block runs, ask the actors that the run needs whether they live.
 
     Args:
-        actors: handles by what a user would call them.
-        give_up: called with that name, in a thread of its own, when one is gone and the block has not ended
-            ``GRACE_SECONDS`` later; it ends the process.
+        actors: handles by names that a user understands.
+        give_up: gets the name of a lost actor if the block has not ended ``GRACE_SECONDS`` after the loss. It is called
+            in another thread and ends the process.
     """
     is_over = threading.Event()
 
     def watch() -> None:
-        # One question an actor at a time: a busy one answers when it has time, a dead one at once, through Ray.
+        # Each actor has one open question. A busy actor answers it later; for a dead actor Ray answers at once.
         asked: dict[str, Any] = {}
         while not is_over.wait(LOOK_SECONDS):
             try:
-                asked |= {name: a.__ray_ready__.remote() for name, a in actors.items() if name not in asked}
-                lost = next((name for name in list(asked) if _is_lost(asked, name)), None)
-            except RayError as error:  # of Ray itself, which ends its driver then
+                for name, actor in actors.items():
+                    if name not in asked:
+                        asked[name] = actor.__ray_ready__.remote()
+                lost = next((name for name in actors if _is_lost(asked, name)), None)
+            except RayError as error:  # Ray itself fails, and will end this process
                 logger.warning("cannot ask whether the run's processes live: %s", error)
                 continue
             if lost is not None:
@@ -59,7 +61,7 @@ def _is_lost(asked: dict[str, Any], name: str) -> bool:
         return False
     try:
         ray.get(asked.pop(name))
-    except ActorUnavailableError:  # for now, perhaps; it is asked again
+    except ActorUnavailableError:  # perhaps only for now, so it is asked again
         return False
     except RayActorError:
         return True

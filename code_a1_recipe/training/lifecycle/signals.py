@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the run saves and leaves within a stated time; a second signal ends it at once."""
+"""Ctrl-C and SIGTERM: the run saves and ends within a stated time. A second signal ends it at once."""
 
 import contextlib
 import logging
@@ -17,20 +17,21 @@ logger = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _SAVES = 2.0
+"""The time limit is at least this multiple of the last save's time."""
 _EXIT_BASE = 128
-"""A process that a signal ended has this plus the signal's number as its status."""
+"""The exit status of a process that a signal ended is this plus the signal's number."""
 
 
 class LeaveRequestedError(Exception):
-    """Raised where the trainer looks for a signal; it saves and turns this into ``InterruptedRunError``."""
+    """The trainer found a signal. It saves and then raises ``InterruptedRunError`` instead."""
 
 
 class InterruptedRunError(CodeA1Error):
-    """A run that a signal ended, with everything saved that was finished.
+    """A signal ended the run after it had saved its finished steps.
 
     Args:
-        signal_number: which signal.
-        what: what was saved, for the user.
+        signal_number: the signal's number.
+        what: text for the user about what was saved.
     """
 
     def __init__(self, signal_number: int, what: str) -> None:
@@ -40,33 +41,33 @@ class InterruptedRunError(CodeA1Error):
 
 @dataclass(eq=False, kw_only=True)
 class SignalHandler:
-    """Listens for signals while a run goes on."""
+    """Handler of signals while a run goes on."""
 
     leave_within_seconds: float
-    """From the first signal to the end of the process, at most; then it ends unsaved."""
+    """Longest time from the first signal to the end of the process. After that it ends without a save."""
     show: Callable[[str], None]
     """Prints a line for the user."""
     clean_up: Callable[[], None] = lambda: None
     """Called before the process ends without unwinding."""
     can_save: bool = False
-    """Set by the trainer once there is something to save; before that a signal ends the run at once."""
+    """The trainer sets this when there is something to save. Before that a signal ends the run at once."""
     is_saved: bool = False
-    """Set by the trainer after it has saved because of a signal."""
+    """The trainer sets this after it has saved because of a signal."""
     signal_number: int | None = None
     _timer: threading.Timer | None = None
 
     def note_save(self, seconds: float) -> None:
-        """Leave room for another save as long as the last one."""
+        """Raise the time limit if it is too short for a save that takes ``seconds``."""
         self.leave_within_seconds = max(self.leave_within_seconds, _SAVES * seconds)
 
     def check(self) -> None:
-        """Raises LeaveRequestedError after a signal."""
+        """Raise LeaveRequestedError after a signal."""
         if self.signal_number is not None:
             raise LeaveRequestedError
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Handle the signals until the block ends; does nothing outside of the main thread, where Python cannot."""
+        """Handle the signals until the block ends. Python allows that in the main thread alone, others do nothing."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -83,7 +84,7 @@ class SignalHandler:
         del frame
         repeated = self.signal_number is not None
         self.signal_number = number
-        if self._timer is None:
+        if self._timer is None:  # the limit counts from the first signal
             self._timer = threading.Timer(self.leave_within_seconds, self._give_up, args=[number])
             self._timer.daemon = True
             self._timer.start()
@@ -93,7 +94,7 @@ class SignalHandler:
         self._print(f"{name}: saving and leaving, within {self.leave_within_seconds:g} s; once more: leave at once")
 
     def _print(self, line: str) -> None:
-        # Whoever read the output (`... | tee log`) may have had the same signal; that must not keep it from saving.
+        # The reader of the output (`... | tee log`) may have ended by the same signal. The run must save all the same.
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             self.show(line)
 
@@ -105,5 +106,5 @@ class SignalHandler:
         )
         dismiss_notifier()
         self.clean_up()
-        # The main thread may hang in a library; Ray's processes end with their driver.
+        # The main thread may hang in a library, so it cannot end the process. Ray's processes end with their driver.
         os._exit(_EXIT_BASE + number)

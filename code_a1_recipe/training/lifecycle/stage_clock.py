@@ -1,4 +1,4 @@
-"""A line for each stage of a start, with its seconds: whoever waits sees what for, and which stage is slow."""
+"""A line for each stage of a start with its seconds, so that a user sees which stage is slow."""
 
 import threading
 import time
@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 
 class StageClock:
-    """Shows each stage when it has ended.
+    """Clock that shows each stage when it has ended. Threads may share it if each stage gives its ``since``.
 
     Args:
-        show: gets the line. Threads may use one clock together; each stage then names what it counts from.
+        show: gets the line.
     """
 
     def __init__(self, show: Callable[[str], None]) -> None:
@@ -21,7 +21,8 @@ class StageClock:
         """Show a stage that has just ended.
 
         Args:
-            since: when it began (``time.monotonic()``); the end of the stage shown before it, unless given.
+            stage: its name.
+            since: its start (``time.monotonic()``); by default the end of the previous stage.
         """
         with self._lock:
             now = time.monotonic()

@@ -1,4 +1,4 @@
-"""Ends a start that stalls, and says what it waits for: Ray waits for ever for CPUs or GPUs that nobody gives back."""
+"""The watch that ends a stalled start and names its reason. Ray itself waits for ever for CPUs or GPUs."""
 
 import threading
 from collections import Counter
@@ -11,19 +11,20 @@ from ray.exceptions import RayError
 from ray.util.placement_group import placement_group_table
 
 NOTE_SECONDS = 60.0
-"""Until a user hears of processes that have no place."""
+"""Time after which the user is told about processes that have no place."""
 
 
 @contextmanager
 def start_watch(
     limit_seconds: float, *, note: Callable[[str], None], give_up: Callable[[str], None]
 ) -> Iterator[Callable[[], None]]:
-    """Watch a start while the block runs, or until the yielded function is called.
+    """Watch a start until the block ends or the yielded function is called.
 
     Args:
-        limit_seconds: of the whole start, above 0.
-        note: gets one line when processes have had no place for ``NOTE_SECONDS``.
-        give_up: gets the reason when the start has not ended in time, in a thread of its own; it ends the process.
+        limit_seconds: time limit of the whole start, above 0.
+        note: gets one line if processes have had no place for ``NOTE_SECONDS``.
+        give_up: gets the reason if the start has not ended in time. It is called in another thread and ends the
+            process.
     """
     is_over = threading.Event()
 
@@ -48,20 +49,24 @@ def start_watch(
 
 
 def _pending_actors() -> dict[str, str]:
-    """Classes of the actors that have no process yet, by their ids; none where Ray does not answer."""
+    """Classes of the actors that have no process yet, by actor id. The result is empty if Ray does not answer."""
     try:
-        actors = state.actors().items()
+        actors = state.actors()
     except RayError:
         return {}
-    # One that has a process already begins to work.
-    return {key: one["ActorClassName"] for key, one in actors if one["State"] == "PENDING_CREATION" and not one["Pid"]}
+    return {
+        key: actor["ActorClassName"]
+        for key, actor in actors.items()
+        if actor["State"] == "PENDING_CREATION" and not actor["Pid"]
+    }
 
 
 def without_a_place(before: Collection[str] | None = None) -> str:
-    """What Ray has no place for, what it asks for, and what is free; empty where everything has its place.
+    """Describe what Ray has no place for, what that needs, and what is free; "" if everything has its place.
 
     Args:
-        before: ids of actors that had no process half a minute ago; others may be getting theirs just now.
+        before: ids of actors that had no process half a minute ago. Only these count, since newer actors may get their
+            process at this moment. None: all actors count.
     """
     try:
         pending = _pending_actors()

@@ -1,4 +1,4 @@
-"""Calls in threads of their own that no end of the process waits for: verl and Ray wait without a limit."""
+"""Calls in daemon threads, with a time limit. verl and Ray would wait for ever, even at the end of the process."""
 
 import threading
 from collections.abc import Callable
@@ -9,16 +9,16 @@ Result = TypeVar("Result")
 
 
 def in_background(call: Callable[[], Result], *, name: str) -> Future[Result]:
-    """Run ``call`` in a thread called ``name``, and hand its result over, or what it raised.
+    """Run ``call`` in a daemon thread called ``name``. The future gets its result or its error.
 
-    A pool's threads would keep a process alive whose start was given up.
+    The threads of an executor would keep a process alive after its start was given up.
     """
     future: Future[Result] = Future()
 
     def run() -> None:
         try:
             future.set_result(call())
-        except BaseException as error:  # noqa: BLE001  # whoever asks for the result gets it
+        except BaseException as error:  # noqa: BLE001  # the caller of ``future.result`` gets it
             future.set_exception(error)
 
     threading.Thread(target=run, name=name, daemon=True).start()
@@ -29,16 +29,18 @@ def within(seconds: float, call: Callable[[], object], *, name: str) -> bool:
     """Run ``call`` in the background and wait for it.
 
     Args:
-        seconds: to wait at most, above 0; may be infinite.
-        name: of the thread.
+        seconds: longest wait, above 0; may be infinite.
+        call: goes on if it does not end in time.
+        name: the thread's name.
 
     Returns:
-        Whether it ended in time. One that did not goes on.
+        Whether the call ended in time.
 
     Raises:
-        Exception: what the call raised.
+        Exception: the error of the call.
     """
     future = in_background(call, name=name)
+    # ``wait`` refuses an infinite time.
     if not wait([future], timeout=min(seconds, threading.TIMEOUT_MAX)).done:
         return False
     future.result()

@@ -1,1 +1,1 @@
-"""What a run needs of a machine, counted before anything starts; nothing here imports torch, verl or Ray at its top."""
+"""The room that a run needs on a machine, counted before anything starts. No import here loads torch, verl or Ray."""

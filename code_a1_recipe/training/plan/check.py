@@ -1,4 +1,4 @@
-"""The plan of a run: the least room that it needs beside the room that a machine has."""
+"""The plan of a run: the least room that it needs, compared with the room that a machine has."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,25 +22,25 @@ _HINTS = {
     "actor_rollout_ref.model.lora_rank=32 and actor_rollout_ref.actor.fsdp_config.param_offload=true with "
     "optimizer_offload=true",
 }
-"""Ways out by the beginning of a place's name."""
+"""Hints for a place that is too small, by the beginning of its name."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One place with the room that is needed at the worst moment, and the room there is; bytes, CPUs or GPUs."""
+    """A place with the room that it needs and has, in bytes, CPUs or GPUs."""
 
     place: str
     needed: int
     there: int
     when: str
-    """The worst moment."""
+    """The moment that needs most, for which ``needed`` is counted."""
 
     @property
     def fits(self) -> bool:
         return self.needed <= self.there
 
     def text(self) -> str:
-        """Both numbers and the moment."""
+        """One line with both numbers and the moment."""
         needed, there = amount_text(self.needed, self.place), amount_text(self.there, self.place)
         return f"{self.place}: {needed} needed ({self.when}), {there} there"
 
@@ -53,35 +53,35 @@ class Plan:
     rows: list[Row]
 
     def problems(self) -> Iterator[str]:
-        """A message with a way out for each place that is too small."""
+        """Yield a message with a hint for each place that is too small."""
         for row in self.rows:
             if not row.fits:
                 hint = next(hint for place, hint in _HINTS.items() if row.place.startswith(place))
                 yield f"{row.text()}; {hint.format(needed=row.needed, there=row.there)}"
 
     def process_table(self) -> list[dict[str, str]]:
-        """One row for each process and place: the number of such processes, and what one of them takes."""
+        """List the room that one process takes, with one row for each kind of process and each place."""
         rows = []
         for process, place in dict.fromkeys((need.process, need.place) for need in self.needs):
-            own = [need for need in self.needs if (need.process, need.place) == (process, place)]
-            whole = amount_text(sum(need.amount for need in own), place)
-            row = {"process": process, "number": str(own[0].count), "place": place, "in all": whole}
-            rows.append(row | {need.part: amount_text(need.amount, place) for need in own})
+            needs = [need for need in self.needs if (need.process, need.place) == (process, place)]
+            total = amount_text(sum(need.amount for need in needs), place)
+            row = {"process": process, "number": str(needs[0].count), "place": place, "in all": total}
+            rows.append(row | {need.part: amount_text(need.amount, place) for need in needs})
         return rows
 
 
 def amount_text(amount: int, place: str) -> str:
-    """An amount with its unit."""
+    """Write an amount with its unit."""
     if place in (Place.CPUS, Place.GPUS):
         return str(amount)
     return f"{amount / GIB:.1f} GiB" if amount >= GIB else f"{amount / MIB:.0f} MiB"
 
 
 def plan_of(config: RunConfig, machine: Machine) -> Plan:
-    """Count the room that a run needs on a machine; nothing is started.
+    """Count the room that a run needs on a machine, without starting anything.
 
     Raises:
-        SettingsError: the size of a model cannot be had here.
+        SettingsError: the size of a model is unknown here.
     """
     sizes = {}
     for name in config.policy_names:
@@ -90,8 +90,9 @@ def plan_of(config: RunConfig, machine: Machine) -> Plan:
             raise SettingsError(f"policies.{name}.model.path is not set, so nothing can be planned; give it")
         sizes[name] = size_of(model)
     needs = needs_of(config, sizes, gpu_memory=machine.gpu_memory)
+    # The policies that train at each moment.
     moments: dict[str, tuple[str, ...]] = {"episodes": ()}
-    if config.layout == SEPARATE:  # both train at the same time
+    if config.layout == SEPARATE:
         moments["updates"] = config.policy_names
     else:
         moments |= {f"update of {name}": (name,) for name in config.policy_names}
@@ -110,5 +111,6 @@ def plan_of(config: RunConfig, machine: Machine) -> Plan:
             taken[moment] = sum(need.amount * need.count for need in own if need.is_taken(updating))
         worst = max(taken, key=taken.__getitem__)
         when = worst if len(set(taken.values())) > 1 else "always"
+        # The other places are cards, of which each policy may have its own.
         rows.append(Row(place, taken[worst], there.get(place, machine.gpu_memory), when))
     return Plan(needs, rows)

@@ -1,4 +1,4 @@
-"""The room that a machine has: measured here, or as the user says."""
+"""The room that a machine has, measured here or given by the user."""
 
 import os
 import shutil
@@ -9,31 +9,32 @@ from typing import Self
 from ...jobs.cores import usable_cores
 from .memory import GIB, LABEL_LOSS
 
+# A container's memory limit, in version 2 and 1 of cgroups. Without a limit the first file holds "max".
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 _SHARED = "/dev/shm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """One node; sizes are bytes."""
+    """One node. Sizes are in bytes."""
 
     cores: int
     memory: int
     shared_memory: int
     """Size of /dev/shm."""
     disk: int
-    """Free where the run saves, and what it has saved there before."""
+    """Free room where the run saves, with its own earlier checkpoints counted as free."""
     num_gpus: int
     gpu_memory: int
     """Size of the smallest GPU."""
 
     @classmethod
     def here(cls, folder: str, *, device: str) -> Self:
-        """Measure this machine; a container's limits of memory and CPUs are heeded.
+        """Measure this machine, within a container's limits of memory and CPUs.
 
         Args:
-            folder: of the run's checkpoints; it need not exist. What they hold counts as free.
-            device: GPUs are looked for with "cuda".
+            folder: the run's checkpoints; it need not exist.
+            device: "cuda" or "cpu". GPUs are looked for with "cuda" alone.
         """
         limits = [path.read_text().strip() for path in _LIMITS if path.is_file()]
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -51,7 +52,14 @@ class Machine:
     def with_given(
         self, *, gpus: int | None, gpu_memory: float | None, cores: int | None, memory: float | None
     ) -> Self:
-        """A machine with these in place of what was measured; sizes in GiB, a GPU's as on its label."""
+        """Return a machine with the user's numbers instead of the measured ones.
+
+        Args:
+            gpus: number of GPUs.
+            gpu_memory: size of a GPU as on its label, in GiB.
+            cores: number of CPU cores.
+            memory: in GiB. Half of it is taken for /dev/shm.
+        """
         given = {
             "num_gpus": gpus,
             "cores": cores,
@@ -63,12 +71,12 @@ class Machine:
 
 
 def existing_part(path: Path) -> Path:
-    """The path, or its nearest parent that is there."""
-    return next(place for place in (path, *path.parents) if place.exists())
+    """Return the path, or its nearest parent that exists."""
+    return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 def why_no_gpu() -> str:
-    """Torch's own words for why it sees no GPU, and the variable that hides GPUs."""
+    """Return torch's reason for seeing no GPU, and the variable that hides GPUs if it is set."""
     import torch
 
     reason = "torch found none at its start"
@@ -81,7 +89,7 @@ def why_no_gpu() -> str:
 
 
 def _gpus() -> list[int]:
-    """Bytes of each GPU that torch sees."""
+    """Memory of each GPU that torch sees, in bytes."""
     import torch
 
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0

@@ -1,4 +1,4 @@
-"""Parts of memory, disk and devices that each process of a run takes at least, and when it takes them."""
+"""The least memory, disk and devices that each process of a run takes, and when it takes them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ ALWAYS, EPISODES, UPDATES = "always", "episodes", "updates"
 
 
 class Place(StrEnum):
-    """Kinds of room; a card has its policy's name behind it where the policies do not share it."""
+    """Kinds of room. If each policy has its own cards, the policy's name follows ``CARD``."""
 
     MEMORY = "memory"
     SHARED = "/dev/shm"
@@ -39,7 +39,7 @@ class Place(StrEnum):
 
 @dataclass(frozen=True)
 class Need:
-    """One part of the room that one kind of process takes in one place."""
+    """Room in one place that each process of a kind takes for one purpose, the ``part``."""
 
     process: str
     part: str
@@ -49,18 +49,20 @@ class Need:
     count: int
     """Processes of this kind on a node, or on a GPU."""
     when: str = ALWAYS
-    """``ALWAYS``, ``EPISODES``, ``UPDATES`` of whichever policy, or the policy in whose updates it is taken."""
+    """``ALWAYS``, ``EPISODES``, ``UPDATES`` (of any policy), or the name of the policy that updates."""
 
     def is_taken(self, updating: tuple[str, ...]) -> bool:
-        """Whether it is taken while these policies train; none of them: while episodes run."""
-        return self.when in (ALWAYS, *((*updating, UPDATES) if updating else (EPISODES,)))
+        """Whether the room is taken while the policies ``updating`` train, or without any while episodes run."""
+        moments = (*updating, UPDATES) if updating else (EPISODES,)
+        return self.when in (ALWAYS, *moments)
 
 
 def needs_of(config: RunConfig, sizes: Mapping[str, ModelSize], *, gpu_memory: int) -> list[Need]:
-    """All parts that a run takes of a node, and of its folder's disk.
+    """List all room that a run takes on a node and on the disk of its folder.
 
     Args:
-        sizes: of each policy's model.
+        config: the run's.
+        sizes: the size of each policy's model.
         gpu_memory: bytes of a GPU, of which a server takes a share; unused on a CPU.
     """
     needs = list(_shared_processes(config))
@@ -71,23 +73,23 @@ def needs_of(config: RunConfig, sizes: Mapping[str, ModelSize], *, gpu_memory: i
 
 
 def _shared_processes(config: RunConfig) -> Iterator[Need]:
-    """Processes that belong to no policy, and the CPUs that Ray must count.
+    """Needs of the processes that belong to no policy, and the CPUs and GPUs that Ray counts.
 
-    Ray starts an actor where so many CPUs and GPUs are free, and waits for ever where they never are.
+    Ray starts an actor only where enough of its counted CPUs and GPUs are free. Otherwise it waits for ever.
     """
     sandbox = config.sandbox
     pools = config.pool_spec().values()
     programs = 0 if sandbox.runner == FUSION else sandbox.num_workers * sandbox.programs_per_worker
-    servers = [
-        config.num_devices(name) // config.policy(name).rollout.tensor_model_parallel_size
-        for name in config.policy_names
-    ]
+    balancers = 0
+    for name in config.policy_names:
+        # A policy with one server has no load balancer.
+        balancers += config.num_devices(name) > config.policy(name).rollout.tensor_model_parallel_size
     processes = {
         "driver": (1, 0),
         "Ray": (1, 0),
         "queue controller": (1, CPUS_PER_QUEUE_ACTOR),
         "queue storage": (config.transfer_queue.num_storage_units, CPUS_PER_QUEUE_ACTOR),
-        "load balancer": (sum(count > 1 for count in servers), 0),
+        "load balancer": (balancers, 0),
         "episode worker": (config.episode.num_workers, CPUS_PER_EPISODE_WORKER),
         "judge": (sandbox.num_workers, cpus_per_judge(sandbox)),
         "program": (programs, 0),
@@ -98,18 +100,18 @@ def _shared_processes(config: RunConfig) -> Iterator[Need]:
     yield Need("pool of devices", "CPUs", Place.CPUS, CPUS_PER_DEVICE, sum(map(sum, pools)))
     if config.trainer.device == "cuda":
         yield Need("pool of devices", "GPUs", Place.GPUS, 1, sum(map(max, pools)))
-    # Where no size is set, Ray's store takes as much as there is, which cannot be too little.
+    # Without a size in the configuration Ray's store takes what is there, so nothing is needed.
     store = int(config.ray_kwargs.ray_init.get("object_store_memory") or 0)
     yield Need("Ray", "object store", Place.SHARED, store, 1)
     if config.trainer.device == "cpu":
-        # New weights travel in a shared segment, those of one policy after the other.
+        # New weights travel in a shared segment. The policies send theirs one after the other.
         engines = [config.policy(name).rollout.checkpoint_engine for name in config.policy_names]
         bucket = max(int(engine["update_weights_bucket_megabytes"]) for engine in engines)
         yield Need("worker", "sync bucket", Place.SHARED, bucket * MIB, 1)
 
 
 class _PolicyNeeds:
-    """Parts that the processes of one policy take."""
+    """Needs of the processes of one policy."""
 
     def __init__(self, config: RunConfig, name: str, size: ModelSize) -> None:
         self.config = config
@@ -120,7 +122,7 @@ class _PolicyNeeds:
         self.card = Place.CARD if config.layout == COLOCATED else f"{Place.CARD} of the {name} policy"
         pools = config.pool_spec()
         self.per_node = max(pools.get(name) or pools[COLOCATED])
-        # An adapter takes little beside its model, so nothing is counted for it: the plan is a lower bound.
+        # The adapter itself is not counted: it takes little beside its model, and the plan is a lower bound.
         self.has_adapter = self.policy.model.rank_of_lora > 0
 
     def _need(self, process: str, part: str, amount: int, *, on_card: bool, when: str = ALWAYS) -> Need:
@@ -128,7 +130,7 @@ class _PolicyNeeds:
         return Need(f"{self.name} {process}", part, place, amount, count, when)
 
     def worker(self) -> Iterator[Need]:
-        """A training process: its imports, and its share of weights, optimizer, gradients and reference."""
+        """Needs of a training process: imports, and its share of weights, optimizer, gradients and reference."""
         policy = self.policy
         sharding = policy.actor.fsdp_config
         on_card = self.on_gpu and not sharding.offload_policy
@@ -151,34 +153,30 @@ class _PolicyNeeds:
             on_card=on_card,
             when=self.name,
         )
-        # With LoRA the reference is the model without its adapter.
+        # With LoRA the reference is the trained model without its adapter, which takes no more room.
         if policy.actor.use_kl_loss and not self.has_adapter:
             reference = width(policy.ref.fsdp_config.model_dtype) * weights
             yield self._need("worker", "reference", reference, on_card=False)
 
     def one_pass(self) -> Iterator[Need]:
-        """One forward and backward pass of the training process."""
+        """Needs of one forward and backward pass of the training process."""
         actor, model, rollout = self.policy.actor, self.policy.model, self.policy.rollout
         longest = rollout.prompt_length + rollout.response_length
         tokens = longest * (actor.ppo_micro_batch_size_per_gpu or 1)
-        if actor.use_dynamic_bsz:  # the budget, or all that a mini-batch has for a device where that is less
+        if actor.use_dynamic_bsz:  # a pass takes the token budget, or a device's part of a mini-batch if that is less
             rows = max(1, actor.ppo_mini_batch_size * rollout.n // self.config.num_devices(self.name))
             tokens = min(actor.ppo_max_token_len_per_gpu or longest, rows * longest)
         bytes_each = width((actor.fsdp_config.mixed_precision or {}).get("param_dtype", "bf16"))
-        chunk = None
-        if model.use_fused_kernels:
-            chunk = logits_chunk(self.size.vocabulary, on_card=self.on_gpu)
-        kept = {
-            "activations": activation_bytes(
-                self.size, tokens=tokens, width=bytes_each, checkpointing=model.enable_gradient_checkpointing
-            ),
-            "logits": logit_bytes(self.size, tokens=tokens, width=bytes_each, chunk=chunk),
-        }
-        for part, amount in kept.items():
-            yield self._need("worker", part, amount, on_card=self.on_gpu, when=self.name)
+        activations = activation_bytes(
+            self.size, tokens=tokens, width=bytes_each, checkpointing=model.enable_gradient_checkpointing
+        )
+        chunk = logits_chunk(self.size.vocabulary, on_card=self.on_gpu) if model.use_fused_kernels else None
+        logits = logit_bytes(self.size, tokens=tokens, width=bytes_each, chunk=chunk)
+        yield self._need("worker", "activations", activations, on_card=self.on_gpu, when=self.name)
+        yield self._need("worker", "logits", logits, on_card=self.on_gpu, when=self.name)
 
     def server(self, gpu_memory: int) -> Iterator[Need]:
-        """A vLLM server with its engine, which takes a fixed share of a GPU."""
+        """Needs of a vLLM server with its engine, which takes a fixed share of a GPU."""
         rollout = self.policy.rollout
         amount, when = width(rollout.dtype) * self.size.parameters + KV_CACHE_GIB * GIB, ALWAYS
         if self.on_gpu:
@@ -193,15 +191,15 @@ class _PolicyNeeds:
             when=when,
         )
         if self.on_gpu and self.has_adapter and rollout.free_cache_engine:
-            # The next sync brings a full model anew; under an adapter an engine keeps its own weights (sleep level 1).
+            # A sync sends an adapter alone, so a sleeping engine keeps the model's weights in memory (sleep level 1).
             asleep = width(rollout.dtype) * self.size.parameters // rollout.tensor_model_parallel_size
             yield self._need("server", "weights asleep", asleep, on_card=False, when=UPDATES)
 
     def checkpoints(self) -> Need:
-        """The checkpoints that are kept, the best, and one that is being written."""
+        """Disk for the checkpoints that are kept, the best one, and the one that is being written."""
         trainer = self.config.trainer
         kept = trainer.max_actor_ckpt_to_keep
-        if trainer.save_freq <= 0:  # a run that is interrupted saves all the same
+        if trainer.save_freq <= 0:  # only an interrupted run saves, once
             kept = 0
         elif kept is None:
             kept = (trainer.total_training_steps or 1) // trainer.save_freq

@@ -1,4 +1,4 @@
-"""Sizes of models: from a Hugging Face configuration, or for the presets' models from a table that needs no hub."""
+"""Sizes of models, from a Hugging Face configuration or from a table of the presets' models, which needs no hub."""
 
 import functools
 from typing import Any
@@ -24,15 +24,15 @@ KNOWN = {
         "micro": (566_688, 4, 96, 288, 451),
     }.items()
 }
-"""Models whose size is known without a hub, as their ``config.json`` and transformers have it. "micro" is the larger of
-the two tiny models, which are not made yet where ``policies.*.model.path`` is open."""
+"""Models whose size is known without a hub, from their ``config.json`` and transformers. "micro" is the larger of the
+two tiny models, which are not made yet if ``policies.*.model.path`` is open."""
 
 
 def with_sizes(config: RunConfig) -> RunConfig:
-    """Fill in the sizes that follow from the models and from the lengths of prompts and responses.
+    """Fill in sizes that follow from the models and from the lengths of prompts and responses.
 
-    A server's context and an update's token budget, where they are null, hold one sequence of full length; the bucket
-    that weights travel in holds at least the largest of them.
+    If a server's context or an update's token budget is null, it is set to one sequence of full length. The bucket for
+    weight sync is made large enough for the largest weight.
 
     Raises:
         SettingsError: as :func:`model_size`.
@@ -44,29 +44,33 @@ def with_sizes(config: RunConfig) -> RunConfig:
         length = rollout.prompt_length + rollout.response_length
         context = rollout.max_model_len or length
         bucket = -(-WEIGHT * size_of(policy.model).largest_weight // MIB)
-        # Only what is too small or open: a value written here hides the one of ``actor_rollout_ref``.
+        # Values that fit are left alone: a policy's own value would hide a later change under ``actor_rollout_ref``.
         own: dict[str, int] = {}
         if rollout.max_model_len is None:
             own["rollout.max_model_len"] = context
-        if rollout.max_num_batched_tokens < context and not rollout.enable_chunked_prefill:  # a prompt is one pass then
+        # Without chunked prefill a whole prompt is one pass.
+        if rollout.max_num_batched_tokens < context and not rollout.enable_chunked_prefill:
             own["rollout.max_num_batched_tokens"] = context
         if policy.actor.ppo_max_token_len_per_gpu is None:
             own["actor.ppo_max_token_len_per_gpu"] = length
         if rollout.checkpoint_engine["update_weights_bucket_megabytes"] < bucket:
             own["rollout.checkpoint_engine.update_weights_bucket_megabytes"] = bucket
         values |= {f"policies.{name}.{key}": value for key, value in own.items()}
-    return config.with_values(values) if values else config
+    return config.with_values(values)
 
 
 def with_engines(config: RunConfig, machine: Machine) -> RunConfig:
-    """Fill in what lets the servers of both policies start on a card beside one another, and soon.
+    """Fill in vLLM's options with which the servers of both policies can start at the same time on one card.
 
-    Their KV cache in bytes: without it vLLM measures what its start takes of a card, which another engine's start
-    falsifies. And an engine of one card computes in its own process: another one would import vLLM once more, 20 s on
-    an H100's machine. What the user has set stays; nothing is filled in on a CPU, and for cards of other machines.
+    The first is the size of the KV cache. Without it vLLM measures the memory of the card while it starts, and another
+    engine's start falsifies that. The second makes an engine of one card compute in its server's process; a process of
+    its own would import vLLM once more, which takes 20 s on an H100's machine. Options of the user stay. Nothing is
+    filled in on a CPU, or if the cards are in other machines.
     """
     values: dict[str, Any] = {}
-    for name in config.policy_names if config.trainer.device == "cuda" and machine.num_gpus else ():
+    if config.trainer.device != "cuda" or not machine.num_gpus:
+        return config
+    for name in config.policy_names:
         rollout = config.policy(name).rollout
         amount = kv_cache_bytes(
             size_of(config.policy(name).model),
@@ -75,33 +79,36 @@ def with_engines(config: RunConfig, machine: Machine) -> RunConfig:
             tokens=rollout.max_num_batched_tokens,
             sequences=rollout.max_num_seqs,
         )
-        given, key = rollout.engine_kwargs.get("vllm") or {}, f"policies.{name}.rollout.engine_kwargs.vllm"
+        given = rollout.engine_kwargs.get("vllm") or {}
+        key = f"policies.{name}.rollout.engine_kwargs.vllm"
         if amount > 0 and _KV_MEMORY not in given:
             values[f"{key}.{_KV_MEMORY}"] = amount
         if rollout.tensor_model_parallel_size == 1 and _EXECUTOR not in given:
             values[f"{key}.{_EXECUTOR}"] = "uni"
-    return config.with_values(values) if values else config
+    return config.with_values(values)
 
 
 def kv_memory(config: RunConfig, policy: str) -> int | None:
-    """Bytes that a policy's servers are told to take for their KV cache, if they are told."""
+    """Configured bytes of the KV cache of a policy's servers, or None."""
     amount: int | None = (config.policy(policy).rollout.engine_kwargs.get("vllm") or {}).get(_KV_MEMORY)
     return amount
 
 
 def size_of(model: ModelConfig) -> ModelSize:
-    """Size of a policy's model; see :func:`model_size`."""
+    """Return the size of a policy's model; see :func:`model_size`."""
     return model_size(model.path, trust_remote_code=model.trust_remote_code)
 
 
 @functools.cache
 def model_size(path: str | None, *, trust_remote_code: bool = False) -> ModelSize:
-    """Size of the model in a folder, in the hub's cache, or on the hub; of None the tiny models'.
+    """Return the size of a model in a folder, in the hub's cache, or on the hub.
 
-    Its parameters are counted on torch's device "meta", which reads no weights and takes no memory.
+    Args:
+        path: folder or id of the model; None: the tiny models.
+        trust_remote_code: run Python code that the model brings.
 
     Raises:
-        SettingsError: the configuration cannot be had here, or is of no decoder that transformers knows.
+        SettingsError: the model's configuration cannot be read here, or transformers knows no such decoder.
     """
     if (known := KNOWN.get(path or "micro")) is not None:
         return known
@@ -122,16 +129,16 @@ def model_size(path: str | None, *, trust_remote_code: bool = False) -> ModelSiz
 
 
 def in_a_line(error: Exception) -> str:
-    """What a library says of a model's files, at most 300 characters of it."""
+    """Return a library's error message in one line of at most 300 characters."""
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 def without_weights(path: str, *, trust_remote_code: bool) -> tuple[Any, Any]:
-    """Configuration and model, on torch's device "meta"."""
+    """Return configuration and model. The model has shapes alone, on torch's device "meta"."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
     config = AutoConfig.from_pretrained(path, trust_remote_code=trust_remote_code)
-    # Only shapes are wanted: on this device no weight is read and no memory taken.
+    # On this device no weight is read and no memory is taken.
     with torch.device("meta"):
         return config, AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)  # type: ignore[no-untyped-call]

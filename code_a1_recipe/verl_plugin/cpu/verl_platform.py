@@ -1,5 +1,5 @@
-"""A verl platform for machines without an accelerator (verl's own extension point, ``PlatformRegistry``), and the one
-function of verl that a CPU run replaces."""
+"""A verl platform for machines without an accelerator (through verl's ``PlatformRegistry``), and the one function of
+verl that a CPU run replaces."""
 
 import functools
 import os
@@ -14,19 +14,19 @@ from verl.plugin.platform import PlatformBase, PlatformRegistry
 
 from .environment import PLATFORM_NAME
 
-# Logical devices a Ray worker may see; placement groups count them, nothing else does.
+# Number of logical devices that a Ray worker may see. Placement groups alone count them.
 DEVICES_VARIABLE = "CODE_A1_CPU_DEVICES"
 
 
 def _always(answer: Any) -> Callable[..., Any]:
-    """A function or method that gives this answer, whatever it is asked."""
+    """Make a function or method that returns this answer for all arguments."""
     return lambda *args, **kwargs: answer
 
 
 class _CpuDeviceModule(types.ModuleType):
     """``torch.cpu`` plus the accelerator functions that verl calls on its device module."""
 
-    is_available = _always(False)  # verl reads "is an accelerator there"; a CPU is none
+    is_available = _always(False)  # verl asks for an accelerator, which a CPU is not
     current_device = _always(PLATFORM_NAME)
     get_device_name = _always("CPU")
     mem_get_info = _always((0, 0))
@@ -41,7 +41,7 @@ class _CpuDeviceModule(types.ModuleType):
 
 @PlatformRegistry.register(platform=PLATFORM_NAME)
 class CpuPlatform(PlatformBase):
-    """Chosen by ``VERL_PLATFORM=cpu``, never detected: a GPU machine must not land here by accident."""
+    """verl's platform with ``VERL_PLATFORM=cpu``. verl never detects it, so a GPU machine cannot get it by accident."""
 
     device_name = "cpu"
     vendor_name = "cpu"
@@ -55,7 +55,7 @@ class CpuPlatform(PlatformBase):
     communication_backend_name = _always("gloo")
     visible_devices_envvar = _always("CUDA_VISIBLE_DEVICES")
     nvtx_range = _always(nullcontext())
-    # Logical GPUs (`ray.init(num_gpus=n)` on a machine without one) keep verl's placement groups working.
+    # verl's placement groups work with logical GPUs (`ray.init(num_gpus=n)` on a machine without GPUs).
     ray_resource_name = _always("GPU")
     ray_noset_envvars = _always(["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"])
     # No CUDA IPC: weights travel to the servers through POSIX shared memory.
@@ -72,8 +72,8 @@ class CpuPlatform(PlatformBase):
 def use_gloo_only() -> None:
     """Let verl's Ray workers open a process group with ``cpu:gloo`` alone.
 
-    ``verl.utils.distributed.initialize_global_process_group_ray`` builds ``cpu:gloo,<device>:<backend>``; with the
-    device "cpu" that names one device twice, which torch refuses. An explicit backend of the caller is kept.
+    ``verl.utils.distributed.initialize_global_process_group_ray`` builds ``cpu:gloo,<device>:<backend>``. With the
+    device "cpu" that names one device twice, which torch refuses. A caller may still give another backend.
     """
     original = verl_distributed.initialize_global_process_group_ray
     verl_distributed.initialize_global_process_group_ray = functools.partial(original, backend="cpu:gloo")

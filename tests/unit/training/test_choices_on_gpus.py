@@ -241,6 +241,7 @@ def test_a_kv_cache_is_left_to_vllm_or_the_user(preset, overrides, num_gpus, exp
         (PRESET, ("arm=golden",), 0.8),
         ("qwen2.5-coder-1.5b-1gpu", ("arm=self_play",), 0.8),
         ("qwen2.5-coder-0.5b", ("arm=frozen",), 0.25),
+        (PRESET, ("arm=frozen", "episode.tester=pkg://code_a1_recipe.errors:CodeA1Error"), 0.8),
         (PRESET, ("arm=static", "actor_rollout_ref.rollout.gpu_memory_utilization=0.6"), 0.6),
     ],
 )

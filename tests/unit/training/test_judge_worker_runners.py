@@ -7,7 +7,8 @@ import pytest
 from code_a1_recipe.algorithm.settings import SandboxSettings
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import SettingsError
-from code_a1_recipe.training.judge_worker import JudgeWorker
+from code_a1_recipe.training import judge_worker
+from code_a1_recipe.training.judge_worker import JudgePool, JudgeWorker
 from code_a1_recipe.training.preflight import START_RULES
 from code_a1_recipe.training.runners import cpus_per_judge, make_runner, service_answers
 from sandbox import CallResult, CallStatus, JudgeRequest, Limits, ProgramResult
@@ -110,6 +111,19 @@ def test_a_judge_runs_its_programs_where_the_settings_say(monkeypatch):
     assert verdict.suites[0].cases[0].outcome.value == "passed"
     judge.close()
     assert made.closed
+
+
+def test_every_judge_is_ended_whatever_another_one_answers(monkeypatch):
+    ended = []
+
+    def get(answer, **_):
+        raise RuntimeError(answer)
+
+    ray = SimpleNamespace(get=get, wait=lambda answers, **_: (answers, []), kill=ended.append)
+    monkeypatch.setattr(judge_worker, "ray", ray)
+    judges = [SimpleNamespace(close=SimpleNamespace(remote=lambda: "lost")) for _ in range(3)]
+    JudgePool(judges).close()
+    assert ended == judges
 
 
 def test_local_pools_get_the_tier_and_the_protections_that_may_be_missing(monkeypatch):

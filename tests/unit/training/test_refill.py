@@ -51,4 +51,4 @@ def test_a_question_has_spread_where_two_programs_earned_different_rewards(rewar
     question = Question(id="q", prompt="p", reference="def f(x): return x")
     task = EpisodeTask(question=question, step=1, seed=0, num_candidates=len(rewards), num_suites=0)
     episode = Episode(task=task, candidates=tuple(map(candidate, rewards)))
-    assert _report(episode, extensions=(), grpo_rows={}, selected=()).has_spread is has_spread
+    assert _report(episode, (), grpo_rows={}, selected=()).has_spread is has_spread

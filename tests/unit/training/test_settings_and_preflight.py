@@ -10,6 +10,7 @@ from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.config.run_config import RunConfig
 from code_a1_recipe.data.torch_dataset import QuestionDataset
 from code_a1_recipe.errors import CheckpointError, SettingsError
+from code_a1_recipe.training.checkpoint.fingerprints import check_weights
 from code_a1_recipe.training.checkpoint.folder import write_state, writing
 from code_a1_recipe.training.lifecycle import launch
 from code_a1_recipe.training.plan.machine import Machine
@@ -250,8 +251,9 @@ def lose_a_shard(folder: Path) -> None:
         (lambda folder: change_json(folder / "tokenizer_config.json", eos_token=None), "names no end token"),
         (lambda folder: change_json(folder / "config.json", vocab_size=2), "the tokenizer has 3 tokens, the model 2"),
         (lambda folder: change_json(folder / "config.json", hidden_size="many"), "hidden_size"),
-        (lambda folder: (folder / "model.safetensors").unlink(), "its weights (*.safetensors) are missing"),
+        (lambda folder: (folder / "model.safetensors").unlink(), "(model.safetensors or pytorch_model.bin)"),
         (lose_a_shard, "its weights (model-2.safetensors) are missing"),
+        (lambda folder: (folder / "model.safetensors.index.json").write_text("{"), "Expecting property name"),
         (cut_weights, "file not fully covered"),
     ],
 )
@@ -260,6 +262,20 @@ def test_a_model_folder_that_cannot_be_trained_is_refused(tmp_path, tiny_model, 
     refused = refused_run(tmp_path, *two_files(tmp_path), *whole_model)
     assert f"policies.code.model.path='{tiny_model}' cannot be used" in refused
     assert words in refused
+
+
+def test_missing_weights_are_refused_before_verl_is_imported(tmp_path, tiny_model):
+    (tiny_model / "model.safetensors").unlink()
+    with pytest.raises(SettingsError, match="are missing; give a folder with config"):
+        started("cpu", [f"run_dir={tmp_path / 'run'}", f"policies.code.model.path={tiny_model}"])
+
+
+def test_an_index_of_weights_that_transformers_does_not_load_may_name_missing_files(tiny_model):
+    (tiny_model / "pytorch_model.bin.index.json").write_text('{"weight_map": {"a": "pytorch_model-1.bin"}}')
+    check_weights(str(tiny_model))
+    (tiny_model / "model.safetensors").unlink()
+    with pytest.raises(OSError, match="pytorch_model-1"):
+        check_weights(str(tiny_model))
 
 
 def test_a_path_left_open_is_asked_for(tmp_path):
