@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from ..jobs.options import one_of
+from ..jobs.options import listed_in
 
 
 def watch(
@@ -29,7 +29,7 @@ def report(run: Annotated[Path, Argument(help="run folder: what was given as run
 def export(
     source: Annotated[Path, Argument(help="a run folder, or the folder of one step in its checkpoints")],
     output: Annotated[Path, Option(help="folder to write; with --policy both its code/ and test/")],
-    policy: Annotated[str, Option(callback=one_of(("code", "test", "both")), help="code, test or both")] = "code",
+    policy: Annotated[str, Option(callback=listed_in(("code", "test", "both")), help="code, test or both")] = "code",
     step: Annotated[str, Option(help="latest, best, or a step that was saved")] = "latest",
 ) -> None:
     """Write a trained policy as a plain Hugging Face folder, which transformers and vLLM can load.

@@ -46,4 +46,4 @@ def attack(options: AttackOptions) -> None:
     """
     from ..tools.bug_finder import command
 
-    status.resume(options.responses or Path.cwd(), command.attack, options)
+    status.resume(Path.cwd(), command.attack, options)

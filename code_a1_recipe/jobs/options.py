@@ -40,7 +40,7 @@ def _columns(texts: list[str]) -> dict[str, str]:
     return pairs
 
 
-def one_of(known: Collection[object]) -> Callable[[Any], Any]:
+def listed_in(known: Collection[object]) -> Callable[[Any], Any]:
     """Make a check that a value, or every value of a list, is in ``known``."""
 
     def check(given: object) -> object:
@@ -53,7 +53,7 @@ def one_of(known: Collection[object]) -> Callable[[Any], Any]:
     return check
 
 
-def within(low: float, high: float = math.inf, *, ends: str = "[]") -> Callable[[Any], Any]:
+def in_range(low: float, high: float = math.inf, *, ends: str = "[]") -> Callable[[Any], Any]:
     """Make a check that a number lies between ``low`` and ``high``.
 
     Args:
@@ -82,7 +82,7 @@ def _json_lines(path: Path) -> Path:
     return path
 
 
-Adapter = Annotated[str, Option(callback=one_of(("auto", *ADAPTERS)), help="how to read the columns")]
+Adapter = Annotated[str, Option(callback=listed_in(("auto", *ADAPTERS)), help="how to read the columns")]
 Columns = Annotated[
     Mapping[str, str],
     Option(metavar="NAME=COLUMN", help="a native column and the file's; repeatable"),
@@ -91,9 +91,9 @@ Columns = Annotated[
 Workers = Annotated[int, Option(min=1, help="judge processes", show_default="the cores")]
 Seed = Annotated[int, Option(help="of sampling")]
 Overwrite = Annotated[bool, Option(help="replace existing outputs")]
-Tier = Annotated[int, Option(callback=one_of(LOCAL_TIERS), help="confinement tier of programs")]
+Tier = Annotated[int, Option(callback=listed_in(LOCAL_TIERS), help="confinement tier of programs")]
 AllowMissing = Annotated[
     tuple[str, ...],
-    Option(callback=one_of(OPTIONAL_FEATURES), metavar="NAME", help="a protection this kernel lacks"),
+    Option(callback=listed_in(OPTIONAL_FEATURES), metavar="NAME", help="a protection this kernel lacks"),
 ]
 ResumedFile = Annotated[Path, Option(callback=_json_lines, help="JSON lines; a repeated command resumes")]

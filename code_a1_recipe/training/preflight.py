@@ -27,7 +27,7 @@ from .question_checks import (
     check_left_out,
     check_prompt_lengths,
     check_references,
-    read_questions,
+    questions_of_run,
 )
 from .runners import service_answers
 
@@ -172,7 +172,7 @@ def check_run(config: RunConfig) -> None:
             attempt(_check_adapter, config, name)
     attempt(check_left_out, config)
     for key in ("train_files", "val_files"):
-        questions[key] = attempt(read_questions, config, key)
+        questions[key] = attempt(questions_of_run, config, key)
         if questions[key] is not None:
             attempt(check_references, config, key, questions[key])
             if tokenizers["code"] is not None:

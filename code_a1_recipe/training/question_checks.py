@@ -11,7 +11,7 @@ from ..config.run_config import RunConfig
 from ..errors import SettingsError
 
 
-def read_questions(config: RunConfig, key: str, *, whole: bool = False) -> Sequence[Question]:
+def questions_of_run(config: RunConfig, key: str, *, whole: bool = False) -> Sequence[Question]:
     """Read the questions of ``data.<key>``.
 
     Args:
@@ -48,7 +48,9 @@ def check_left_out(config: RunConfig) -> None:
         return
     # The list must be empty here: the dataset would leave out the very ids that are looked for.
     whole = config.with_values({"data.left_out": []})
-    known = {question.id for key in ("train_files", "val_files") for question in read_questions(whole, key, whole=True)}
+    known = {
+        question.id for key in ("train_files", "val_files") for question in questions_of_run(whole, key, whole=True)
+    }
     if unknown := [identity for identity in config.data.left_out if identity not in known]:
         raise SettingsError(
             f"data.left_out names {unknown!r}: no question of data.train_files or data.val_files has it"

@@ -14,7 +14,7 @@ from .base_model import PACKAGED, ensure_model
 from .plan.machine import Machine
 from .plan.sizes import with_engines, with_sizes
 from .preflight import check_run, load_checked_tokenizer
-from .question_checks import overlong_prompts, read_questions
+from .question_checks import overlong_prompts, questions_of_run
 
 
 def resolve(config: RunConfig) -> RunConfig:
@@ -98,7 +98,7 @@ def without_long_questions(config: RunConfig) -> RunConfig:
     left_out = dict.fromkeys(config.data.left_out)
     for key in ("train_files", "val_files"):
         # Without ``*_max_samples``, since a question that moves up into the samples must fit too.
-        questions = read_questions(config, key, whole=True)
+        questions = questions_of_run(config, key, whole=True)
         if lengths := overlong_prompts(config, questions, tokenizer):
             left_out |= dict.fromkeys(lengths)
             limit = f"data.max_prompt_length={config.policies.code.rollout.prompt_length} tokens"

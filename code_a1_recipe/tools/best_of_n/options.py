@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Option
 
-from ...jobs.options import one_of
+from ...jobs.options import listed_in
 from ..evaluate.models.options import ModelOptions
 from ..evaluate.options import SamplingEvalOptions
 from .selection_rules import RULES
@@ -27,4 +27,6 @@ class SelectOptions(SamplingEvalOptions):
             show_default="8, of a run its own",
         ),
     ] = None
-    rule: Annotated[str, Option(callback=one_of(RULES), help=f"whose choice is written: {', '.join(RULES)}")] = "codet"
+    rule: Annotated[str, Option(callback=listed_in(RULES), help=f"whose choice is written: {', '.join(RULES)}")] = (
+        "codet"
+    )

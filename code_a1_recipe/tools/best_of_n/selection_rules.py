@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 NO_ANSWER = -1
 """Entry of ``answers_NM`` for a call that hung, died, or gave no plain value. It equals nothing, not even itself."""
-_TIE = 1e-9
-"""Difference, relative or absolute, up to which scores are a tie. Rounding errors must not decide a choice."""
 
 Passes = NDArray[np.bool_]
 Answers = NDArray[np.int64]
@@ -71,8 +69,7 @@ ORACLE = "oracle"
 
 def best_programs(scores_N: Scores) -> NDArray[np.int64]:
     """Find the indices of the programs with the highest score, ties included. ``scores_N`` must not be empty."""
-    is_best_N = np.isclose(scores_N, scores_N.max(), rtol=_TIE, atol=_TIE)
-    return np.flatnonzero(is_best_N)
+    return np.flatnonzero(scores_N == scores_N.max())  # all rules count, so their scores are whole numbers
 
 
 def expected_pass(scores_N: Scores, is_right_N: Passes) -> float:

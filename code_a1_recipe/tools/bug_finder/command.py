@@ -50,8 +50,7 @@ def attack(options: AttackOptions) -> Report:
         if reference:
             _check_loads(reference, f"--reference {options.reference}", runner)
         if suites is None:
-            responses = options.responses or output.with_suffix(".responses.jsonl")
-            suites = ask_test_llm(options, question, source, responses=responses)
+            suites = ask_test_llm(options, question, source, responses=output.with_suffix(".responses.jsonl"))
         gate = Gate(reference or source, (entry,), assert_chars=LIMITS.assert_chars)
         search = Attack(source=source, reference=reference, runner=runner, limits=LIMITS, gate=gate)
         return _run(search, suites, options, entry=entry, output=output)

@@ -26,7 +26,6 @@ class AttackOptions:
         Option(metavar="FILE", help="existing tests: a file with asserts; repeatable"),
     ] = ()
     num_suites: Annotated[int, Option(min=1, help="responses to sample from the Test LLM")] = 16
-    responses: Annotated[Path | None, Option(help="responses are kept here", show_default="beside --output")] = None
     seed: shared.Seed = 0
     max_calls: Annotated[
         int, Option(min=1, help="calls in all: every call of the tests, then small changes of them; 1: no changes")

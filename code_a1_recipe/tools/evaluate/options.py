@@ -66,7 +66,7 @@ class CodeEvalOptions(SamplingEvalOptions):
     samples: Annotated[int, Option(min=1, help="programs a problem; the paper: 32")] = 1
     references: Annotated[bool, Option(help="no model: judge the files' own references; lists what fails")] = False
     split: Annotated[
-        str, Option(callback=shared.one_of(("complete", "instruct")), help="BigCodeBench: which prompts")
+        str, Option(callback=shared.listed_in(("complete", "instruct")), help="BigCodeBench: which prompts")
     ] = "complete"
 
     def __post_init__(self) -> None:

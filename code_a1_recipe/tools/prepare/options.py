@@ -21,7 +21,7 @@ class BaseModelOptions(ModelOptions):
     """``--base-model`` and the options of its sampling, whose defaults are the Code LLM's in training."""
 
     temperature: Annotated[float | None, option(min=0, max=2, help="0 is greedy")] = 1.0
-    top_p: Annotated[float | None, option(callback=shared.within(0, 1, ends="(]"))] = 1.0
+    top_p: Annotated[float | None, option(callback=shared.in_range(0, 1, ends="(]"))] = 1.0
     max_prompt_tokens: Annotated[
         int | None, option(min=1, help="longer prompts are not asked", show_default="4096, of a run its own")
     ] = None
@@ -78,7 +78,7 @@ class PrepareOptions(OutputOptions):
     ] = 0
     slow_seconds: Annotated[
         float,
-        Option(callback=shared.within(0, ends="()"), help="CPU seconds that a call of a reference may take"),
+        Option(callback=shared.in_range(0, ends="()"), help="CPU seconds that a call of a reference may take"),
     ] = 1.0
     control: Annotated[
         bool, Option("--control", help="leave out rows if a program that solves nothing passes their tests")
@@ -149,7 +149,7 @@ class SftOptions(OutputOptions):
     mutants: Annotated[int, Option(min=0, help="mutants of each reference to show")] = 0
     max_per_question: Annotated[int, Option(min=1, help="demonstrations of a question")] = 8
     val_frac: Annotated[
-        float, Option(callback=shared.within(0, 1, ends="[)"), help="share of the questions for validation")
+        float, Option(callback=shared.in_range(0, 1, ends="[)"), help="share of the questions for validation")
     ] = 0.05
 
     @property

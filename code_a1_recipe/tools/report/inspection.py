@@ -38,7 +38,7 @@ class InspectOptions:
     outcome: Annotated[
         str,
         Option(
-            callback=shared.one_of(("", *OUTCOMES)),
+            callback=shared.listed_in(("", *OUTCOMES)),
             help="of a run: only a step's programs with this outcome; "
             + "; ".join(f"{name}: {meaning}" for name, meaning in OUTCOMES.items()),
         ),

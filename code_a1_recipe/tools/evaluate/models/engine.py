@@ -19,7 +19,7 @@ LOADING_ERRORS = (OSError, ValueError, RuntimeError, TypeError)
 _request_numbers = itertools.count()
 
 
-def prepare_environment() -> bool:
+def set_cpu_environment() -> bool:
     """Set the variables that vLLM reads during its import. Returns True on a machine without an NVIDIA GPU."""
     import torch
 
@@ -103,7 +103,7 @@ class EngineModel:
         Raises:
             InputError: the model cannot be loaded, or fails the checks of :func:`chat_tokenizer`.
         """
-        on_cpu = prepare_environment()
+        on_cpu = set_cpu_environment()
         tokenizer = chat_tokenizer(path, parameters, options)
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM

@@ -14,7 +14,7 @@ import typer
 
 from ....algorithm.sampling import SamplingParameters
 from ....errors import InputError
-from ....jobs.options import assignments, within
+from ....jobs.options import assignments, in_range
 from ....runs.reader import RunRecords
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ class ModelOptions:
     temperature: Annotated[
         float | None, option(min=0, max=2, help="0 is greedy", show_default=f"0.7, {_AS_VALIDATED}")
     ] = None
-    top_p: Annotated[float | None, option(callback=within(0, 1, ends="(]"), show_default=f"0.95, {_AS_VALIDATED}")] = (
-        None
-    )
+    top_p: Annotated[
+        float | None, option(callback=in_range(0, 1, ends="(]"), show_default=f"0.95, {_AS_VALIDATED}")
+    ] = None
     max_tokens: Annotated[
         int | None,
         option(min=1, help="of a response", show_default="4096, of HumanEval+ and MBPP+ 768, of a run its own"),

@@ -9,7 +9,7 @@ pytest.importorskip("vllm", reason="vLLM is not installed: bash run_codea1.sh se
 
 from code_a1_recipe.algorithm.sampling import SamplingParameters
 from code_a1_recipe.tools.evaluate.models import engine as engine_module
-from code_a1_recipe.tools.evaluate.models.engine import EngineModel, prepare_environment
+from code_a1_recipe.tools.evaluate.models.engine import EngineModel, set_cpu_environment
 
 PARAMETERS = SamplingParameters(temperature=0.7, top_p=0.95, top_k=-1, max_prompt_tokens=5000, max_response_tokens=16)
 ONLY_ON_A_CPU = {
@@ -30,17 +30,17 @@ def machine(monkeypatch):
 
 def test_on_gpus_nothing_of_a_cpu_is_set_and_no_kernel_is_compiled_at_the_start(machine):
     environment = machine(gpu=True)
-    assert prepare_environment() is False
+    assert set_cpu_environment() is False
     assert environment["VLLM_USE_FLASHINFER_SAMPLER"] == "0"
     assert {name for name in environment if "CPU" in name or name == "VERL_PLATFORM"} == set()
     environment = machine(gpu=False)
-    assert prepare_environment() is True
+    assert set_cpu_environment() is True
     assert environment["VERL_PLATFORM"] == "cpu"
 
 
 def test_what_a_user_has_set_stays(machine):
     environment = machine(gpu=True, VLLM_USE_FLASHINFER_SAMPLER="1", VLLM_LOGGING_LEVEL="INFO")
-    prepare_environment()
+    set_cpu_environment()
     assert (environment["VLLM_USE_FLASHINFER_SAMPLER"], environment["VLLM_LOGGING_LEVEL"]) == ("1", "INFO")
 
 
