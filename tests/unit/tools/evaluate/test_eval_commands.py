@@ -1,10 +1,10 @@
 """``eval code``, ``eval test`` and ``select`` from the command line: a scripted endpoint, the real judge."""
 
-import json
-
 import pytest
 
 from code_a1_recipe.cli.app import main
+from code_a1_recipe.data.reader import iter_rows
+from code_a1_recipe.files import json_lines
 from code_a1_recipe.tools.evaluate.results import Results
 
 from .stand_in_endpoint import StandInEndpoint
@@ -30,6 +30,7 @@ QUESTIONS = [
         "data_source": "mine",
     },
 ]
+RAISING = {**QUESTIONS[0], "id": "raising", "tests": ["assert double(None) == 5"]}
 SIGN_WRONG = "def sign(x):\n    return 1 if x >= 0 else -1\n"
 
 
@@ -37,8 +38,7 @@ def command(name):
     return lambda words: main([*name.split(), *words])
 
 
-eval_code, eval_test = command("eval code"), command("eval test")
-select, attack = command("select"), command("attack")
+eval_code, eval_test, select = command("eval code"), command("eval test"), command("select")
 
 
 def fenced(source):
@@ -69,20 +69,24 @@ def answers(messages, seed):
 @pytest.fixture
 def questions(tmp_path):
     path = tmp_path / "questions.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in QUESTIONS))
+    path.write_text(json_lines(QUESTIONS))
     return path
+
+
+@pytest.fixture
+def output(tmp_path):
+    return tmp_path / "out"
 
 
 def words(questions, output, server, *more):
     return [str(questions), "--output", str(output), "--endpoint", server.url, "--endpoint-model", "stand-in", *more]
 
 
-def test_a_code_llm_is_sampled_judged_and_summarised(questions, tmp_path, capsys):
-    output = tmp_path / "out"
+def test_a_code_llm_is_sampled_judged_and_summarised(questions, output, capsys):
     with StandInEndpoint(code_answers) as server:
         assert eval_code(words(questions, output, server, "--samples", "6")) == 0
     results = Results.load(output)
-    rows = [json.loads(line) for line in (output / "verdicts.jsonl").read_text().splitlines()]
+    rows = list(iter_rows(output / "verdicts.jsonl"))
     right = sum(row["passed"] for row in rows if row["question"] == "double")
     assert 0 < right < 6
     assert results.parts["pass@1"]["double"][0] == pytest.approx(right / 6)
@@ -99,8 +103,7 @@ def test_a_code_llm_is_sampled_judged_and_summarised(questions, tmp_path, capsys
     assert "| pass@1 (avg@6)" in (output / "table.md").read_text()
 
 
-def test_sampling_and_judging_are_apart_and_nothing_is_done_twice(questions, tmp_path, capsys):
-    output = tmp_path / "out"
+def test_sampling_and_judging_are_apart_and_nothing_is_done_twice(questions, output, capsys):
     with StandInEndpoint(code_answers) as server:
         first = words(questions, output, server, "--samples", "4")
         assert eval_code([*first, "--sample-only"]) == 0
@@ -115,96 +118,91 @@ def test_sampling_and_judging_are_apart_and_nothing_is_done_twice(questions, tmp
     assert "lacks a response" in capsys.readouterr().err
 
 
-def test_verdicts_of_other_questions_are_not_taken_up(questions, tmp_path, capsys):
-    output = tmp_path / "out"
+@pytest.mark.parametrize(
+    ("num_kept", "more", "told"),
+    [(1, [], "holds rows of other settings: files was"), (2, ["--columns", "tests=strict"], "columns was {}")],
+)
+def test_verdicts_of_other_questions_or_columns_are_not_taken_up(questions, output, capsys, num_kept, more, told):
+    rows = [{**row, "strict": row["tests"]} for row in QUESTIONS]
+    questions.write_text(json_lines(rows))
     with StandInEndpoint(code_answers) as server:
-        assert eval_code(words(questions, output, server)) == 0
-        questions.write_text(json.dumps(QUESTIONS[0]) + "\n")
-        assert eval_code(words(questions, output, server)) == 2
-    assert "holds rows of other settings: files was" in capsys.readouterr().err
+        asked = words(questions, output, server)
+        assert eval_code(asked) == 0
+        questions.write_text(json_lines(rows[:num_kept]))
+        assert eval_code([*asked, *more]) == 2
+    assert told in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("changes", "more", "told"),
     [
-        (["--prompt", "nowhere.txt"], "cannot be read"),
-        (["--prompt", "nobody"], "--prompt must be one of"),
-        (["--adapter", "leetcode"], "needs the columns"),
+        ({}, ["--prompt", "nowhere.txt"], "cannot be read"),
+        ({}, ["--prompt", "nobody"], "--prompt must be one of"),
+        ({}, ["--adapter", "leetcode"], "needs the columns"),
+        ({"tests": []}, [], "give it a column 'tests'"),
     ],
 )
-def test_what_cannot_be_evaluated_is_refused_before_anything_is_asked(questions, tmp_path, capsys, change, told):
+def test_what_cannot_be_evaluated_is_refused_before_anything_is_asked(questions, output, capsys, changes, more, told):
+    questions.write_text(json_lines([QUESTIONS[0] | changes]))
     with StandInEndpoint(code_answers) as server:
-        assert eval_code(words(questions, tmp_path / "out", server, *change)) == 2
+        assert eval_code(words(questions, output, server, *more)) == 2
     assert told in capsys.readouterr().err
     assert server.requests == []
 
 
-def test_references_are_judged_without_a_model_and_what_fails_is_listed(tmp_path, capsys):
-    path = tmp_path / "q.jsonl"
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("eval code {} --references --samples 2", "leave the model out"),
+        ("eval code {} --references --model a/b", "leave the model out"),
+        ("eval test {} --own-tests --model a/b", "leave the model out"),
+        ("eval test {} --own-tests --sample-only", "leave the model out, and --samples and --sample-only"),
+        ("eval test nowhere.jsonl --own-tests", "cannot be read"),
+        ("eval test {} --model a/b --tests 0", "'--tests'"),
+        ("eval test {} --model a/b --max-mutants -1", "'--max-mutants'"),
+        ("select {} --endpoint http://x --endpoint-model m", "name the Test LLM"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(questions, output, capsys, asked, told):
+    assert main([*asked.format(questions).split(), "--output", str(output)]) == 2
+    assert told in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_references_are_judged_without_a_model_and_what_fails_is_listed(questions, output, capsys):
     odd = {**QUESTIONS[1], "id": "odd", "reference": QUESTIONS[1]["reference"] + "\nimport os\nos._exit(1)\n"}
-    path.write_text("".join(json.dumps(row) + "\n" for row in [*QUESTIONS, odd]))
-    asked = [str(path), "--references", "--output", str(tmp_path / "out")]
-    assert eval_code(asked) == 1
-    shown = capsys.readouterr().out
-    assert "does not pass: odd: not loaded" in shown
-    assert Results.load(tmp_path / "out").parts["pass@1"] == {
-        "double": [1.0, 1.0],
-        "sign": [1.0, 1.0],
-        "odd": [0.0, 1.0],
-    }
-    assert eval_code([*asked, "--samples", "2"]) == 2
-    assert eval_code([*asked, "--model", "a/b"]) == 2
-    assert "leave the model out" in capsys.readouterr().err
-
-
-def test_references_that_contradict_their_own_tests_are_found(tmp_path, capsys):
-    path = tmp_path / "q.jsonl"
     wrong = {**QUESTIONS[0], "id": "wrong", "tests": ["assert double(3) == 6", "assert double(2) == 5"]}
-    raising = {**QUESTIONS[0], "id": "raising", "tests": ["assert double(None) == 5"]}
-    path.write_text("".join(json.dumps(row) + "\n" for row in [QUESTIONS[0], wrong, raising]))
-    assert eval_code([str(path), "--references", "--output", str(tmp_path / "out")]) == 1
+    questions.write_text(json_lines([*QUESTIONS, odd, wrong, RAISING]))
+    assert eval_code([str(questions), "--references", "--output", str(output)]) == 1
     shown = capsys.readouterr().out
-    assert "does not pass: wrong: incorrect assertion: double(2) is 4, not 5" in shown
-    assert "does not pass: raising: reference_raised" in shown
-    assert Results.load(tmp_path / "out").parts["pass@1"]["double"] == [1.0, 1.0]
+    for told in (
+        "odd: not loaded", "wrong: incorrect assertion: double(2) is 4, not 5", "raising: reference_raised"
+    ):  # fmt: skip
+        assert f"does not pass: {told}" in shown
+    found = {name: right for name, (right, _) in Results.load(output).parts["pass@1"].items()}
+    assert found == {"double": 1.0, "sign": 1.0, "odd": 0.0, "wrong": 0.0, "raising": 0.0}
 
 
-def test_a_problem_whose_reference_confirms_no_test_is_left_out_and_passes_nobody(tmp_path, capsys):
-    path = tmp_path / "q.jsonl"
-    raising = {**QUESTIONS[0], "id": "raising", "tests": ["assert double(None) == 5"]}
-    path.write_text(json.dumps(raising) + "\n" + json.dumps({**QUESTIONS[1], "id": "fine"}) + "\n")
+def test_a_problem_whose_reference_confirms_no_test_is_left_out_and_passes_nobody(questions, output):
+    questions.write_text(json_lines([RAISING, QUESTIONS[1]]))
     with StandInEndpoint(lambda messages, seed: fenced("def zzz():\n    pass")) as server:
-        assert eval_code(words(path, tmp_path / "out", server)) == 0
-    results = Results.load(tmp_path / "out")
-    assert results.parts["pass@1"] == {"fine": [0.0, 1.0]}
+        assert eval_code(words(questions, output, server)) == 0
+    results = Results.load(output)
+    assert results.parts["pass@1"] == {"sign": [0.0, 1.0]}
     assert results.counts["problems left out because their reference confirms no test"] == 1
 
 
-def test_sampling_alone_needs_no_sandbox(questions, tmp_path, monkeypatch, capsys):
+def test_sampling_alone_needs_no_sandbox(questions, output, monkeypatch):
     def refuse(*arguments, **options):
         raise AssertionError("the sandbox was started")
 
     monkeypatch.setattr("code_a1_recipe.tools.evaluate.benchmarks.registry.JudgeProcesses", refuse)
     monkeypatch.setattr("code_a1_recipe.tools.evaluate.benchmarks.registry.LocalRunner", refuse)
     with StandInEndpoint(code_answers) as server:
-        assert eval_code(words(questions, tmp_path / "out", server, "--sample-only")) == 0
+        assert eval_code(words(questions, output, server, "--sample-only")) == 0
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path, capsys):
-    assert eval_test([str(tmp_path / "nowhere.jsonl"), "--own-tests", "--output", str(tmp_path / "other")]) == 2
-    assert "cannot be read" in capsys.readouterr().err
-
-
-def test_questions_without_tests_are_refused_for_a_code_llm(tmp_path, capsys):
-    path = tmp_path / "q.jsonl"
-    path.write_text(json.dumps({**QUESTIONS[0], "tests": []}) + "\n")
-    with StandInEndpoint(code_answers) as server:
-        assert eval_code(words(path, tmp_path / "out", server)) == 2
-    assert "give it a column 'tests'" in capsys.readouterr().err
-
-
-def test_a_test_llm_is_measured_by_correct_assertions_coverage_and_kills(questions, tmp_path, capsys):
-    output = tmp_path / "out"
+def test_a_test_llm_is_measured_by_correct_assertions_coverage_and_kills(questions, output, capsys):
     with StandInEndpoint(test_answers) as server:
         asked = words(questions, output, server, "--tests", "3")
         assert eval_test(asked) == 0
@@ -224,32 +222,23 @@ def test_a_test_llm_is_measured_by_correct_assertions_coverage_and_kills(questio
     assert "mul@3" in capsys.readouterr().out
 
 
-def test_impossible_numbers_of_tests_and_mutants_are_refused(questions, tmp_path, capsys):
-    with StandInEndpoint(test_answers) as server:
-        assert eval_test(words(questions, tmp_path / "out", server, "--tests", "0")) == 2
-        assert eval_test(words(questions, tmp_path / "out", server, "--max-mutants", "-1")) == 2
-    told = capsys.readouterr().err
-    assert "'--tests'" in told
-    assert "'--max-mutants'" in told
-
-
-def test_the_questions_own_tests_are_a_baseline_without_a_model(questions, tmp_path, capsys):
-    output = tmp_path / "out"
+def test_the_questions_own_tests_are_a_baseline_without_a_model(questions, output, capsys):
     assert eval_test([str(questions), "--own-tests", "--tests", "3", "--output", str(output)]) == 0
     results = Results.load(output)
     assert results.parts["pass@2"] == {"double": [2.0, 2.0], "sign": [2.0, 2.0]}
     assert results.parts["pass@1"] == {"double": [1.0, 1.0], "sign": [1.0, 1.0]}
     assert results.parts["mut_killable@2"]["double"][0] == 1.0
     assert "the questions' own tests" in capsys.readouterr().out
-    assert eval_test([str(questions), "--own-tests", "--model", "a/b", "--output", str(output)]) == 2
-    assert "leave the model out" in capsys.readouterr().err
 
 
-def test_select_compares_all_rules_and_writes_the_chosen_programs(questions, tmp_path, capsys):
-    output = tmp_path / "out"
+def select_words(questions, output, server):
+    test_model = ["--test-endpoint", server.url, "--test-endpoint-model", "stand-in"]
+    return words(questions, output, server, "--samples", "6", "--suites", "4", "--tests", "3", *test_model)
+
+
+def test_select_compares_all_rules_and_writes_the_chosen_programs(questions, output, capsys):
     with StandInEndpoint(answers) as server:
-        test_model = ["--test-endpoint", server.url, "--test-endpoint-model", "stand-in"]
-        asked = words(questions, output, server, "--samples", "6", "--suites", "4", "--tests", "3", *test_model)
+        asked = select_words(questions, output, server)
         assert select(asked) == 0
         number = len(server.requests)
         assert select(asked) == 0
@@ -257,65 +246,41 @@ def test_select_compares_all_rules_and_writes_the_chosen_programs(questions, tmp
     shown = capsys.readouterr().out
     for rule in ("random", "pass_count", "codet", "mbr_exec", "oracle"):
         assert f"| {rule} " in shown
-    chosen = [json.loads(line) for line in (output / "selected.jsonl").read_text().splitlines()]
+    chosen = list(iter_rows(output / "selected.jsonl"))
     assert {row["question"] for row in chosen} == {"double", "sign"}
     assert next(row for row in chosen if row["question"] == "double")["program"].strip() == RIGHT.strip()
 
 
-def test_a_choice_is_never_that_of_other_tests(questions, tmp_path, capsys):
-    rows = [{**row, "strict": ["assert double(3) == 7"]} for row in QUESTIONS[:1]]
-    questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    output = tmp_path / "out"
+def test_a_choice_is_never_that_of_other_tests(questions, output, capsys):
+    row = {**QUESTIONS[0], "strict": ["assert double(3) == 7"]}
+    questions.write_text(json_lines([row]))
     with StandInEndpoint(answers) as server:
-        test_model = ["--test-endpoint", server.url, "--test-endpoint-model", "stand-in"]
-        asked = words(questions, output, server, "--samples", "6", "--suites", "4", "--tests", "3", *test_model)
+        asked = select_words(questions, output, server)
         assert select(asked) == 0
         first = capsys.readouterr().out
         reference = ["--columns", "tests=strict", "--columns", "reference=reference2"]
-        questions.write_text(json.dumps({**rows[0], "reference2": SQUARE}) + "\n")
+        questions.write_text(json_lines([row | {"reference2": SQUARE}]))
         assert select([*asked, *reference]) == 0
         second = capsys.readouterr().out
     assert "100.0 [100.0, 100.0]" in first
     assert first != second
 
 
-def test_verdicts_of_other_columns_are_not_taken_up(questions, tmp_path, capsys):
-    rows = [{**row, "strict": ["assert double(3) == 6"]} for row in QUESTIONS[:1]]
-    questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with StandInEndpoint(code_answers) as server:
-        asked = words(questions, tmp_path / "out", server)
-        assert eval_code(asked) == 0
-        assert eval_code([*asked, "--columns", "tests=strict"]) == 2
-    assert "columns was {}" in capsys.readouterr().err
-
-
-def test_an_output_that_is_a_file_is_refused(questions, tmp_path, capsys):
-    (tmp_path / "out").write_text("")
-    with StandInEndpoint(code_answers) as server:
-        assert eval_code(words(questions, tmp_path / "out", server)) == 2
-    assert "is a file; name a folder" in capsys.readouterr().err
-
-
-def test_a_folder_with_files_of_somebody_else_is_left_alone(questions, tmp_path, capsys):
-    output = tmp_path / "out"
-    output.mkdir()
-    (output / "results.json").write_text("my notes")
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("out", "is a file; name a folder"),
+        ("out/results.json", "holds 'results.json', which this command did not write"),
+    ],
+)
+def test_files_of_somebody_else_are_left_alone(questions, output, capsys, name, told):
+    file = output.parent / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("my notes")
     with StandInEndpoint(code_answers) as server:
         assert eval_code(words(questions, output, server)) == 2
-    assert "holds 'results.json', which this command did not write" in capsys.readouterr().err
-    assert (server.requests, (output / "results.json").read_text()) == ([], "my notes")
-
-
-def test_own_tests_take_no_option_of_sampled_ones(questions, tmp_path, capsys):
-    assert eval_test([str(questions), "--own-tests", "--output", str(tmp_path / "out"), "--sample-only"]) == 2
-    assert "leave the model out, and --samples and --sample-only" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-def test_select_wants_both_models(questions, tmp_path, capsys):
-    with StandInEndpoint(answers) as server:
-        assert select(words(questions, tmp_path / "out", server)) == 2
-    assert "name the Test LLM" in capsys.readouterr().err
+    assert told in capsys.readouterr().err
+    assert (server.requests, file.read_text()) == ([], "my notes")
 
 
 def test_an_attack_draws_tests_of_a_model_and_keeps_them(tmp_path, capsys):
@@ -326,9 +291,9 @@ def test_an_attack_draws_tests_of_a_model_and_keeps_them(tmp_path, capsys):
     with StandInEndpoint(test_answers) as server:
         asked = [str(solution), "--question", str(question), "--responses", str(tmp_path / "r.jsonl")]
         asked += ["--endpoint", server.url, "--endpoint-model", "stand-in", "--num-suites", "2"]
-        assert attack(asked) == 1
+        assert main(["attack", *asked]) == 1
         assert "tests that expect something else are told, not who is right" in capsys.readouterr().out
         output = tmp_path / "test_double_bugs.py"
-        assert attack([*asked, "--reference", str(right), "--output", str(output)]) == 1
+        assert main(["attack", *asked, "--reference", str(right), "--output", str(output)]) == 1
         assert len(server.requests) == 2
     assert output.is_file()

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,7 +11,7 @@ from code_a1_recipe.algorithm.episode_types import PromptTooLongError, Response
 from code_a1_recipe.algorithm.sampling import SamplingParameters, prompt_token_ids
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.config.compose import read_config
-from code_a1_recipe.errors import InputError, OutageError, OutputError
+from code_a1_recipe.errors import InputError, OutageError
 from code_a1_recipe.files import files_fingerprint
 from code_a1_recipe.tools.evaluate.benchmarks.tasks import CodeTask
 from code_a1_recipe.tools.evaluate.models.engine import check_context
@@ -44,23 +46,28 @@ class CountingModel:
         self.is_closed = True
 
 
-def sampler(store, answering, **changes):
+def ask(store, answering, content="one", seed=1, **changes):
+    """The text that a sampler of its own gets from the store, or from a model that answers."""
+
     async def open_model(parameters):
         return answering
 
-    options = {"model": "m", "parameters": PARAMETERS, "open_model": open_model if answering else None, **changes}
-    return StoredSampler(store, **options)
+    options = {"model": "m", "parameters": PARAMETERS, "open_model": open_model if answering else None}
+    sampler = StoredSampler(store, **options | changes)
+
+    async def sample():
+        try:
+            return (await sampler.sample([{"role": "user", "content": content}], seed=seed, session="q")).text
+        finally:
+            await sampler.close()
+
+    return asyncio.run(sample())
 
 
-def ask(one, content="one", seed=1):
-    return asyncio.run(_ask(one, content, seed))
-
-
-async def _ask(one, content, seed):
-    try:
-        return (await one.sample([{"role": "user", "content": content}], seed=seed, session="q")).text
-    finally:
-        await one.close()
+@pytest.fixture
+def store(tmp_path):
+    with ResponseStore(tmp_path / "r.jsonl") as opened:
+        yield opened
 
 
 # ------------------------------ responses ------------------------------
@@ -69,10 +76,9 @@ async def _ask(one, content, seed):
 def test_a_response_is_sampled_once_and_survives_the_process(tmp_path):
     model = CountingModel()
     with ResponseStore(tmp_path / "r.jsonl") as store:
-        assert ask(sampler(store, model)) == "one 1"
-        assert ask(sampler(store, model)) == "one 1"
+        assert ask(store, model) == ask(store, model) == "one 1"
     with ResponseStore(tmp_path / "r.jsonl") as store:
-        assert ask(sampler(store, None)) == "one 1"
+        assert ask(store, None) == "one 1"
     assert model.asked == [("one", 1)]
     assert model.is_closed
 
@@ -80,157 +86,113 @@ def test_a_response_is_sampled_once_and_survives_the_process(tmp_path):
 @pytest.mark.parametrize(
     "changes", [{"model": "other"}, {"parameters": PARAMETERS.greedy()}], ids=["other weights", "other parameters"]
 )
-def test_another_model_or_other_parameters_are_other_responses(tmp_path, changes):
+def test_another_model_or_other_parameters_are_other_responses(store, changes):
     model = CountingModel()
-    with ResponseStore(tmp_path / "r.jsonl") as store:
-        ask(sampler(store, model))
-        ask(sampler(store, model, **changes))
-        ask(sampler(store, model), seed=2)
-        ask(sampler(store, model), content="two")
+    for asked in ({}, changes, {"seed": 2}, {"content": "two"}):
+        ask(store, model, **asked)
     assert len(model.asked) == 4
 
 
-def test_a_prompt_that_is_too_long_is_remembered(tmp_path):
+def test_a_prompt_that_is_too_long_is_remembered(store):
     model = CountingModel()
-    with ResponseStore(tmp_path / "r.jsonl") as store:
-        for _ in range(2):
-            with pytest.raises(PromptTooLongError, match="99 tokens"):
-                ask(sampler(store, model), content="long")
+    for _ in range(2):
+        with pytest.raises(PromptTooLongError, match="99 tokens"):
+            ask(store, model, content="long")
     assert len(model.asked) == 1
 
 
-def test_a_missing_response_is_an_error_where_no_model_may_be_asked(tmp_path):
-    with ResponseStore(tmp_path / "r.jsonl") as store, pytest.raises(InputError, match="--judge-only"):
-        ask(sampler(store, None))
-
-
-def test_two_processes_do_not_write_one_store(tmp_path):
-    with ResponseStore(tmp_path / "r.jsonl"), pytest.raises(OutputError, match="another process"):
-        ResponseStore(tmp_path / "r.jsonl")
-
-
-def test_a_line_that_was_cut_off_is_sampled_again(tmp_path):
-    path = tmp_path / "r.jsonl"
-    model = CountingModel()
-    with ResponseStore(path) as store:
-        ask(sampler(store, model))
-        ask(sampler(store, model), seed=2)
-    path.write_bytes(path.read_bytes()[:-5])
-    with ResponseStore(path) as store:
-        assert len(store) == 1
-        assert ask(sampler(store, model), seed=2) == "one 2"
-    assert model.asked == [("one", 1), ("one", 2), ("one", 2)]
+def test_a_missing_response_is_an_error_where_no_model_may_be_asked(store):
+    with pytest.raises(InputError, match="--judge-only"):
+        ask(store, None)
 
 
 # ------------------------------ endpoints ------------------------------
 
-FINE = {
-    "id": "x",
-    "object": "chat.completion",
-    "created": 0,
-    "model": "stand-in",
-    "choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}],
-}
+
+@pytest.fixture
+def sampled(tmp_path, store):
+    """Responses of a server to prompts, by default one to each of ASK."""
+
+    def sample(server, prompts=ASK, *, seeds=None, parameters=PARAMETERS, name="stand-in"):
+        model = chosen(tmp_path, endpoint=server.url, endpoint_model=name)
+        return sample_all(model, prompts, seeds=seeds or [[1]] * len(prompts), parameters=parameters, store=store)
+
+    return sample
 
 
-def of_endpoint(tmp_path, url, *, name="stand-in"):
-    return chosen(tmp_path, endpoint=url, endpoint_model=name)
-
-
-def test_an_endpoint_is_asked_with_the_parameters_and_seeds_of_the_command_line(tmp_path):
-    with (
-        StandInEndpoint(lambda messages, seed: f"{messages[0]['content']} {seed}") as server,
-        ResponseStore(tmp_path / "r.jsonl") as store,
-    ):
-        options = ModelOptions(endpoint=server.url, endpoint_model="stand-in", temperature=0.5)
-        model = choose_model(options, policy="code", work_folder=tmp_path)
-        found = sample_all(model, ASK, seeds=[[1, 2], [3]], parameters=options.sampling("code"), store=store)
+def test_an_endpoint_is_asked_with_the_parameters_and_seeds_of_the_command_line(sampled):
+    parameters = ModelOptions(temperature=0.5).sampling("code")
+    with StandInEndpoint(lambda messages, seed: f"{messages[0]['content']} {seed}") as server:
+        found = sampled(server, seeds=[[1, 2], [3]], parameters=parameters)
     assert [[one.text for one in row] for row in found] == [["one 1", "one 2"], ["two 3"]]
     assert [[len(one.token_ids) for one in row] for row in found] == [[3, 3], [3]]  # as the endpoint counts them
-    assert {request["temperature"] for request in server.requests} == {0.5}
-    assert {request["max_tokens"] for request in server.requests} == {4096}
+    assert {(request["temperature"], request["max_tokens"]) for request in server.requests} == {(0.5, 4096)}
     assert sorted(request["seed"] for request in server.requests) == [1, 2, 3]
 
 
-def test_an_endpoint_is_not_asked_to_go_on_from_a_beginning(tmp_path):
+def test_an_endpoint_is_not_asked_to_go_on_from_a_beginning(sampled):
     prompt = ({"role": "user", "content": "one"}, {"role": "assistant", "content": "begun"})
-    with (
-        StandInEndpoint(lambda messages, seed: messages[-1]["content"]) as server,
-        ResponseStore(tmp_path / "r.jsonl") as store,
-    ):
-        model = of_endpoint(tmp_path, server.url)
-        parameters = ModelOptions().sampling("code")
-        [[found]] = sample_all(model, [("0", prompt)], seeds=[[1]], parameters=parameters, store=store)
+    with StandInEndpoint(lambda messages, seed: messages[-1]["content"]) as server:
+        [[found]] = sampled(server, [("0", prompt)])
     assert found.text == "one"
     assert [message["role"] for message in server.requests[0]["messages"]] == ["user"]
 
 
-def test_temperature_zero_is_greedy_at_an_endpoint(tmp_path):
-    with StandInEndpoint(lambda messages, seed: "x") as server, ResponseStore(tmp_path / "r.jsonl") as store:
-        model = of_endpoint(tmp_path, server.url)
-        parameters = ModelOptions(temperature=0.0).sampling("code")
-        sample_all(model, ASK[:1], seeds=[[1]], parameters=parameters, store=store)
+def test_temperature_zero_is_greedy_at_an_endpoint(sampled):
+    with StandInEndpoint(lambda messages, seed: "x") as server:
+        sampled(server, ASK[:1], parameters=ModelOptions(temperature=0.0).sampling("code"))
     assert server.requests[0]["temperature"] == 0.0
     assert "top_k" not in server.requests[0]
 
 
-def test_a_prompt_that_the_endpoint_finds_too_long_costs_that_prompt_alone(tmp_path):
+def test_a_prompt_that_the_endpoint_finds_too_long_costs_that_prompt_alone(sampled, store):
     def answer(messages, seed):
         if messages[0]["content"] == "two":
             raise RefusedError("This model's maximum context length is 8 tokens")
         return "fine"
 
-    with StandInEndpoint(answer) as server, ResponseStore(tmp_path / "r.jsonl") as store:
-        model = of_endpoint(tmp_path, server.url)
-        found = sample_all(model, ASK, seeds=[[1], [1]], parameters=PARAMETERS, store=store)
-        assert [[one and one.text for one in row] for row in found] == [["fine"], [None]]
-        assert len(store) == 1  # another server there may have more room
+    with StandInEndpoint(answer) as server:
+        assert [[one and one.text for one in row] for row in sampled(server)] == [["fine"], [None]]
+    assert len(store) == 1  # another server there may have more room
 
 
-def test_an_answer_that_does_not_fit_beside_its_prompt_is_no_prompt_that_is_too_long(tmp_path):
+class FullEndpoint(StandInEndpoint):
+    """Has room for one token beside the prompt."""
+
+    def respond(self, request):
+        fine = {"choices": [{"message": {"content": "x"}}]}
+        return super().respond(request) if request["max_tokens"] > 1 else (200, fine)
+
+
+class OverloadedEndpoint(StandInEndpoint):
+    def respond(self, request):
+        return 200, {"error": {"message": "overloaded"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "refusal", "name", "error", "told"),
+    [
+        (StandInEndpoint, "seed is not supported", "stand-in", InputError, "seed is not supported"),
+        (StandInEndpoint, "", "nobody", InputError, "knows no model 'nobody'"),
+        (FullEndpoint, "This model's maximum context length is 9 tokens", "stand-in", InputError, "lower --max-tokens"),
+        (OverloadedEndpoint, "", "stand-in", OutageError, "without a choice"),
+    ],
+)
+def test_what_an_endpoint_refuses_is_told_with_the_cure_and_not_stored(
+    sampled, store, kind, refusal, name, error, told
+):
     def answer(messages, seed):
-        raise RefusedError("This model's maximum context length is 4096 tokens")
+        raise RefusedError(refusal)
 
-    class Roomy(StandInEndpoint):
-        def respond(self, request):
-            return super().respond(request) if request["max_tokens"] > 1 else (200, FINE)
-
-    with Roomy(answer) as server, ResponseStore(tmp_path / "r.jsonl") as store:
-        with pytest.raises(InputError, match="lower --max-tokens"):
-            sample_all(of_endpoint(tmp_path, server.url), ASK, seeds=[[1], [1]], parameters=PARAMETERS, store=store)
-        assert len(store) == 0
+    with kind(answer) as server, pytest.raises(error, match=told):
+        sampled(server, name=name)
+    assert len(store) == 0
 
 
-def test_an_endpoint_that_answers_with_an_error_in_place_of_a_choice_is_down(tmp_path):
-    class Overloaded(StandInEndpoint):
-        def respond(self, request):
-            return 200, {"error": {"message": "overloaded"}}
-
-    with Overloaded(lambda messages, seed: "x") as server, ResponseStore(tmp_path / "r.jsonl") as store:
-        with pytest.raises(OutageError, match="without a choice"):
-            sample_all(of_endpoint(tmp_path, server.url), ASK, seeds=[[1], [1]], parameters=PARAMETERS, store=store)
-        assert len(store) == 0
-
-
-def test_what_an_endpoint_refuses_is_told_with_the_cure(tmp_path):
-    def answer(messages, seed):
-        raise RefusedError("seed is not supported")
-
-    with StandInEndpoint(answer) as server, ResponseStore(tmp_path / "r.jsonl") as store:
-        for model, told in (
-            (of_endpoint(tmp_path, server.url), "seed is not supported"),
-            (of_endpoint(tmp_path, server.url, name="nobody"), "knows no model 'nobody'"),
-        ):
-            with pytest.raises(InputError, match=told):
-                sample_all(model, ASK, seeds=[[1], [1]], parameters=PARAMETERS, store=store)
-
-
-def test_an_endpoint_that_is_not_there_is_down_not_wrong(tmp_path, monkeypatch):
+def test_an_endpoint_that_is_not_there_is_down_not_wrong(sampled, monkeypatch):
     monkeypatch.setattr("code_a1_recipe.tools.evaluate.models.endpoint._TRIES", 0)
-    with ResponseStore(tmp_path / "r.jsonl") as store:
-        model = of_endpoint(tmp_path, "http://127.0.0.1:9/v1")
-        with pytest.raises(OutageError, match=r"does not answer.*start the server"):
-            sample_all(model, ASK, seeds=[[1], [1]], parameters=PARAMETERS, store=store)
+    with pytest.raises(OutageError, match=r"does not answer.*start the server"):
+        sampled(SimpleNamespace(url="http://127.0.0.1:9/v1"))
 
 
 # ------------------------------ the command line ------------------------------
@@ -245,16 +207,12 @@ def test_an_endpoint_that_is_not_there_is_down_not_wrong(tmp_path, monkeypatch):
         ({"endpoint": "localhost:8000", "endpoint_model": "m"}, "begin with http"),
         ({"model": "./nowhere"}, "no folder here"),
         ({"model": "nowhere"}, "nor a hub id"),
+        ({"model": str(Path(__file__).parent)}, "neither a model"),
     ],
 )
 def test_a_model_that_cannot_be_is_refused(tmp_path, options, message):
     with pytest.raises(InputError, match=message):
         chosen(tmp_path, **options)
-
-
-def test_a_folder_that_is_neither_a_model_nor_a_run_is_refused(tmp_path):
-    with pytest.raises(InputError, match="neither a model"):
-        chosen(tmp_path, model=str(tmp_path))
 
 
 def test_a_hub_id_and_a_folder_are_taken_as_they_are(tmp_path):
@@ -378,14 +336,8 @@ def test_a_begun_answer_is_continued_and_nothing_else_is():
     assert (tokenizer.options["continue_final_message"], tokenizer.options["add_generation_prompt"]) == (False, True)
 
 
-def test_stored_rows_say_what_was_asked(tmp_path):
-    with ResponseStore(tmp_path / "r.jsonl") as store:
-        ask(sampler(store, CountingModel()))
+def test_stored_rows_say_what_was_asked(store, tmp_path):
+    ask(store, CountingModel())
     row = json.loads((tmp_path / "r.jsonl").read_text())
-    assert {name: row[name] for name in ("session", "seed", "text", "prompt_tokens", "response_tokens")} == {
-        "session": "q",
-        "seed": 1,
-        "text": "one 1",
-        "prompt_tokens": 2,
-        "response_tokens": 1,
-    }
+    told = {"session": "q", "seed": 1, "text": "one 1", "prompt_tokens": 2, "response_tokens": 1}
+    assert row | told == row
