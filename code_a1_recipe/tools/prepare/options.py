@@ -143,7 +143,7 @@ class SftOptions(OutputOptions):
     files: Annotated[tuple[Path, ...], Argument(metavar="FILE...", help="questions")]
     prompt: Annotated[
         str,
-        Option(callback=shared.one_of(PROMPT_PAIRS), help="prompts.name of the run that will start from them"),
+        Option(callback=shared.listed_in(PROMPT_PAIRS), help="prompts.name of the run that will start from them"),
     ] = "chat_v2"
     cases: Annotated[int, Option(min=1, help="asserts of a suite, fewer where tests are few")] = 8
     mutants: Annotated[int, Option(min=0, help="mutants of each reference to show")] = 0
