@@ -1,8 +1,5 @@
 """``code-a1 attack`` from the command line down, with the real sandbox: what it finds, tells, writes and refuses."""
 
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +11,7 @@ from sandbox import CallResult, CallStatus, Limits, SandboxUnavailableError
 
 from ..evaluate.stand_in_endpoint import StandInEndpoint
 from .attack_programs import PROGRAMS
+from .conftest import pytest_outcomes
 
 BY_NAME = {program.entry: program for program in PROGRAMS}
 MEDIAN = "def median(xs):\n    return sorted(xs)[len(xs) // 2]\n"
@@ -29,11 +27,12 @@ def in_a_folder_with_one_runner(monkeypatch, runner, attacks_with, tmp_path):
 
 @pytest.fixture
 def files(tmp_path):
-    """``files(solution=..., reference=...)`` writes ``solution.py`` and so on; other names as they are."""
+    """``files(solution=..., tests=...)`` writes ``solution.py`` and so on, but ``tests.txt``; other names as they are."""
 
     def write(**texts):
         for name, text in texts.items():
-            (tmp_path / (name if "." in name else f"{name}.py")).write_text(text, encoding="utf-8")
+            file = "tests.txt" if name == "tests" else name if "." in name else f"{name}.py"
+            (tmp_path / file).write_text(text, encoding="utf-8")
         return tmp_path
 
     return write
@@ -43,23 +42,16 @@ def main(words):
     return command_line(["attack", *words])
 
 
+QUICKLY = ("--reference", "reference.py", "--max-calls", "1")
+
+
 def attack(entry, *words):
     return main(["solution.py", "--entry", entry, "--suites", "tests.txt", *words])
 
 
-def pytest_outcomes(folder, test_file, **programs):
-    """``{name: {"PASSED", ...}}``: plain pytest on the written file, with each program in the solution's place."""
-    for name, text in programs.items():
-        (folder / name).mkdir()
-        (folder / name / "solution.py").write_text(text, encoding="utf-8")
-        shutil.copy(folder / test_file, folder / name)
-    options = ["-q", "-rA", "-p", "no:cacheprovider", "--import-mode=importlib", "--rootdir", str(folder)]
-    command = [sys.executable, "-m", "pytest", *options, *programs]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
-    words = [line.split("::")[0].split() for line in done.stdout.splitlines() if "::" in line]
-    found = {name: {word[0] for word in words if word[-1] == f"{name}/{test_file}"} for name in programs}
-    assert all(found.values()), done.stdout
-    return found
+def assert_fails_until_mended(written, buggy, right):
+    found = pytest_outcomes(written.parent, {"buggy": (buggy, written), "right": (right, written)})
+    assert found == {"buggy": {"FAILED"}, "right": {"PASSED"}}
 
 
 @pytest.mark.parametrize(
@@ -73,28 +65,26 @@ def pytest_outcomes(folder, test_file, **programs):
 )
 def test_a_bug_is_found_shrunk_and_written_as_a_test_that_fails_until_it_is_mended(files, capsys, name, line):
     program = BY_NAME[name]
-    folder = files(solution=program.buggy, reference=program.reference, **{"tests.txt": "\n".join(program.asserts)})
+    folder = files(solution=program.buggy, reference=program.reference, tests="\n".join(program.asserts))
     assert attack(name, "--reference", "reference.py") == 1
     assert line in capsys.readouterr().out
-    written = f"test_{name.lower()}_bugs.py"
-    found = pytest_outcomes(folder, written, buggy=program.buggy, right=program.reference)
-    assert found == {"buggy": {"FAILED"}, "right": {"PASSED"}}
+    assert_fails_until_mended(folder / f"test_{name.lower()}_bugs.py", program.buggy, program.reference)
 
 
 def test_a_right_program_gives_nothing_and_keeps_the_tests_of_an_earlier_attack(files, capsys):
-    files(solution=MEDIAN, reference=RIGHT_MEDIAN, **{"tests.txt": TESTS})
-    assert attack("median", "--reference", "reference.py", "--max-calls", "1") == 1
+    files(solution=MEDIAN, reference=RIGHT_MEDIAN, tests=TESTS)
+    assert attack("median", *QUICKLY) == 1
     earlier = Path("test_median_bugs.py").read_text()
     files(solution=RIGHT_MEDIAN)
-    assert attack("median", "--reference", "reference.py", "--max-calls", "1") == 0
+    assert attack("median", *QUICKLY) == 0
     assert capsys.readouterr().out.endswith("nothing found\n")
     assert Path("test_median_bugs.py").read_text() == earlier
 
 
 def test_without_a_reference_tests_that_expect_something_else_are_told_and_nothing_is_written(files, capsys, tmp_path):
-    files(solution=RIGHT_MEDIAN, **{"tests.txt": "assert median([1, 3]) == 2\n"})
+    files(solution=RIGHT_MEDIAN, tests="assert median([1, 3]) == 2\n")
     assert attack("median") == 0
-    files(**{"tests.txt": "assert median([1, 3]) == 2\nassert median([7]) == 8\n"})
+    files(tests="assert median([1, 3]) == 2\nassert median([7]) == 8\n")
     assert attack("median", "--suites", "tests.txt") == 1
     assert "assert median([7]) == 8  # your function: 7.0; 2 suites\n" in capsys.readouterr().out
     assert not list(tmp_path.glob("test_*"))
@@ -121,9 +111,7 @@ def test_suites_are_read_from_test_files_and_plain_text(files, capsys):
         solution=MEDIAN,
         reference=RIGHT_MEDIAN,
         own_tests="def test_a():\n    assert median([1, 2]) == 1.5, 'two'\n    assert median([]) is None\n",
-        **{
-            "tests.txt": "Some tests:\nassert median([9]) == 9\n",
-        },
+        tests="Some tests:\nassert median([9]) == 9\n",
     )
     words = ["--suites", "own_tests.py", "--suites", "tests.txt", "--max-calls", "1"]
     assert main(["solution.py", "--reference", "reference.py", *words]) == 1
@@ -133,26 +121,26 @@ def test_suites_are_read_from_test_files_and_plain_text(files, capsys):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["nowhere.py", "--suites", "tests.txt"], "cannot be read"),
-        (["broken.py", "--suites", "tests.txt"], "does not parse as Python 3"),
-        (["solution.py", "--suites", "tests.txt", "--entry", "medina"], "does not define 'medina', but median"),
-        (["two.py", "--suites", "tests.txt"], "defines f, g"),
-        (["solution.py", "--suites", "tests.txt", "--reference", "two.py"], "two.py does not define 'median'"),
-        (["solution.py", "--suites", "tests.txt", "--reference", "unloadable.py"], "does not load in the sandbox"),
-        (["solution.py", "--suites", "prose.txt"], "no assert statement in it (no_asserts 1)"),
+        ("nowhere.py --suites tests.txt", "cannot be read"),
+        ("broken.py --suites tests.txt", "does not parse as Python 3"),
+        ("solution.py --suites tests.txt --entry medina", "does not define 'medina', but median"),
+        ("two.py --suites tests.txt", "defines f, g"),
+        ("solution.py --suites tests.txt --reference two.py", "two.py does not define 'median'"),
+        ("solution.py --suites tests.txt --reference unloadable.py", "does not load in the sandbox"),
+        ("solution.py --suites prose.txt", "no assert statement in it (no_asserts 1)"),
         (
-            ["solution.py", "--suites", "other.txt"],
+            "solution.py --suites other.txt",
             "no test of the form `assert median(literals) == literal` among 1 assert in 1 suite",
         ),
-        (["solution.py"], "tests are missing"),
-        (["solution.py", "--model", "folder"], "needs --question"),
-        (["solution.py", "--model", "folder", "--suites", "tests.txt"], "not both"),
-        (["solution.py", "--suites", "tests.txt", "--output", "x.py"], "--output needs --reference"),
+        ("solution.py", "tests are missing"),
+        ("solution.py --model folder", "needs --question"),
+        ("solution.py --model folder --suites tests.txt", "not both"),
+        ("solution.py --suites tests.txt --output x.py", "--output needs --reference"),
         (
-            ["solution.py", "--suites", "tests.txt", "--reference", "right.py", "--output", "two.py"],
+            "solution.py --suites tests.txt --reference right.py --output two.py",
             "was not written by code-a1 attack",
         ),
-        (["solution.py", "--suites", "tests.txt", "--candidates", "right.py"], "name it with --reference"),
+        ("solution.py --suites tests.txt --candidates right.py", "name it with --reference"),
     ],
 )
 def test_what_cannot_be_attacked_is_refused_with_a_hint(files, capsys, words, told):
@@ -162,13 +150,13 @@ def test_what_cannot_be_attacked_is_refused_with_a_hint(files, capsys, words, to
         broken="def f(:\n",
         two="def f(): pass\ndef g(): pass\nK = 1\n",
         unloadable="import no_such_package\ndef median(xs): return 1\n",
+        tests=TESTS,
         **{
-            "tests.txt": TESTS,
             "prose.txt": "Test the empty list.",
             "other.txt": "assert average([1]) == 1",
         },
     )
-    assert main(words) == 2
+    assert main(words.split()) == 2
     captured = capsys.readouterr()
     assert captured.err.startswith("error: ")
     assert told in captured.err
@@ -176,12 +164,10 @@ def test_what_cannot_be_attacked_is_refused_with_a_hint(files, capsys, words, to
 
 
 def test_a_file_of_an_earlier_attack_is_written_anew_and_an_explicit_one_made(files):
-    files(solution=MEDIAN, reference=RIGHT_MEDIAN, **{"tests.txt": TESTS})
+    files(solution=MEDIAN, reference=RIGHT_MEDIAN, tests=TESTS)
     Path("deep").mkdir()
     for _ in range(2):
-        assert (
-            attack("median", "--reference", "reference.py", "--output", "deep/er/test_it.py", "--max-calls", "1") == 1
-        )
+        assert attack("median", *QUICKLY, "--output", "deep/er/test_it.py") == 1
     text = Path("deep/er/test_it.py").read_text()
     assert text.startswith(MARK)
     assert "'../../solution.py'" in text
@@ -195,7 +181,7 @@ class DeadRunner:
 
 
 def test_a_dead_sandbox_is_no_verdict(files, capsys, attacks_with):
-    files(solution=MEDIAN, **{"tests.txt": TESTS})
+    files(solution=MEDIAN, tests=TESTS)
     attacks_with(DeadRunner())
     assert attack("median") == 1
     error = capsys.readouterr().err
@@ -205,8 +191,8 @@ def test_a_dead_sandbox_is_no_verdict(files, capsys, attacks_with):
 
 def test_text_of_the_program_under_attack_cannot_leave_its_comment(files):
     hostile = "def f(x):\n    raise ValueError('a\\n    assert True\\r\\x0bimport os\\u2028x' + 'y' * 999)\n"
-    files(solution=hostile, reference="def f(x):\n    return x\n", **{"tests.txt": "assert f(1) == 1\n"})
-    assert attack("f", "--reference", "reference.py", "--max-calls", "1") == 1
+    files(solution=hostile, reference="def f(x):\n    return x\n", tests="assert f(1) == 1\n")
+    assert attack("f", *QUICKLY) == 1
     tests = Path("test_f_bugs.py").read_text().split("def test_1")[1]
     assert len(tests.splitlines()) == 4
     assert one_line("a\nb\x1b[31m") == "a b [31m"
@@ -214,11 +200,11 @@ def test_text_of_the_program_under_attack_cannot_leave_its_comment(files):
 
 def test_async_functions_and_library_values_are_written_so_that_they_run(files, tmp_path):
     right = "from fractions import Fraction\nasync def f(x):\n    return [Fraction(x, 3)]\n"
-    files(solution="async def f(x):\n    return []\n", reference=right, **{"tests.txt": "assert await f(1) == [2]\n"})
-    assert attack("f", "--reference", "reference.py", "--max-calls", "1") == 1
-    text = Path("test_f_bugs.py").read_text()
-    assert "same(asyncio.run(program.f(0)), [Fraction(0, 1)])" in text
-    assert pytest_outcomes(tmp_path, "test_f_bugs.py", right=right) == {"right": {"PASSED"}}
+    files(solution="async def f(x):\n    return []\n", reference=right, tests="assert await f(1) == [2]\n")
+    assert attack("f", *QUICKLY) == 1
+    written = tmp_path / "test_f_bugs.py"
+    assert "same(asyncio.run(program.f(0)), [Fraction(0, 1)])" in written.read_text()
+    assert pytest_outcomes(tmp_path, {"right": (right, written)}) == {"right": {"PASSED"}}
 
 
 @pytest.mark.parametrize(
@@ -227,11 +213,11 @@ def test_async_functions_and_library_values_are_written_so_that_they_run(files, 
 )
 def test_what_would_take_pytest_with_it_is_tested_in_a_process_of_its_own(files, tmp_path, kind, body):
     buggy, right = f"def f(x):\n    {body}\n", "def f(x):\n    return x\n"
-    files(solution=buggy, reference=right, **{"tests.txt": "assert f(1) == 1\n"})
-    assert attack("f", "--reference", "reference.py", "--max-calls", "1") == 1
-    assert f"def test_1_{kind}():" in Path("test_f_bugs.py").read_text()
-    found = pytest_outcomes(tmp_path, "test_f_bugs.py", buggy=buggy, right=right)
-    assert found == {"buggy": {"FAILED"}, "right": {"PASSED"}}
+    files(solution=buggy, reference=right, tests="assert f(1) == 1\n")
+    assert attack("f", *QUICKLY) == 1
+    written = tmp_path / "test_f_bugs.py"
+    assert f"def test_1_{kind}():" in written.read_text()
+    assert_fails_until_mended(written, buggy, right)
 
 
 def value(data):

@@ -1,7 +1,5 @@
 """What an attack must not keep to itself: calls never made, tests never written."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +10,10 @@ from code_a1_recipe.tools.bug_finder import command as attack_command, search as
 from sandbox import Call, CallResult, CallStatus
 from sandbox.text import TOTAL_SPENT, Gate
 
+from .conftest import pytest_outcomes
+
 SAME = "def f(n):\n    return n\n"
+QUICKLY = ("--reference", "reference.py", "--max-calls", "1")
 SLOW_LAST = """\
 import time
 def f(n):
@@ -50,16 +51,10 @@ def asserts(numbers):
     return "".join(f"assert f({number}) == {number}\n" for number in numbers)
 
 
-def written_outcome(folder="."):
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_f_bugs.py"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
-    return done.stdout.splitlines()[-1].split(" in ")[0]
-
-
 def test_calls_that_stay_unasked_are_counted_and_are_not_nothing_found(attack, capsys, monkeypatch):
     monkeypatch.setattr(attack_command, "LIMITS", replace(attack_command.LIMITS, total_seconds=0.4))
     texts = {"solution": SLOW_LAST, "reference": SAME, "tests": asserts(range(20))}
-    assert attack(texts, "--reference", "reference.py", "--max-calls", "1") == 1
+    assert attack(texts, *QUICKLY) == 1
     *_, told, last = capsys.readouterr().out.splitlines()
     assert told.startswith("not complete: 1")
     assert "calls could not be asked (time)" in told
@@ -68,7 +63,7 @@ def test_calls_that_stay_unasked_are_counted_and_are_not_nothing_found(attack, c
 
 def test_a_wrong_value_is_found_behind_many_calls_that_hang(attack, capsys, short_hangs):
     texts = {"solution": HANGS, "reference": SAME, "tests": asserts([*range(6, 18), -3])}
-    assert attack(texts, "--reference", "reference.py", "--max-calls", "1") == 1
+    assert attack(texts, *QUICKLY) == 1
     assert "assert f(-3) == -3  # your function: 99" in capsys.readouterr().out
 
 
@@ -94,18 +89,19 @@ def test_an_unasked_call_is_no_incorrect_assertion():
     assert attack_command.contradictions([case], {case.call: spent}) == []
 
 
-def test_a_call_that_dies_after_the_time_limit_has_a_test(attack, capsys):
+def test_a_call_that_dies_after_the_time_limit_has_a_test(attack, capsys, tmp_path):
     dies = "import os, time\ndef f(n):\n    while time.process_time() < 0.6: pass\n    os._exit(0)\n"
     texts = {"solution": dies, "reference": SAME, "tests": asserts([1])}
-    assert attack(texts, "--reference", "reference.py", "--max-calls", "1") == 1
+    assert attack(texts, *QUICKLY) == 1
     assert "(1 test; run" in capsys.readouterr().out
-    assert "def test_1_the_process_ends()" in Path("test_f_bugs.py").read_text()
-    assert written_outcome() == "1 failed"
+    written = tmp_path / "test_f_bugs.py"
+    assert written.read_text().count("def test_1_the_process_ends()") == 1
+    assert pytest_outcomes(tmp_path, {"again": (dies, written)}) == {"again": {"FAILED"}}
 
 
 def test_a_slow_call_that_is_right_in_the_end_has_no_test(attack, capsys):
     slow = "import time\ndef f(n):\n    while time.process_time() < 0.6: pass\n    return n\n"
     texts = {"solution": slow, "reference": SAME, "tests": asserts([0])}
-    assert attack(texts, "--reference", "reference.py", "--max-calls", "1") == 1
+    assert attack(texts, *QUICKLY) == 1
     assert "(no minimal call: slow but right" in capsys.readouterr().out
     assert not Path("test_f_bugs.py").exists()

@@ -2,9 +2,6 @@
 
 import ast
 import contextlib
-import shutil
-import subprocess
-import sys
 
 import pytest
 
@@ -12,6 +9,7 @@ from code_a1_recipe.tools.bug_finder import command
 from code_a1_recipe.tools.bug_finder.options import AttackOptions
 
 from .attack_programs import PROGRAMS
+from .conftest import pytest_outcomes
 
 LONGEST_MINIMAL_ARGUMENTS = 20
 """Characters between the parentheses of a minimal call; those of the calls found have up to ten times as many."""
@@ -59,17 +57,9 @@ def test_the_bug_is_found_and_its_calls_are_minimal(attacks):
 
 
 def test_the_written_tests_fail_on_each_buggy_program_and_pass_on_its_reference(attacks, tmp_path):
+    programs, expected = {}, {}
     for program, _, _, attacked in attacks:
-        for kind, text in (("buggy", program.buggy), ("right", program.reference)):
-            folder = tmp_path / kind / program.entry
-            folder.mkdir(parents=True)
-            (folder / "solution.py").write_text(text, encoding="utf-8")
-            shutil.copy(attacked / "test_bugs.py", folder)
-    options = ["-q", "-rA", "-p", "no:cacheprovider", "--import-mode=importlib", "--rootdir", str(tmp_path)]
-    command = [sys.executable, "-m", "pytest", *options, "buggy", "right"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
-    outcomes = [line.split("::")[0].split() for line in done.stdout.splitlines() if "::" in line]
-    for program, *_ in attacks:
-        for kind, expected in (("buggy", "FAILED"), ("right", "PASSED")):
-            place = f"{kind}/{program.entry}/test_bugs.py"
-            assert {words[0] for words in outcomes if words[-1] == place} == {expected}, (place, done.stdout)
+        for kind, text, outcome in (("buggy", program.buggy, "FAILED"), ("right", program.reference, "PASSED")):
+            name = f"{kind}/{program.entry}"
+            programs[name], expected[name] = (text, attacked / "test_bugs.py"), {outcome}
+    assert pytest_outcomes(tmp_path, programs) == expected

@@ -1,7 +1,6 @@
 """HumanEval+ and MBPP+ from responses as models write them: EvalPlus's sanitizer, our verdicts, its sample format."""
 
 import importlib.util
-import json
 import os
 import pty
 import subprocess
@@ -11,6 +10,8 @@ import termios
 import pytest
 
 from code_a1_recipe.cli.app import main
+from code_a1_recipe.data.reader import iter_rows
+from code_a1_recipe.files import json_lines
 from code_a1_recipe.tools.evaluate.results import Results
 from code_a1_recipe.tools.evaluate.scoring import evalplus_sanitizer
 from code_a1_recipe.tools.evaluate.scoring.evalplus_sanitizer import PRELOAD, defines, sanitize, sanitizer_source
@@ -18,7 +19,6 @@ from sandbox import LocalRunner
 
 from .stand_in_endpoint import StandInEndpoint
 
-REFERENCE = "def add(a, b):\n    return a + b\n"
 TEST = """
 def check(candidate):
     inputs = [[1, 2], [0, 0], [-3, 5]]
@@ -27,7 +27,6 @@ def check(candidate):
         assertion(candidate(*inp), exp, 0)
 """
 RIGHT = "def add(a, b):\n    return a + b"
-HELPED = "import math\ndef add(a, b):\n    return plus(a, b)\ndef plus(a, b):\n    return math.fsum([a, b]) // 1"
 RESPONSES = {
     # name: (response, what EvalPlus keeps, extraction failure, passed)
     "prose": (f"Sure! Here it is:\n```python\n{RIGHT}\n```\nIt adds `a` and `b`.", RIGHT, "", True),
@@ -83,14 +82,14 @@ def file(tmp_path):
     rows = [
         {
             "problem": f'"""Write add(a, b), which adds. Case {number}: {name}."""\n',
-            "GT_code": REFERENCE,
+            "GT_code": RIGHT,
             "test": TEST,
             "extra_info": {"question_id": f"MBPP/{number}", "function_name": "add", "imports": ""},
         }
         for number, name in enumerate(RESPONSES)
     ]
     path = tmp_path / "evalplus.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text(json_lines(rows))
     return path
 
 
@@ -122,12 +121,9 @@ def test_what_the_sanitizer_cannot_read_is_an_extraction_failure(runner):
 
 
 def test_a_name_is_defined_by_whatever_binds_it_at_top_level():
-    assert defines("def f(): pass", "f")
-    assert defines("from math import gcd as f", "f")
-    assert defines("f = len", "f")
-    assert not defines("def g():\n    f = 1", "f")
-    assert not defines("print(f)", "f")
-    assert not defines("def f(:", "f")
+    binding = ["def f(): pass", "from math import gcd as f", "f = len"]
+    others = ["def g():\n    f = 1", "print(f)", "def f(:"]
+    assert [defines(program, "f") for program in [*binding, *others]] == [True] * 3 + [False] * 3
 
 
 @needs_evalplus
@@ -147,8 +143,7 @@ def test_responses_are_sanitized_counted_and_exported(file, tmp_path):
         }, name
     assert results.settings["sanitizer"] == "evalplus 0.3.1"
     # As evalplus.data.load_solutions reads them.
-    lines = [json.loads(line) for line in (output / "evalplus_samples.jsonl").read_text().splitlines()]
-    assert lines == [
+    assert list(iter_rows(output / "evalplus_samples.jsonl")) == [
         {"task_id": f"Mbpp/{number}", "solution": kept} for number, (_, kept, *_) in enumerate(RESPONSES.values())
     ]
 

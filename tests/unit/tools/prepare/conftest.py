@@ -1,13 +1,13 @@
 """``code-a1 data prepare`` from the command line down, with a judge of this process."""
 
 import contextlib
-import json
 import re
 
 import pytest
 
 from code_a1_recipe.cli.app import main
-from code_a1_recipe.data.reader import load_questions
+from code_a1_recipe.data.reader import iter_rows, load_questions
+from code_a1_recipe.files import json_lines
 from code_a1_recipe.jobs.confinement import Confinement
 from sandbox import Judge, Limits, SandboxUnavailableError
 
@@ -50,7 +50,8 @@ def judge(monkeypatch, runner):
 def write(tmp_path):
     def to_file(*rows, name="rows.jsonl"):
         path = tmp_path / name
-        path.write_text("".join(json.dumps(one) + "\n" for one in rows))
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json_lines(rows))
         return path
 
     return to_file
@@ -71,9 +72,8 @@ def run(tmp_path, capsys, judge, monkeypatch):
 
 @pytest.fixture
 def dropped(tmp_path):
-    def read(output="out.parquet"):
-        lines = (tmp_path / f"{output}.dropped.jsonl").read_text().splitlines()
-        return {line["id"]: line for line in map(json.loads, lines)}
+    def read():
+        return {line["id"]: line for line in iter_rows(tmp_path / "out.parquet.dropped.jsonl")}
 
     return read
 

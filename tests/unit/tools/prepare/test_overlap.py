@@ -33,6 +33,10 @@ def found(entries, questions):
     return [(one.row, hit.id, hit.how, hit.detail) for one in dropped for hit in one.overlaps]
 
 
+def found_in_prompts(prompt, evaluated_prompt):
+    return found([entry(prompt=prompt)], [evaluated(prompt=evaluated_prompt)])
+
+
 # ------------------------------ id ------------------------------
 
 
@@ -45,27 +49,25 @@ def test_an_id_counts_where_it_names_its_data_set():
 
 
 def test_ten_words_in_a_row_are_an_overlap_and_nine_are_none():
-    words = TWELVE.split()
-    prompt = "One two three. " + " ".join(words[:10]).title() + "! four five"
-    assert found([entry(prompt=prompt)], [evaluated(prompt=TWELVE)]) == [
-        (0, "Eval/1", "prompt", f"10 words: {' '.join(words[:10])}")
-    ]
-    prompt = "One two three. " + " ".join(words[:9]) + " four five"
-    assert found([entry(prompt=prompt)], [evaluated(prompt=TWELVE)]) == []
+    prompt = "One two three. Alpha Bravo Charlie Delta Echo Foxtrot Golf Hotel India {}! four five"
+    shared = "alpha bravo charlie delta echo foxtrot golf hotel india juliett"
+    assert found_in_prompts(prompt.format("Juliett"), TWELVE) == [(0, "Eval/1", "prompt", f"10 words: {shared}")]
+    assert found_in_prompts(prompt.format("x"), TWELVE) == []
 
 
 def test_a_short_statement_counts_where_the_whole_of_it_is_there():
-    short = evaluated(prompt="Find the smallest missing positive number.")
-    longer = entry(prompt="A list is given. Find the smallest missing positive number of it, quickly, in place.")
-    assert found([longer], [short]) == [(0, "Eval/1", "prompt", "6 words: find the smallest missing positive number")]
-    part = entry(prompt="A list is given. Find the smallest missing positive thing of it, quickly, in place.")
-    assert found([part], [short]) == []
+    short = "Find the smallest missing positive number."
+    longer = "A list is given. Find the smallest missing positive {} of it, quickly, in place."
+    assert found_in_prompts(longer.format("number"), short) == [
+        (0, "Eval/1", "prompt", "6 words: find the smallest missing positive number")
+    ]
+    assert found_in_prompts(longer.format("thing"), short) == []
 
 
 def test_a_statement_of_five_words_counts_only_where_there_is_no_more():
-    short = evaluated(prompt="Find the maximum of two.")
-    assert found([entry(prompt="Without comparing, find the maximum of two numbers that are given")], [short]) == []
-    assert found([entry(prompt="find the maximum of two")], [short]) == [
+    short = "Find the maximum of two."
+    assert found_in_prompts("Without comparing, find the maximum of two numbers that are given", short) == []
+    assert found_in_prompts("find the maximum of two", short) == [
         (0, "Eval/1", "prompt", "statements, Jaccard similarity 1.00")
     ]
 
@@ -75,21 +77,16 @@ def test_a_statement_of_five_words_counts_only_where_there_is_no_more():
     [("0 1 2 3 4 5 6 7 8 9", 0), ("mn op qr st 4 5 6 7 8 9", 0), ("mn op qr st uv 5 6 7 8 9", 1)],
 )
 def test_of_ten_words_five_must_be_more_than_numbers_and_letters(shared, num_found):
-    question = evaluated(prompt=f"hexadecimal 17 {shared} 18 sierra tango")
-    assert len(found([entry(prompt=f"wheels 27 {shared} 28 quebec papa oscar")], [question])) == num_found
+    evaluated_prompt = f"hexadecimal 17 {shared} 18 sierra tango"
+    assert len(found_in_prompts(f"wheels 27 {shared} 28 quebec papa oscar", evaluated_prompt)) == num_found
 
 
 @pytest.mark.parametrize(("num_with", "num_found"), [(5, 5), (6, 0)])
 def test_words_that_many_evaluation_prompts_share_do_not_count(num_with, num_found):
     """Six of one set's prompts are more than LEAST_PROMPTS; 5 are not."""
-    questions = [
-        evaluated(
-            id=f"Eval/{number}", prompt=f"{TWELVE} number {number} " + " ".join(f"w{number}{k}" for k in range(9))
-        )
-        for number in range(num_with)
-    ]
-    row = entry(prompt=f"{TWELVE} and then something else altogether")
-    assert len(found([row], questions)) == num_found
+    others = [" ".join(f"w{number}{k}" for k in range(9)) for number in range(num_with)]
+    questions = [evaluated(id=f"Eval/{words[:2]}", prompt=f"{TWELVE} number {words}") for words in others]
+    assert len(found([entry(prompt=f"{TWELVE} and then something else altogether")], questions)) == num_found
 
 
 def test_words_that_many_prompts_of_different_sets_share_do_count():
@@ -139,9 +136,8 @@ def test_a_statement_that_many_questions_have_alone_makes_no_overlap():
 
 
 def test_what_our_adapters_add_to_a_prompt_makes_no_overlap():
-    rows = [entry(prompt="Reverse it.\n\nName the function `solve_all_of_it(first, second, third, fourth, fifth)`.")]
-    question = evaluated(prompt="Sort it.\n\nName the function `solve_all_of_it(first, second, third, fourth, fifth)`.")
-    assert found(rows, [question]) == []
+    added = "\n\nName the function `solve_all_of_it(first, second, third, fourth, fifth)`."
+    assert found_in_prompts(f"Reverse it.{added}", f"Sort it.{added}") == []
 
 
 # ------------------------------ reference ------------------------------
@@ -190,4 +186,4 @@ def test_every_question_is_told_once_by_the_first_rule():
 
 
 def test_a_question_without_reference_and_tests_is_met_by_its_prompt_alone():
-    assert [hit[2] for hit in found([entry(prompt=TWELVE)], [evaluated(prompt=TWELVE)])] == ["prompt"]
+    assert [hit[2] for hit in found_in_prompts(TWELVE, TWELVE)] == ["prompt"]

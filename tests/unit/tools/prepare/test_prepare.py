@@ -33,8 +33,9 @@ ROWS = [
 EVAL_PROMPT = "Given a list of words, return the longest of them that reads the same backwards, or nothing."
 
 
-def test_rows_stay_or_go_with_a_reason(run, write, dropped, tmp_path):
-    status, out, _ = run(write(*ROWS))
+def test_rows_stay_or_go_with_a_reason_and_the_card_tells_them(run, write, dropped, tmp_path):
+    path = write(*ROWS)
+    status, out, _ = run(path)
     assert status == 0
     assert kept_in(tmp_path / "out.parquet") == ["alpha", "kilo"]
     assert {name: line["reason"] for name, line in dropped().items()} == {
@@ -49,12 +50,16 @@ def test_rows_stay_or_go_with_a_reason(run, write, dropped, tmp_path):
         "juliett": "duplicate_reference",
     }
     assert [line["row"] for line in dropped().values()] == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert "no_such_module" in dropped()["charlie"]["detail"]
     assert dropped()["bravo"]["detail"] == "1 of 2 tests do not hold, the first: bravo(2) is 7, expected 8"
     assert "2 of 11 rows kept" in out
     assert "left out: reference_fails 1, " in out
     card = card_in(tmp_path)
-    assert "| reference_fails | 1 |" in card
-    assert "Tests: 2, golden ones: 0, removed: unreadable 1." in card
+    for told in (
+        f"| {path} | native | 11 | ", "| reference_fails | 1 |", "| load_failed | 1 |", "no evaluation set was named",
+        "Tests: 2, golden ones: 0, removed: unreadable 1.", "data.train_files=out.parquet", "code-a1 data prepare",
+    ):  # fmt: skip
+        assert told in card
 
 
 def test_the_first_reading_that_holds_is_kept_and_of_none_the_first_is_told(run, write, dropped, judge, tmp_path):
@@ -88,10 +93,11 @@ def test_the_output_has_the_native_columns_and_nothing_else(run, write, tmp_path
     assert table.to_pylist() == [given | {"golden_tests": [], "kind": "functions", "checker": "decimals"}]
 
 
-def test_questions_without_tests_may_stay_where_their_reference_loads(run, write, tmp_path):
+def test_questions_without_tests_may_stay_where_their_reference_loads(run, write, dropped, tmp_path):
     broken = row("lima", tests=[], reference="raise ValueError\ndef lima(): pass")
     status, _, _ = run(write(row("golf", tests=[]), broken), "--min-tests", "0")
     assert (status, kept_in(tmp_path / "out.parquet")) == (0, ["golf"])
+    assert "ValueError" in dropped()["lima"]["detail"]
 
 
 def test_what_repeats_an_evaluation_set_goes_unjudged_and_is_named(run, write, dropped, judge, tmp_path):
@@ -104,19 +110,8 @@ def test_what_repeats_an_evaluation_set_goes_unjudged_and_is_named(run, write, d
     assert "| held out | 1 | 1 | 1 |" in card
 
 
-def test_the_card_says_where_the_data_is_from_and_how_to_train(run, write, tmp_path):
-    path = write(*ROWS)
-    run(path)
-    card = card_in(tmp_path)
-    assert f"| {path} | native | 11 | " in card
-    assert "| load_failed | 1 |" in card
-    assert "no evaluation set was named" in card
-    assert "data.train_files=out.parquet" in card
-    assert "code-a1 data prepare" in card
-
-
 def test_the_hub_finds_the_questions_and_what_they_are_by_the_card(run, write, tmp_path):
-    run(write(*ROWS))
+    run(write(GOOD, row("kilo")))
     card, published = DatasetCard.load(tmp_path / "out.parquet.card.md"), tmp_path / "published"
     assert (card.data.license, card.data.task_categories) == (None, ["text-generation"])
     published.mkdir()

@@ -1,7 +1,5 @@
 """Rows -> questions: one bad row costs itself."""
 
-import json
-
 import pytest
 
 from code_a1_recipe.errors import InputError
@@ -11,29 +9,19 @@ from code_a1_recipe.tools.prepare.rows import Dropped, Entry
 GOOD = {"id": "q1", "prompt": "Add one.", "reference": "def f(x): return x + 1", "tests": ["assert f(1) == 2"]}
 
 
-@pytest.fixture
-def source_of(tmp_path):
-    def write(*rows, name="rows.jsonl"):
-        path = tmp_path / name
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return str(path)
-
-    return write
-
-
-def read(*names, limit=None, **options):
+def read(*paths, limit=None, **options):
     """Entries, and the rows that were left out."""
-    rows = list(read_inputs(open_sources(names, **({"columns": {}} | options)), limit=limit))
+    rows = list(read_inputs(open_sources(map(str, paths), **({"columns": {}} | options)), limit=limit))
     return [row for row in rows if isinstance(row, Entry)], [row for row in rows if isinstance(row, Dropped)]
 
 
-def read_evaluated(*names, **columns):
-    return read_eval_sets(open_sources(names, columns=columns, is_evaluation=True))
+def read_evaluated(*paths, **columns):
+    return read_eval_sets(open_sources(map(str, paths), columns=columns, is_evaluation=True))
 
 
-def test_good_rows_become_questions_and_bad_ones_are_counted_by_rule(source_of):
+def test_good_rows_become_questions_and_bad_ones_are_counted_by_rule(write):
     entries, dropped = read(
-        source_of(
+        write(
             GOOD,
             GOOD | {"id": "q2", "reference": "def f(:"},
             GOOD | {"id": "q3", "reference": "def g(:"},
@@ -55,87 +43,79 @@ def test_good_rows_become_questions_and_bad_ones_are_counted_by_rule(source_of):
     assert "invalid syntax" in dropped[0].detail
 
 
-def test_programs_that_are_nested_too_deeply_cost_their_row_only(source_of):
+def test_programs_that_are_nested_too_deeply_cost_their_row_only(write):
     deep = "def f():\n    return " + "-" * 5000 + "1"
-    entries, dropped = read(source_of(GOOD, GOOD | {"id": "q2", "reference": deep}))
+    entries, dropped = read(write(GOOD, GOOD | {"id": "q2", "reference": deep}))
     assert len(entries) == 1
     assert dropped[0].reason.startswith("unusable row: reference: ")
 
 
-def test_the_limit_is_on_the_rows_of_each_source(source_of):
+def test_the_limit_is_on_the_rows_of_each_source(write):
     rows = [GOOD | {"id": f"q{number}"} for number in range(5)]
-    entries, _ = read(source_of(*rows), source_of(*rows, name="more.jsonl"), limit=2)
+    entries, _ = read(write(*rows), write(*rows, name="more.jsonl"), limit=2)
     assert [entry.question.id for entry in entries] == ["q0", "q1", "more/q0", "more/q1"]
 
 
-def test_rows_of_two_sources_with_one_id_are_both_kept_and_of_one_source_the_first(source_of):
-    one, other = source_of(GOOD, name="a.jsonl"), source_of(GOOD, GOOD, name="b.jsonl")
+def test_rows_of_two_sources_with_one_id_are_both_kept_and_of_one_source_the_first(write):
+    one, other = write(GOOD, name="a.jsonl"), write(GOOD, GOOD, name="b.jsonl")
     entries, dropped = read(one, other)
     assert [entry.question.id for entry in entries] == ["q1", "b/q1"]
     assert [row.reason for row in dropped] == ["unusable row: id: must be unique"]
 
 
-def test_columns_may_have_other_names(source_of):
+def test_columns_may_have_other_names(write):
     row = {"uid": 3, "text": "Add.", "gold": {"code": "def f(x): return x"}}
     columns = {"id": "uid", "prompt": "text", "reference": "gold.code"}
-    ((entry,), _) = read(source_of(row), columns=columns)
+    ((entry,), _) = read(write(row), columns=columns)
     assert (entry.question.id, entry.question.reference) == ("3", "def f(x): return x")
 
 
-def test_columns_that_nobody_knows_are_refused_with_the_options_that_name_them(source_of):
+def test_columns_that_nobody_knows_are_refused_with_the_options_that_name_them(write):
     with pytest.raises(InputError, match=r"no adapter knows these columns.*--columns id=COLUMN"):
-        read(source_of({"a": 1}))
+        read(write({"a": 1}))
     with pytest.raises(InputError, match="'mbpp' adapter needs the columns"):
-        read(source_of(GOOD), adapter="mbpp")
+        read(write(GOOD), adapter="mbpp")
 
 
-def test_tests_that_are_no_literal_asserts_are_counted(source_of):
+def test_tests_that_are_no_literal_asserts_are_counted(write):
     row = {"task_id": 1, "text": "t", "code": "def f(x): return x", "test_list": ["assert f(1) == 1", "assert f(y)"]}
-    ((entry,), _) = read(source_of(row))
+    ((entry,), _) = read(write(row))
     assert entry.removed_tests == ("unwritable",)
 
 
-def test_of_an_evaluation_set_the_prompt_is_enough(source_of):
-    source = source_of({"title": "x", "content": "Sort."}, {"title": "y", "content": None}, name="lcb.jsonl")
+def test_of_an_evaluation_set_the_prompt_is_enough(write):
+    source = write({"title": "x", "content": "Sort."}, {"title": "y", "content": None}, name="lcb.jsonl")
     with pytest.raises(InputError, match=r"the prompt is enough: --against-columns prompt=COLUMN"):
         read_evaluated(source)
     ((question,), unreadable) = read_evaluated(source, prompt="content", id="title")
     assert (question.data_source, question.id, question.prompt, question.reference) == ("lcb", "x", "Sort.", "")
-    assert unreadable == {source: 1}
+    assert unreadable == {str(source): 1}
 
 
-def test_an_evaluation_set_that_is_recognised_needs_no_columns(source_of):
-    source = source_of(GOOD | {"data_source": "mine", "reference": "broken ("})
+def test_an_evaluation_set_that_is_recognised_needs_no_columns(write):
+    source = write(GOOD | {"data_source": "mine", "reference": "broken ("})
     ((question,), _) = read_evaluated(source)
     assert (question.data_source, question.id, question.tests) == ("mine", "q1", ("assert f(1) == 2",))
 
 
-def test_an_evaluation_set_without_any_prompt_is_refused(source_of):
+def test_an_evaluation_set_without_any_prompt_is_refused(write):
     with pytest.raises(InputError, match="none of its rows has a prompt"):
-        read_evaluated(source_of(GOOD | {"prompt": " "}))
+        read_evaluated(write(GOOD | {"prompt": " "}))
 
 
-def test_rows_without_ids_of_two_evaluation_files_with_one_name_are_told_apart(tmp_path, source_of):
+def test_rows_without_ids_of_two_evaluation_files_with_one_name_are_told_apart(write):
     row = {"prompt": "Sort."}
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-    sources = [
-        source_of(row, name="a/test.jsonl"),
-        source_of(row, row, name="b/test.jsonl"),
-        source_of(row, name="c.jsonl"),
-    ]
-    found = [(one.data_source, one.id) for one in read_evaluated(*sources)[0]]
-    a, b = (str(tmp_path / name / "test.jsonl") for name in "ab")
-    assert found == [(a, "row 0"), (b, "row 0"), (b, "row 1"), ("c", "row 0")]
+    a, b = write(row, name="a/test.jsonl"), write(row, row, name="b/test.jsonl")
+    found = [(one.data_source, one.id) for one in read_evaluated(a, b, write(row, name="c.jsonl"))[0]]
+    assert found == [(str(a), "row 0"), (str(b), "row 0"), (str(b), "row 1"), ("c", "row 0")]
 
 
-def test_rows_without_ids_of_one_data_source_are_called_after_their_files(source_of):
+def test_rows_without_ids_of_one_data_source_are_called_after_their_files(write):
     row = {"prompt": "Sort.", "data_source": "mine"}
-    sources = [source_of(row, name="a.jsonl"), source_of(row, name="b.jsonl")]
-    found = [(one.data_source, one.id) for one in read_evaluated(*sources)[0]]
-    assert found == [("mine", "row 0 of a"), ("mine", "row 0 of b")]
+    found = [one.id for one in read_evaluated(write(row, name="a.jsonl"), write(row, name="b.jsonl"))[0]]
+    assert found == ["row 0 of a", "row 0 of b"]
 
 
-def test_a_row_that_is_left_out_keeps_its_id_also_where_that_is_zero(source_of):
-    _, dropped = read(source_of({"id": 0, "prompt": "Add one.", "reference": "def f(:"}))
+def test_a_row_that_is_left_out_keeps_its_id_also_where_that_is_zero(write):
+    _, dropped = read(write({"id": 0, "prompt": "Add one.", "reference": "def f(:"}))
     assert [row.id for row in dropped] == ["0"]

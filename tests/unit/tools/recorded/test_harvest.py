@@ -45,13 +45,9 @@ def test_tests_that_kill_nothing_new_go(judge_all):
     assert (row["num_killed"], row["num_programs"]) == (len(killed), len(mutants) + 3)
 
 
-def test_ties_go_to_the_test_that_broke_most_programs(judge_all):
-    found = found_tests("assert f(1) == 1", "assert f(2) == 1", broken=(1, 4), wrong=["def f(x):\n    return 0"])
-    assert minimal_row(found, [], judge_all)["golden_tests"] == ["assert f(2) == 1"]
-
-
-def test_a_question_whose_tests_kill_nothing_keeps_the_best(judge_all):
-    found = found_tests("assert f(1) == 1", "assert f(2) == 1", broken=(0, 4))
+@pytest.mark.parametrize("wrong", [[], ["def f(x):\n    return 0"]], ids=["none kills", "both kill"])
+def test_ties_go_to_the_test_that_broke_most_programs(judge_all, wrong):
+    found = found_tests("assert f(1) == 1", "assert f(2) == 1", broken=(1, 4), wrong=wrong)
     assert minimal_row(found, [], judge_all)["golden_tests"] == ["assert f(2) == 1"]
 
 
@@ -98,8 +94,7 @@ def test_incorrect_programs_of_all_steps_count_and_tests_of_the_last_ones(tmp_pa
     assert set(found.programs.values()) == {"def f(x): return 1", "def f(x): return 2"}
 
 
-def test_without_minimising_nothing_is_judged(run_folder, tmp_path, capsys):
-    target = tmp_path / "tests.jsonl"
+def test_without_minimising_nothing_is_judged(run_folder, target, capsys):
     assert main(["harvest", str(run_folder), "--output", str(target), "--no-minimise"]) == 0
     written = [question.golden_tests for question in load_questions(target)]
     assert sorted(written) == [("assert f(1) == 2",), ("assert f(3) == 4", "assert f(1) == 2")]
@@ -107,7 +102,12 @@ def test_without_minimising_nothing_is_judged(run_folder, tmp_path, capsys):
 
 
 @pytest.fixture
-def command(tmp_path):
+def target(tmp_path):
+    return tmp_path / "tests.jsonl"
+
+
+@pytest.fixture
+def command(tmp_path, target):
     """The command on two micro questions, each with six tests that hold."""
 
     def record_of(index):
@@ -117,11 +117,10 @@ def command(tmp_path):
         return record(index, source=f"{question.operation.python}\n# again", suites=[suite(*cases)])
 
     run = write_run(tmp_path / "run", validation={}, training={1: [record_of(0), record_of(1)]})
-    return ["harvest", str(run), "--output", str(tmp_path / "tests.jsonl"), "--workers", "1"]
+    return ["harvest", str(run), "--output", str(target), "--workers", "1"]
 
 
-def test_the_command_writes_few_tests_and_says_what_they_kill(command, tmp_path, one_judge, capsys):
-    target = tmp_path / "tests.jsonl"
+def test_the_command_writes_few_tests_and_says_what_they_kill(command, target, one_judge, capsys):
     assert main(command) == 0
     assert f"{target}: 2 questions, tests 12 -> " in capsys.readouterr().out
     for question in load_questions(target):
@@ -129,20 +128,18 @@ def test_the_command_writes_few_tests_and_says_what_they_kill(command, tmp_path,
         assert set(question.golden_tests) <= set(question.tests)
 
 
-def test_an_outage_keeps_all_tests_and_is_judged_again_by_the_same_command(command, tmp_path, one_judge, capsys):
+def test_an_outage_keeps_all_tests_and_is_judged_again_by_the_same_command(command, target, one_judge, capsys):
     one_judge.outages = 1
     assert main(command) == 1
     assert "1 questions met an outage and kept all their tests; repeat the command" in capsys.readouterr().err
-    assert 6 in [len(question.golden_tests) for question in load_questions(tmp_path / "tests.jsonl")]
+    assert 6 in [len(question.golden_tests) for question in load_questions(target)]
     asked = one_judge.asked
     assert main(command) == 0
     assert one_judge.asked == asked + 1, "the other question is not judged again"
-    assert max(len(question.golden_tests) for question in load_questions(tmp_path / "tests.jsonl")) < 6
+    assert max(len(question.golden_tests) for question in load_questions(target)) < 6
 
 
-def test_an_interrupted_command_goes_on_and_another_choice_is_refused(
-    command, tmp_path, one_judge, capsys, monkeypatch
-):
+def test_an_interrupted_command_goes_on_and_another_choice_is_refused(command, target, one_judge, capsys, monkeypatch):
     append = JsonlStore.append
 
     def stop(self, row):
@@ -151,14 +148,14 @@ def test_an_interrupted_command_goes_on_and_another_choice_is_refused(
 
     monkeypatch.setattr(JsonlStore, "append", stop)
     assert main(command) == 130
-    assert f"interrupted; what is done is in {tmp_path / 'tests.jsonl'}" in capsys.readouterr().err
+    assert f"interrupted; what is done is in {target}" in capsys.readouterr().err
     monkeypatch.setattr(JsonlStore, "append", append)
     assert main([*command, "--no-minimise"]) == 2
     assert "minimise was true, now is false" in capsys.readouterr().err
     asked = one_judge.asked
     assert main(command) == 0
     assert one_judge.asked == asked + 1
-    assert len(load_questions(tmp_path / "tests.jsonl")) == 2
+    assert len(load_questions(target)) == 2
 
 
 def test_missing_mutants_are_refused_before_work(command, tmp_path, capsys, monkeypatch):
@@ -174,17 +171,17 @@ def test_a_name_of_another_format_is_refused_before_work(tmp_path, capsys):
     assert "is written as JSON lines; name it tests.jsonl, got tests.parquet" in words
 
 
-def test_a_file_of_somebody_else_is_left_alone(command, tmp_path, one_judge, capsys):
-    run = tmp_path / "run"
-    for target in (tmp_path / "tests.jsonl", run / "questions.jsonl", run / "rollouts" / "train_000001.jsonl"):
-        before = target.read_bytes() if target.exists() else b"precious"
-        target.write_bytes(before)
-        assert main([*command[:3], str(target), *command[4:]]) == 2
-        assert "not as an output that can be taken up" in capsys.readouterr().err
-        assert target.read_bytes() == before
+@pytest.mark.parametrize("name", ["tests.jsonl", "run/questions.jsonl", "run/rollouts/train_000001.jsonl"])
+def test_a_file_of_somebody_else_is_left_alone(command, tmp_path, capsys, name):
+    file = tmp_path / name
+    before = file.read_bytes() if file.exists() else b"precious"
+    file.write_bytes(before)
+    assert main([*command, "--output", str(file)]) == 2
+    assert "not as an output that can be taken up" in capsys.readouterr().err
+    assert file.read_bytes() == before
 
 
-def test_a_run_without_suites_has_no_tests_to_harvest(tmp_path, capsys):
+def test_a_run_without_suites_has_no_tests_to_harvest(tmp_path, target, capsys):
     run = write_run(tmp_path / "run", validation={}, training={1: [record(0)]})
-    assert main(["harvest", str(run), "--output", str(tmp_path / "tests.jsonl")]) == 2
+    assert main(["harvest", str(run), "--output", str(target)]) == 2
     assert "no valid case in its rollouts; harvest a run in which a Test LLM took part" in capsys.readouterr().err

@@ -2,12 +2,11 @@
 
 import asyncio
 import contextlib
-import json
 import subprocess
 import sys
 import threading
 from functools import cache
-from pathlib import Path
+from itertools import cycle
 
 import pyarrow
 import pyarrow.parquet
@@ -20,7 +19,8 @@ from code_a1_recipe.algorithm.rewards import RewardSettings
 from code_a1_recipe.algorithm.settings import EpisodeSettings
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.config.compose import read_config
-from code_a1_recipe.data.reader import load_questions
+from code_a1_recipe.data.reader import iter_rows, load_questions
+from code_a1_recipe.files import json_lines
 from code_a1_recipe.jobs.confinement import Confinement
 from code_a1_recipe.runs.folder import RunFolder
 from code_a1_recipe.runs.rollout_record import encode_records, episode_records
@@ -56,11 +56,10 @@ class OneJudge:
     def judge_all(self, requests):
         judge = Judge(self.runner, seed=5)
         with self.lock:
-            return [self.answer(judge, request) for request in requests]
-
-    def answer(self, judge, request):
-        self.num_asked += 1
-        return SandboxUnavailableError("no room") if self.num_asked <= self.num_outages else judge.judge(request)
+            for request in requests:
+                self.num_asked += 1
+                is_down = self.num_asked <= self.num_outages
+                yield SandboxUnavailableError("no room") if is_down else judge.judge(request)
 
 
 @pytest.fixture(autouse=True)
@@ -71,9 +70,9 @@ def judge(monkeypatch, runner):
 
 
 @pytest.fixture
-def questions(tmp_path) -> Path:
+def questions(tmp_path):
     path = tmp_path / "questions.jsonl"
-    path.write_text(json.dumps(QUESTION) + "\n")
+    path.write_text(json_lines([QUESTION]))
     return path
 
 
@@ -81,17 +80,29 @@ def questions(tmp_path) -> Path:
 def run_score(questions, tmp_path):
     """``run_score(row, ..., options=[])`` -> exit status; rows are in ``scored()``."""
 
-    def run(*rows: dict, options=()):
+    def run(*rows, options=()):
         path = tmp_path / "rollouts.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        path.write_text(json_lines(rows))
         output = ["--output", str(tmp_path / "scored.jsonl")]
         return main(["score", str(path), "--questions", str(questions), *output, "--workers", "2", *options])
 
     return run
 
 
-def rows_of(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+def rows_of(path):
+    return list(iter_rows(path))
+
+
+@pytest.fixture
+def score_again(tmp_path):
+    """The rows that the command makes of a run, or of some of its files."""
+
+    def run(source, *options):
+        output = tmp_path / "scored.jsonl"
+        assert main(["score", str(source), "--output", str(output), *options]) == 0
+        return rows_of(output)
+
+    return run
 
 
 def without_times(value):
@@ -108,31 +119,30 @@ class Scripted:
     """A sampler that gives prepared texts in turn."""
 
     def __init__(self, texts):
-        self.texts, self.count = texts, 0
+        self.texts = cycle(texts)
 
     async def sample(self, messages, *, seed, session):
-        text = self.texts[self.count % len(self.texts)]
-        self.count += 1
+        text = next(self.texts)
         return Response(prompt_ids=(1,), token_ids=(2, 3), log_probs=(-0.1, -0.1), text=text, policy_version=1)
 
 
-class AsyncLocalJudge:
-    def __init__(self, judge):
-        self.judge_now = judge.judge
+class LocalJudge:
+    def __init__(self, runner):
+        self.local = Judge(runner, seed=5)
 
     async def judge(self, request):
-        return self.judge_now(request)
+        return self.local.judge(request)
 
 
 @cache
-def configuration() -> str:
+def configuration():
     overrides = ["rewards.alpha=0.25", "rewards.adversarial=figure", "episode.cases_per_suite=3", "data.seed=5"]
     overrides += ["sandbox.limits.total_seconds=20.0", "data.train_files=QUESTIONS", "data.val_files=[QUESTIONS]"]
     return read_config("cpu", overrides).to_yaml()
 
 
 @pytest.fixture
-def recorded_run(tmp_path, questions, runner) -> Path:
+def recorded_run(tmp_path, questions, runner):
     """A run folder with one training step and one validation, recorded by the recipe's own code."""
     folder = RunFolder(tmp_path / "run")
     folder.root.mkdir(parents=True)
@@ -141,7 +151,7 @@ def recorded_run(tmp_path, questions, runner) -> Path:
     episodes = EpisodeRunner(
         code_llm=Scripted(PROGRAMS),
         test_llm=Scripted(SUITES),
-        judge=AsyncLocalJudge(Judge(runner, seed=5)),
+        judge=LocalJudge(runner),
         settings=EpisodeSettings(num_candidates=4, num_suites=3, cases_per_suite=3, num_workers=1),
         rewards=RewardSettings(alpha=0.25, adversarial="figure", nonprintable_penalty=False),
         prompts=PromptSettings(name="micro"),
@@ -163,14 +173,12 @@ def recorded_run(tmp_path, questions, runner) -> Path:
     return folder.root
 
 
-def recorded_rows(run: Path) -> list[dict]:
+def recorded_rows(run):
     return [row for path in sorted((run / "rollouts").glob("*.jsonl")) for row in rows_of(path)]
 
 
-def test_a_runs_rollouts_scored_again_get_the_verdicts_and_rewards_they_had(recorded_run, tmp_path):
-    output = tmp_path / "scored.jsonl"
-    assert main(["score", str(recorded_run), "--output", str(output)]) == 0
-    recorded, scored = recorded_rows(recorded_run), rows_of(output)
+def test_a_runs_rollouts_scored_again_get_the_verdicts_and_rewards_they_had(recorded_run, score_again):
+    recorded, scored = recorded_rows(recorded_run), score_again(recorded_run)
     assert len(scored) == len(recorded) == 8
     assert any(row["verdict"]["history"] for row in recorded)
     assert any(suite["reward"]["total"] > 0 for row in recorded for suite in row["suites"])
@@ -180,25 +188,22 @@ def test_a_runs_rollouts_scored_again_get_the_verdicts_and_rewards_they_had(reco
         assert without_times(new) == without_times(old)
 
 
-def test_another_alpha_moves_the_test_rewards_alone(recorded_run, tmp_path):
-    output = tmp_path / "scored.jsonl"
-    assert main(["score", str(recorded_run / "rollouts"), "--output", str(output), "--alpha", "1"]) == 0
-    for old, new in zip(recorded_rows(recorded_run), rows_of(output), strict=True):
+def test_another_alpha_moves_the_test_rewards_alone(recorded_run, score_again):
+    scored = score_again(recorded_run / "rollouts", "--alpha", "1")
+    for old, new in zip(recorded_rows(recorded_run), scored, strict=True):
         assert new["reward"] == old["reward"]
         for old_suite, new_suite in zip(old["suites"], new["suites"], strict=True):
             terms = old_suite["reward"]["terms"]
             assert new_suite["reward"]["total"] == pytest.approx(terms["loaded"] * terms["valid"], abs=1e-6)
 
 
-def test_a_program_lost_to_an_outage_meets_the_replays_of_its_siblings(recorded_run, tmp_path):
+def test_a_program_lost_to_an_outage_meets_the_replays_of_its_siblings(recorded_run, score_again):
     path = recorded_run / "rollouts" / "train_000001.jsonl"
-    rows = rows_of(path)
-    lost = {**rows[1], "outage": "lost", "verdict": None, "reward": None}
-    path.write_text("".join(json.dumps(row) + "\n" for row in (rows[0], lost)))
-    output = tmp_path / "scored.jsonl"
-    assert main(["score", str(path), "--output", str(output)]) == 0
-    assert without_times(rows_of(output)[1]["verdict"]) == without_times(rows[1]["verdict"])
-    assert rows_of(output)[1]["reward"] == rows[1]["reward"]
+    first, second, *_ = rows_of(path)
+    path.write_text(json_lines([first, second | {"outage": "lost", "verdict": None, "reward": None}]))
+    _, scored = score_again(path)
+    assert without_times(scored["verdict"]) == without_times(second["verdict"])
+    assert scored["reward"] == second["reward"]
 
 
 # ------------------------------ rows of one's own ------------------------------
@@ -224,18 +229,11 @@ def test_rows_of_ones_own_get_the_rewards_of_a_verl_job(run_score, tmp_path, cap
     assert "of 3, 1 extraction failures" in said
 
 
-def test_parquet_is_read_as_well(questions, tmp_path):
-    table = pyarrow.Table.from_pylist(
-        [
-            {"question": "double", "response": [RIGHT], "candidate": None},
-            {"question": "double", "response": [LUCKY], "candidate": None},
-        ]
-    )
-    pyarrow.parquet.write_table(table, tmp_path / "rollouts.parquet")
-    output = tmp_path / "scored.jsonl"
-    arguments = [str(tmp_path / "rollouts.parquet"), "--questions", str(questions), "--output", str(output)]
-    assert main(["score", *arguments]) == 0
-    assert [row["reward"]["total"] for row in rows_of(output)] == [1.0, 0.5]
+def test_parquet_is_read_as_well(questions, tmp_path, score_again):
+    rows = [{"question": "double", "response": [text], "candidate": None} for text in (RIGHT, LUCKY)]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "rollouts.parquet")
+    scored = score_again(tmp_path / "rollouts.parquet", "--questions", str(questions))
+    assert [row["reward"]["total"] for row in scored] == [1.0, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -279,9 +277,7 @@ def test_inputs_without_rows_are_refused(kind, tmp_path, capsys):
 MANY = ({"question": "double", "response": [RIGHT, LUCKY, "no"]}, *[TEST_ROW] * 3)
 
 
-def test_an_outage_is_a_row_without_a_reward_until_the_command_is_repeated(
-    run_score, judge, tmp_path, capsys, monkeypatch
-):
+def test_an_outage_is_a_row_without_a_reward_until_the_command_is_repeated(run_score, judge, tmp_path, capsys):
     judge.num_outages = 1000
     assert run_score(*MANY) == 1
     assert "6 programs met an outage" in capsys.readouterr().err
@@ -341,14 +337,13 @@ def share(question):
 """
 
 
-def test_a_runs_own_reward_function_sees_all_programs_of_an_episode(recorded_run, tmp_path):
+def test_a_runs_own_reward_function_sees_all_programs_of_an_episode(recorded_run, tmp_path, score_again):
     (tmp_path / "mine.py").write_text(SET_LEVEL)
     config = recorded_run / "resolved_config.yaml"
     own = f"name: share\n    path: {tmp_path / 'mine.py'}"
     config.write_text(config.read_text().replace("name: pass_rate\n    path: null", own))
-    output = tmp_path / "scored.jsonl"
-    assert main(["score", str(recorded_run / "rollouts" / "train_000001.jsonl"), "--output", str(output)]) == 0
-    assert [row["reward"]["parts"] for row in rows_of(output)] == [{"share": 1 / 4}] * 4
+    scored = score_again(recorded_run / "rollouts" / "train_000001.jsonl")
+    assert [row["reward"]["parts"] for row in scored] == [{"share": 1 / 4}] * 4
 
 
 def test_a_reward_made_of_other_tests_is_refused(recorded_run, tmp_path, capsys):

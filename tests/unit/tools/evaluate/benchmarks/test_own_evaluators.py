@@ -1,13 +1,16 @@
 """LiveCodeBench and BigCodeBench: their rows are asked, and samples written for their own evaluators."""
 
 import json
+from pathlib import Path
 
 import pyarrow
 import pyarrow.parquet
 import pytest
 
 from code_a1_recipe.cli.app import main
+from code_a1_recipe.data.reader import iter_rows
 from code_a1_recipe.errors import InputError
+from code_a1_recipe.files import json_lines
 from code_a1_recipe.tools.evaluate.benchmarks.judged_elsewhere import (
     bigcodebench_tasks,
     last_block,
@@ -25,12 +28,9 @@ READING = {
     "contest_date": "2024-03-02T00:00:00",
     "difficulty": "easy",
 }
-METHOD = {
-    **READING,
+METHOD = READING | {
     "question_id": 3001,
-    "question_content": "Pair each number with the name.",
     "starter_code": "class Solution:\n    def pairs(self, nums, name):\n        ",
-    "contest_date": "2024-05-01T00:00:00",
     "difficulty": "medium",
 }
 HEAD = "import math\ndef task_func(x):\n"
@@ -45,7 +45,7 @@ BIG = {
 
 def written(tmp_path, *rows, name="test.jsonl"):
     path = tmp_path / name
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text(json_lines(rows))
     return path
 
 
@@ -73,7 +73,7 @@ def test_rows_of_livecodebench_become_tasks_by_their_starter_code(tmp_path):
     ],
 )
 def test_a_bad_row_is_refused_with_its_place_and_a_hint(tmp_path, changes, rule):
-    path = written(tmp_path, READING, {**READING, **changes})
+    path = written(tmp_path, READING, READING | changes)
     with pytest.raises(InputError) as told:
         livecodebench_tasks(path)
     assert str(told.value).startswith(f"{path}: row 1, {rule}")
@@ -129,8 +129,7 @@ def test_samples_of_livecodebench_are_written_and_not_judged(tmp_path, capsys):
         {"question_id": "abc001_a", "code_list": ["print(3)", "print(3)"]},
         {"question_id": "3001", "code_list": ["", ""]},
     ]
-    rows = [json.loads(line) for line in (output / "verdicts.jsonl").read_text().splitlines()]
-    assert [row["passed"] for row in rows] == [None] * 4
+    assert [row["passed"] for row in iter_rows(output / "verdicts.jsonl")] == [None] * 4
     results = Results.load(output)
     assert set(results.parts) == {"extraction_failure_rate", "truncated_rate"}
     assert results.parts["extraction_failure_rate"] == {
@@ -147,16 +146,12 @@ def test_samples_of_bigcodebench_are_whole_responses_for_its_own_sanitizer(tmp_p
     with StandInEndpoint(lambda messages, seed: response) as server:
         assert main(words(written(tmp_path, BIG), output, server, "--split", "instruct")) == 0
         assert BIG["instruct_prompt"] in server.requests[0]["messages"][-1]["content"]
-    lines = (output / "bigcodebench_instruct_samples.jsonl").read_text().splitlines()
-    assert [json.loads(line) for line in lines] == [{"task_id": "BigCodeBench/7", "solution": response}]
     stem = f"{output}/bigcodebench_instruct_samples"
-    assert (
-        Results.load(output)
-        .counts["BigCodeBench-Instruct"]
-        .endswith(
-            f"`bigcodebench.sanitize --samples {stem}.jsonl && bigcodebench.evaluate --execution local "
-            f"--split instruct --subset SUBSET --samples {stem}-sanitized.jsonl`"
-        )
+    assert list(iter_rows(Path(f"{stem}.jsonl"))) == [{"task_id": "BigCodeBench/7", "solution": response}]
+    told = Results.load(output).counts["BigCodeBench-Instruct"]
+    assert told.endswith(
+        f"`bigcodebench.sanitize --samples {stem}.jsonl && bigcodebench.evaluate --execution local "
+        f"--split instruct --subset SUBSET --samples {stem}-sanitized.jsonl`"
     )
 
 
