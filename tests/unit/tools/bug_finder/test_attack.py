@@ -11,7 +11,7 @@ from sandbox import CallResult, CallStatus, Limits, SandboxUnavailableError
 
 from ..evaluate.stand_in_endpoint import StandInEndpoint
 from .attack_programs import PROGRAMS
-from .conftest import pytest_outcomes
+from .conftest import outcomes_of_pytest
 
 BY_NAME = {program.entry: program for program in PROGRAMS}
 MEDIAN = "def median(xs):\n    return sorted(xs)[len(xs) // 2]\n"
@@ -27,7 +27,7 @@ def in_a_folder_with_one_runner(monkeypatch, runner, attacks_with, tmp_path):
 
 @pytest.fixture
 def files(tmp_path):
-    """``files(solution=..., tests=...)`` writes ``solution.py`` and so on, but ``tests.txt``; other names as they are."""
+    """``files(solution=..., tests=...)`` writes ``solution.py`` and so on, but ``tests.txt``."""
 
     def write(**texts):
         for name, text in texts.items():
@@ -50,7 +50,7 @@ def attack(entry, *words):
 
 
 def assert_fails_until_mended(written, buggy, right):
-    found = pytest_outcomes(written.parent, {"buggy": (buggy, written), "right": (right, written)})
+    found = outcomes_of_pytest(written.parent, {"buggy": (buggy, written), "right": (right, written)})
     assert found == {"buggy": {"FAILED"}, "right": {"PASSED"}}
 
 
@@ -204,7 +204,7 @@ def test_async_functions_and_library_values_are_written_so_that_they_run(files, 
     assert attack("f", *QUICKLY) == 1
     written = tmp_path / "test_f_bugs.py"
     assert "same(asyncio.run(program.f(0)), [Fraction(0, 1)])" in written.read_text()
-    assert pytest_outcomes(tmp_path, {"right": (right, written)}) == {"right": {"PASSED"}}
+    assert outcomes_of_pytest(tmp_path, {"right": (right, written)}) == {"right": {"PASSED"}}
 
 
 @pytest.mark.parametrize(
