@@ -1,5 +1,7 @@
 """``code-a1 data sft`` from the command line down: what it makes of questions, and what it refuses."""
 
+import json
+
 import pyarrow.parquet
 import pytest
 
@@ -24,15 +26,13 @@ DOUBLE = {
 }
 
 
-SIX = [DOUBLE | {"id": f"double{n}", "prompt": f"Twice, {n}"} for n in range(6)]
-
-
 @pytest.fixture
-def make(tmp_path, capsys, write):
+def make(tmp_path, capsys):
     """Run the command on questions; returns exit status, what it wrote, training rows and validation rows."""
 
     def run(*questions, arguments=("--val-frac", "0")):
-        path = write(*questions, name="questions.jsonl")
+        path = tmp_path / "questions.jsonl"
+        path.write_text("".join(json.dumps(question) + "\n" for question in questions))
         status = main([str(path), "--output", str(tmp_path / "d.parquet"), "--workers", "1", *arguments])
         return status, capsys.readouterr(), rows_of(tmp_path / "d.parquet"), rows_of(tmp_path / "d.val.parquet")
 
@@ -104,7 +104,8 @@ def test_long_asserts_are_not_used(make, tmp_path):
 
 
 def test_questions_are_split_and_not_demonstrations(make):
-    status, output, rows, held = make(*SIX, arguments=["--val-frac", "0.34"])
+    questions = [DOUBLE | {"id": f"double{n}", "prompt": f"Twice, {n}"} for n in range(6)]
+    status, output, rows, held = make(*questions, arguments=["--val-frac", "0.34"])
     assert status == 0
     assert "4 demonstrations, 2 more for validation" in output.out
     ids = [{row["extra_info"]["question"] for row in part} for part in (rows, held)]
@@ -203,26 +204,31 @@ def test_an_output_that_is_an_input_is_refused_even_with_overwrite(tmp_path, cap
 
 
 @pytest.mark.parametrize("name", ["d.parquet", "d.val.parquet", "d.parquet.card.md"])
-def test_a_file_that_exists_is_replaced_only_when_told_so(make, tmp_path, name):
+def test_a_file_that_exists_is_replaced_only_when_told_so(tmp_path, capsys, name):
+    questions = [DOUBLE | {"id": f"double{n}", "prompt": f"Twice, {n}"} for n in range(6)]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(one) + "\n" for one in questions))
+    command = [str(tmp_path / "q.jsonl"), "--output", str(tmp_path / "d.parquet"), "--val-frac", "0.34"]
     (tmp_path / name).write_bytes(b"precious")
-    arguments = ["--val-frac", "0.34"]
-    status, output, *_ = make(*SIX, arguments=arguments)
-    assert status == 2
-    assert f"{tmp_path / name} exists; --overwrite replaces it" in output.err
+    assert main(command) == 2
+    assert f"{tmp_path / name} exists; --overwrite replaces it" in capsys.readouterr().err
     assert (tmp_path / name).read_bytes() == b"precious"
     assert not list(tmp_path.glob("*judged*"))
-    assert make(*SIX, arguments=[*arguments, "--overwrite"])[0] == 0
+    assert main([*command, "--overwrite"]) == 0
     assert (tmp_path / name).read_bytes() != b"precious"
 
 
 def test_unfinished_work_replaces_its_own_files_and_no_others(make, one_judge, tmp_path):
     one_judge.outages = 1
     assert make(SIGN, DOUBLE)[0] == 1
-    file = tmp_path / "d.parquet"
-    written = file.read_bytes()
-    file.write_bytes(written + b"another's")
-    assert make(SIGN, DOUBLE)[0] == 2
-    file.write_bytes(written)
-    assert make(SIGN, DOUBLE)[0] == 0
-    assert make(SIGN, DOUBLE)[0] == 2, "the work is finished"
+    written = (tmp_path / "d.parquet").read_bytes()
+    (tmp_path / "d.parquet").write_bytes(written + b"another's")
+    assert make_status(tmp_path) == 2
+    (tmp_path / "d.parquet").write_bytes(written)
+    assert make_status(tmp_path) == 0
+    assert make_status(tmp_path) == 2, "the work is finished"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.parquet", "d.parquet.card.md", "questions.jsonl"]
+
+
+def make_status(tmp_path):
+    return main([str(tmp_path / "questions.jsonl"), "--output", str(tmp_path / "d.parquet"), "--val-frac", "0",
+                 "--workers", "1"])  # fmt: skip
