@@ -27,7 +27,7 @@ def in_a_folder_with_one_runner(monkeypatch, runner, attacks_with, tmp_path):
 
 @pytest.fixture
 def files(tmp_path):
-    """``files(solution=..., tests=...)`` writes ``solution.py`` and so on, but ``tests.txt``; other names as they are."""
+    """``files(solution=..., tests=...)`` writes ``solution.py`` and ``tests.txt``; names with a dot stay."""
 
     def write(**texts):
         for name, text in texts.items():

@@ -136,16 +136,16 @@ def test_verdicts_of_other_questions_or_columns_are_not_taken_up(questions, outp
 @pytest.mark.parametrize(
     ("changes", "more", "told"),
     [
-        ({}, ["--prompt", "nowhere.txt"], "cannot be read"),
-        ({}, ["--prompt", "nobody"], "--prompt must be one of"),
-        ({}, ["--adapter", "leetcode"], "needs the columns"),
-        ({"tests": []}, [], "give it a column 'tests'"),
+        ({}, "--prompt nowhere.txt", "cannot be read"),
+        ({}, "--prompt nobody", "--prompt must be one of"),
+        ({}, "--adapter leetcode", "needs the columns"),
+        ({"tests": []}, "", "give it a column 'tests'"),
     ],
 )
 def test_what_cannot_be_evaluated_is_refused_before_anything_is_asked(questions, output, capsys, changes, more, told):
     questions.write_text(json_lines([QUESTIONS[0] | changes]))
     with StandInEndpoint(code_answers) as server:
-        assert eval_code(words(questions, output, server, *more)) == 2
+        assert eval_code(words(questions, output, server, *more.split())) == 2
     assert told in capsys.readouterr().err
     assert server.requests == []
 
