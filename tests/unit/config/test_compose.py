@@ -124,27 +124,17 @@ def test_a_word_that_is_no_override_is_named():
 
 
 def test_everything_that_is_wrong_is_reported_at_once_and_each_thing_once():
-    overrides = [
-        "rewards.alhpa=0.3",
-        "rewards.alpha=1.5",
-        "episode.num_candidates=three",
-        "data.max_response_length=0",
-        "actor_rollout_ref.actor.ppo_mini_batch_size=0",
-        "policies.test.actor.optim.lr=abc",
-        "schedule.code_every=0",
-        "schedule.test_every=0",
-    ]
+    overrides = (
+        "rewards.alhpa=0.3 rewards.alpha=1.5 episode.num_candidates=three data.max_response_length=0 "
+        "actor_rollout_ref.actor.ppo_mini_batch_size=0 policies.test.actor.optim.lr=abc schedule.code_every=0 "
+        "schedule.test_every=0"
+    )
     with pytest.raises(SettingsError) as caught:
-        read_config("cpu", overrides)
-    assert [problem.split()[0] for problem in caught.value.args] == [
-        "unknown",
-        "episode.num_candidates",
-        "rewards.alpha",
-        "data.max_response_length",
-        "actor_rollout_ref.actor.ppo_mini_batch_size",
-        "policies.test.actor.optim.lr",
-        "schedule.code_every",
-    ]
+        read_config("cpu", overrides.split())
+    assert " ".join(problem.split()[0] for problem in caught.value.args) == (
+        "unknown episode.num_candidates rewards.alpha data.max_response_length "
+        "actor_rollout_ref.actor.ppo_mini_batch_size policies.test.actor.optim.lr schedule.code_every"
+    )
     assert str(caught.value).startswith("7 problems:\n  - unknown key 'rewards.alhpa'; did you mean rewards.alpha?")
 
 

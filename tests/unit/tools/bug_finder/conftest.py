@@ -25,7 +25,7 @@ def attacks_with(monkeypatch):
     )
 
 
-def pytest_outcomes(root, programs):
+def outcomes_of_pytest(root, programs):
     """Run plain pytest once on written tests, each file beside the program that it is to test.
 
     ``programs`` maps a folder's name to (program, written file); returned are ``{name: {"PASSED", ...}}``.

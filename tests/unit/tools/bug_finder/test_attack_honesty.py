@@ -10,7 +10,7 @@ from code_a1_recipe.tools.bug_finder import command as attack_command, search as
 from sandbox import Call, CallResult, CallStatus
 from sandbox.text import TOTAL_SPENT, Gate
 
-from .conftest import pytest_outcomes
+from .conftest import outcomes_of_pytest
 
 SAME = "def f(n):\n    return n\n"
 QUICKLY = ("--reference", "reference.py", "--max-calls", "1")
@@ -96,7 +96,7 @@ def test_a_call_that_dies_after_the_time_limit_has_a_test(attack, capsys, tmp_pa
     assert "(1 test; run" in capsys.readouterr().out
     written = tmp_path / "test_f_bugs.py"
     assert written.read_text().count("def test_1_the_process_ends()") == 1
-    assert pytest_outcomes(tmp_path, {"again": (dies, written)}) == {"again": {"FAILED"}}
+    assert outcomes_of_pytest(tmp_path, {"again": (dies, written)}) == {"again": {"FAILED"}}
 
 
 def test_a_slow_call_that_is_right_in_the_end_has_no_test(attack, capsys):

@@ -9,7 +9,7 @@ from code_a1_recipe.tools.bug_finder import command
 from code_a1_recipe.tools.bug_finder.options import AttackOptions
 
 from .attack_programs import PROGRAMS
-from .conftest import pytest_outcomes
+from .conftest import outcomes_of_pytest
 
 LONGEST_MINIMAL_ARGUMENTS = 20
 """Characters between the parentheses of a minimal call; those of the calls found have up to ten times as many."""
@@ -62,4 +62,4 @@ def test_the_written_tests_fail_on_each_buggy_program_and_pass_on_its_reference(
         for kind, text, outcome in (("buggy", program.buggy, "FAILED"), ("right", program.reference, "PASSED")):
             name = f"{kind}/{program.entry}"
             programs[name], expected[name] = (text, attacked / "test_bugs.py"), {outcome}
-    assert pytest_outcomes(tmp_path, programs) == expected
+    assert outcomes_of_pytest(tmp_path, programs) == expected

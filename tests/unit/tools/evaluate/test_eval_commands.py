@@ -281,19 +281,3 @@ def test_files_of_somebody_else_are_left_alone(questions, output, capsys, name, 
         assert eval_code(words(questions, output, server)) == 2
     assert told in capsys.readouterr().err
     assert (server.requests, file.read_text()) == ([], "my notes")
-
-
-def test_an_attack_draws_tests_of_a_model_and_keeps_them(tmp_path, capsys):
-    solution, question, right = tmp_path / "double.py", tmp_path / "question.md", tmp_path / "right.py"
-    solution.write_text(SQUARE)
-    right.write_text(RIGHT)
-    question.write_text(QUESTIONS[0]["prompt"])
-    with StandInEndpoint(test_answers) as server:
-        asked = [str(solution), "--question", str(question), "--responses", str(tmp_path / "r.jsonl")]
-        asked += ["--endpoint", server.url, "--endpoint-model", "stand-in", "--num-suites", "2"]
-        assert main(["attack", *asked]) == 1
-        assert "tests that expect something else are told, not who is right" in capsys.readouterr().out
-        output = tmp_path / "test_double_bugs.py"
-        assert main(["attack", *asked, "--reference", str(right), "--output", str(output)]) == 1
-        assert len(server.requests) == 2
-    assert output.is_file()
