@@ -77,17 +77,17 @@ def test_every_kind_of_option_reaches_its_field(call):
 @pytest.mark.parametrize(
     ("words", "rule"),
     [
-        ([], "Missing argument"),
-        (["a", "--size", "0"], "greater than or equal to 1"),
-        (["a", "--columns", "prompt"], "Invalid value for '--columns': must be key=value"),
-        (["a", "--test-engine", "x"], "Invalid value for '--test-engine': must be key=value"),
-        (["a", "--columns", "what=text"], "unknown native column 'what'"),
-        (["a", "--note", "x"], "No such option"),
-        (["a", "--no-overwrite"], "No such option"),
-        (["a", "--test-top-p", "0"], "must be in (0, 1]"),
+        ("", "Missing argument"),
+        ("a --size 0", "greater than or equal to 1"),
+        ("a --columns prompt", "Invalid value for '--columns': must be key=value"),
+        ("a --test-engine x", "Invalid value for '--test-engine': must be key=value"),
+        ("a --columns what=text", "unknown native column 'what'"),
+        ("a --note x", "No such option"),
+        ("a --no-overwrite", "No such option"),
+        ("a --test-top-p 0", "must be in (0, 1]"),
     ],
 )
 def test_a_value_that_breaks_a_rule_is_refused(call, words, rule):
-    options, output = call(*words)
+    options, output = call(*words.split())
     assert options is None
     assert rule in output

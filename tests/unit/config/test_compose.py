@@ -2,7 +2,6 @@
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -75,17 +74,19 @@ def test_a_shared_value_that_a_policy_reads_is_taken():
     assert config.for_policy("test").actor_rollout_ref.actor.optim.weight_decay == 0.5
 
 
-def test_an_unknown_preset_lists_the_known_ones():
-    with pytest.raises(SettingsError, match=r"unknown preset 'gpt'; known: cpu, qwen2\.5-coder-0\.5b"):
-        read_config("gpt")
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("gpt", r"unknown preset 'gpt'; known: cpu, qwen2\.5-coder-0\.5b"),
+        ("no/such/nowhere.yaml", r"nowhere\.yaml does not exist"),
+    ],
+)
+def test_an_unknown_preset_lists_the_known_ones_and_a_missing_file_is_named(config, words):
+    with pytest.raises(SettingsError, match=words):
+        read_config(config)
 
 
-def test_a_missing_yaml_file_is_named(tmp_path):
-    with pytest.raises(SettingsError, match=r"nowhere\.yaml does not exist"):
-        read_config(str(tmp_path / "nowhere.yaml"))
-
-
-def test_a_users_yaml_builds_on_a_preset(tmp_path: Path):
+def test_a_users_yaml_builds_on_a_preset(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("defaults: [cpu, _self_]\nrewards: {alpha: 0.75}\n")
     config = read_config(str(path), ["rewards.adversarial=figure"])
@@ -98,27 +99,21 @@ def test_keys_of_vllm_and_hugging_face_pass_through():
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("name", "text", "words"),
     [
-        ("defaults: [cpu, _self_]\nrewards: {alpha: [", "line 2: not valid YAML"),
-        ("rewards: {alpha: 0.5}", "must build on a preset"),
-        ("defaults: [cpu, _self_]\npolicies: {code: null}", "policies.code must be a block of keys"),
-        ("defaults: [cpu, _self_]\npolices: {code: {}}", "unknown key 'polices'; did you mean policies"),
+        ("mine", "defaults: [cpu, _self_]\nrewards: {alpha: [", "line 2: not valid YAML"),
+        ("mine", "rewards: {alpha: 0.5}", "must build on a preset"),
+        ("mine", "defaults: [cpu, _self_]\npolicies: {code: null}", "policies.code must be a block of keys"),
+        ("mine", "defaults: [cpu, _self_]\npolices: {code: {}}", "unknown key 'polices'; did you mean policies"),
+        ("cpu", "defaults: [cpu, _self_]", "has the name of a shipped config"),
     ],
 )
-def test_a_yaml_file_that_cannot_be_a_config_is_refused(tmp_path: Path, text, words):
-    path = tmp_path / "mine.yaml"
+def test_a_yaml_file_that_cannot_be_a_config_is_refused(tmp_path, name, text, words):
+    path = tmp_path / f"{name}.yaml"
     path.write_text(text)
     with pytest.raises(SettingsError) as caught:
         read_config(str(path))
     assert words in str(caught.value)
-
-
-def test_a_file_that_would_hide_the_preset_it_builds_on_is_refused(tmp_path: Path):
-    path = tmp_path / "cpu.yaml"
-    path.write_text("defaults: [cpu, _self_]")
-    with pytest.raises(SettingsError, match="has the name of a shipped config"):
-        read_config(str(path))
 
 
 def test_a_word_that_is_no_override_is_named():
@@ -129,31 +124,21 @@ def test_a_word_that_is_no_override_is_named():
 
 
 def test_everything_that_is_wrong_is_reported_at_once_and_each_thing_once():
-    overrides = [
-        "rewards.alhpa=0.3",
-        "rewards.alpha=1.5",
-        "episode.num_candidates=three",
-        "data.max_response_length=0",
-        "actor_rollout_ref.actor.ppo_mini_batch_size=0",
-        "policies.test.actor.optim.lr=abc",
-        "schedule.code_every=0",
-        "schedule.test_every=0",
-    ]
+    overrides = (
+        "rewards.alhpa=0.3 rewards.alpha=1.5 episode.num_candidates=three data.max_response_length=0 "
+        "actor_rollout_ref.actor.ppo_mini_batch_size=0 policies.test.actor.optim.lr=abc schedule.code_every=0 "
+        "schedule.test_every=0"
+    )
     with pytest.raises(SettingsError) as caught:
-        read_config("cpu", overrides)
-    assert [problem.split()[0] for problem in caught.value.args] == [
-        "unknown",
-        "episode.num_candidates",
-        "rewards.alpha",
-        "data.max_response_length",
-        "actor_rollout_ref.actor.ppo_mini_batch_size",
-        "policies.test.actor.optim.lr",
-        "schedule.code_every",
-    ]
+        read_config("cpu", overrides.split())
+    assert " ".join(problem.split()[0] for problem in caught.value.args) == (
+        "unknown episode.num_candidates rewards.alpha data.max_response_length "
+        "actor_rollout_ref.actor.ppo_mini_batch_size policies.test.actor.optim.lr schedule.code_every"
+    )
     assert str(caught.value).startswith("7 problems:\n  - unknown key 'rewards.alhpa'; did you mean rewards.alpha?")
 
 
-def test_the_configuration_of_a_run_is_read_as_it_was(tmp_path: Path):
+def test_the_configuration_of_a_run_is_read_as_it_was(tmp_path):
     config = read_config("cpu", ["run_dir=x", "policies.test.rollout.prompt_length=640", "arm=self_play"])
     path = tmp_path / "resolved_config.yaml"
     path.write_text(config.to_yaml())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from code_a1_recipe.config.compose import CONFIG_DIR, preset_names, read_config
+from code_a1_recipe.config.compose import arm_names, preset_names, read_config
 
 PAPER_PRESETS = ["qwen2.5-coder-1.5b", "qwen2.5-coder-3b", "qwen2.5-coder-7b"]
 
@@ -39,7 +39,7 @@ def test_a_preset_of_the_paper_has_the_papers_settings(preset):
 
 
 def test_the_papers_presets_differ_only_where_they_must():
-    def without_model(preset: str) -> dict:
+    def without_model(preset):
         config = read_config(preset, ["run_dir=outputs/x"]).to_plain()
         for policy in ("code", "test"):
             config["policies"][policy]["model"].pop("path")
@@ -54,10 +54,7 @@ def test_the_papers_presets_differ_only_where_they_must():
     assert large == small
 
 
-ARMS = sorted(path.stem for path in (CONFIG_DIR / "arm").glob("*.yaml"))
-
-
-@pytest.mark.parametrize("arm", ARMS)
+@pytest.mark.parametrize("arm", arm_names())
 @pytest.mark.parametrize("preset", ["cpu", "qwen2.5-coder-1.5b"])
 def test_every_arm_works_with_every_kind_of_preset(preset, arm):
     settings = read_config(preset, [f"arm={arm}", "run_dir=x", "data.train_files=x", "data.val_files=x"])

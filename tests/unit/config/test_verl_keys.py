@@ -43,14 +43,12 @@ def test_every_rule_is_about_a_key_of_verls(verls):
     assert sum(len(kind) for kind in loaded.values()) == len(verl_keys._table())  # none is in two kinds
 
 
-@pytest.mark.parametrize("preset", preset_names())
-def test_no_preset_sets_a_key_that_is_refused_or_without_effect(preset):
-    assert keys_without_effect(read_config(preset, [*MICRO, *FILES])) == []
-
-
-@pytest.mark.parametrize("arm", arm_names())
-def test_no_arm_does(arm):
-    assert keys_without_effect(read_config("cpu", [*MICRO, f"arm={arm}"])) == []
+@pytest.mark.parametrize(
+    "words", [*((preset,) for preset in preset_names()), *(("cpu", f"arm={arm}") for arm in arm_names())]
+)
+def test_no_preset_and_no_arm_sets_a_key_that_is_refused_or_without_effect(words):
+    preset, *arm = words
+    assert keys_without_effect(read_config(preset, [*MICRO, *FILES, *arm])) == []
 
 
 @pytest.mark.parametrize(

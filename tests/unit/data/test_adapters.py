@@ -49,16 +49,22 @@ def test_mbpp_without_a_test_that_calls_the_reference_is_refused(load_row):
         load_row(mbpp_row(test_list=["assert sub(1) == 3"]))
 
 
+def humaneval_row(test):
+    return {
+        "task_id": "HumanEval/0",
+        "prompt": "def add(a):\n    '''Add one.'''\n",
+        "entry_point": "add",
+        "canonical_solution": "    return a + 1\n",
+        "test": f"def check(candidate):\n{test}",
+    }
+
+
 def test_humaneval_joins_prompt_and_body_and_renames_the_candidate(load_row):
     loaded, question = load_row(
-        {
-            "task_id": "HumanEval/0",
-            "prompt": "def add(a):\n    '''Add one.'''\n",
-            "entry_point": "add",
-            "canonical_solution": "    return a + 1\n",
-            "test": "def check(candidate):\n    assert candidate(1) == 2\n    assert True\n"
-            "    assert abs(candidate(1) - 2) < 1e-6\n    assert candidate(2)\n",
-        }
+        humaneval_row(
+            "    assert candidate(1) == 2\n    assert True\n    assert abs(candidate(1) - 2) < 1e-6\n"
+            "    assert candidate(2)\n"
+        )
     )
     assert loaded.adapter == "humaneval"
     assert question.reference == "def add(a):\n    '''Add one.'''\n    return a + 1\n"
@@ -66,17 +72,29 @@ def test_humaneval_joins_prompt_and_body_and_renames_the_candidate(load_row):
     assert loaded.num_dropped_tests == 0
 
 
+@pytest.mark.parametrize("line", ["inputs = [1, 2]", "results = 'inputs = [1]'", "if True: inputs = [1]"])
+def test_a_list_of_inputs_alone_makes_no_evalplus_row(load_row, line):
+    _, question = load_row(humaneval_row(f"    {line}\n    assert candidate(1) == 2\n"))
+    assert question.tests == ("assert add(1) == 2",)
+
+
+def leetcode_row(test):
+    return {
+        "task_id": "two-sum",
+        "query": "Add two.",
+        "prompt": "from typing import *\n",
+        "completion": "class Solution:\n    def add(self, a: List[int]) -> int:\n        return sum(a)\n",
+        "entry_point": "Solution().add",
+        "test": f"def check(candidate):\n{test}",
+    }
+
+
 def test_leetcode_calls_the_method_of_a_solution_and_keeps_the_imports_apart(load_row):
     loaded, question = load_row(
-        {
-            "task_id": "two-sum",
-            "query": "Add two.",
-            "prompt": "from typing import *\n",
-            "completion": "class Solution:\n    def add(self, a: List[int]) -> int:\n        return sum(a)\n",
-            "entry_point": "Solution().add",
-            "test": "def check(candidate):\n    assert candidate(a = [1,2]) == 3\n"
-            "    assert is_same(candidate(a = [1]), 1)\n    assert candidate(a = [b]) == 1\n",
-        }
+        leetcode_row(
+            "    assert candidate(a = [1,2]) == 3\n    assert is_same(candidate(a = [1]), 1)\n"
+            "    assert candidate(a = [b]) == 1\n"
+        )
     )
     assert loaded.adapter == "leetcode"
     assert question.prompt == "Add two."
@@ -87,21 +105,16 @@ def test_leetcode_calls_the_method_of_a_solution_and_keeps_the_imports_apart(loa
 
 
 def test_leetcodes_lists_and_trees_of_nodes_stay_and_the_prompt_says_how_they_are_written(load_row):
-    test = "def check(candidate):\n    assert is_same_list(candidate(l1 = list_node([2,4])), list_node([7]))\n"
     loaded, question = load_row(
-        {
-            "task_id": "nodes",
-            "query": "Add two.",
-            "prompt": "def list_node(values): ...\n",
-            "completion": "class Solution:\n    def add(self, l1):\n        return l1\n",
-            "entry_point": "Solution().add",
-            "test": f"{test}    assert is_same_tree(candidate(l1 = tree_node([1,None,2])), tree_node([]))\n"
-            "    assert is_same_list(candidate(l1 = list_node(x)), list_node([7]))\n",
-        }
+        leetcode_row(
+            "    assert is_same_list(candidate(a = list_node([2,4])), list_node([7]))\n"
+            "    assert is_same_tree(candidate(a = tree_node([1,None,2])), tree_node([]))\n"
+            "    assert is_same_list(candidate(a = list_node(x)), list_node([7]))\n"
+        )
     )
     assert question.tests == (
-        "assert Solution().add(l1=list_node([2, 4])) == list_node([7])",
-        "assert Solution().add(l1=tree_node([1, None, 2])) == None",
+        "assert Solution().add(a=list_node([2, 4])) == list_node([7])",
+        "assert Solution().add(a=tree_node([1, None, 2])) == None",
     )
     assert question.prompt.startswith("Add two.\n\nA test writes linked lists as list_node([1, 2])")
     assert loaded.num_dropped_tests == 1
@@ -226,28 +239,28 @@ class TestAdd(unittest.TestCase):
 """
 
 
+WANTED = """\
+assert add([3, 1]) == [1, 3] ~
+assert add(2) == 5
+assert add(1) == True ~
+assert add(2) == False ~
+assert add(3, 4) == True ~
+assert add(1) == 0.5 ~
+assert add(1) == 0.5 ~
+assert add(1) == float('inf') ~
+assert set(add(1)) == {1, 2}
+assert add([0, 0, 0]) == 100
+assert add(2) == 3
+assert add(2) == 5
+assert add(2) == False ~
+assert add(1) == 3 ~
+assert add(2) == 3 ~"""
+
+
 def test_tests_of_every_form_are_calls_and_values_and_the_reading_is_marked_where_it_is_one():
     found = asserts_in(ast.parse(WRITTEN), {"add", "change"})
     assert found["num_dropped_tests"] == 4
-    assert [text.removesuffix(LOOSE) for text in found["tests"] if text.endswith(LOOSE)] == [
-        "assert add([3, 1]) == [1, 3]",
-        "assert add(1) == True",
-        "assert add(2) == False",
-        "assert add(3, 4) == True",
-        "assert add(1) == 0.5",
-        "assert add(1) == 0.5",
-        "assert add(1) == float('inf')",
-        "assert add(2) == False",
-        "assert add(1) == 3",
-        "assert add(2) == 3",
-    ]
-    assert [text for text in found["tests"] if not text.endswith(LOOSE)] == [
-        "assert add(2) == 5",
-        "assert set(add(1)) == {1, 2}",
-        "assert add([0, 0, 0]) == 100",
-        "assert add(2) == 3",
-        "assert add(2) == 5",
-    ]
+    assert "\n".join(found["tests"]).replace(LOOSE, " ~") == WANTED
 
 
 def test_tests_below_any_statement_count_and_what_grows_or_cannot_be_written_does_not():
@@ -257,18 +270,6 @@ def test_tests_below_any_statement_count_and_what_grows_or_cannot_be_written_doe
         "s = [1]\n" + "s = [s, s]\n" * 40 + "assert f(s) == 1\nassert f(**{'x': 1}) == 2\nx = " + "+".join("1" * 900)
     )
     assert asserts_in(ast.parse(doubling), {"f"}) == {"tests": [], "num_dropped_tests": 2}
-
-
-@pytest.mark.parametrize("line", ["inputs = [1, 2]", "results = 'inputs = [1]'", "if True: inputs = [1]"])
-def test_a_list_of_inputs_alone_makes_no_evalplus_row(load_row, line):
-    row = {
-        "task_id": "HumanEval/0",
-        "prompt": 'def add(a):\n    """Add one."""\n',
-        "entry_point": "add",
-        "canonical_solution": "    return a + 1\n",
-        "test": f"def check(candidate):\n    {line}\n    assert candidate(1) == 2\n",
-    }
-    assert load_row(row)[1].tests == ("assert add(1) == 2",)
 
 
 @pytest.mark.parametrize(

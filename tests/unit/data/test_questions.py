@@ -9,6 +9,7 @@ from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.data.asserts import LOOSE
 from code_a1_recipe.data.reader import load_questions
 from code_a1_recipe.errors import InputError
+from code_a1_recipe.files import json_lines
 
 
 def row(**changes):
@@ -23,27 +24,38 @@ def write(tmp_path):
 
     def to_file(*rows, name="data.jsonl"):
         path = tmp_path / name
-        path.write_text("\n".join(json.dumps(item) for item in rows))
+        path.write_text(json_lines(rows))
         return path
 
     return to_file
 
 
-def test_a_minimal_row_becomes_a_question(write):
-    assert load_questions(write(row())) == [
-        Question(id="q1", prompt="Add one with f(x).", reference="def f(x):\n    return x + 1\n")
-    ]
+@pytest.fixture
+def load(write):
+    """The question of a row with these columns."""
+
+    def question_of(**columns):
+        (question,) = load_questions(write(row(**columns)))
+        return question
+
+    return question_of
 
 
-def test_all_native_columns_are_read(write):
-    extras = {"entry_points": ["f"], "prelude": "import math", "tests": ["assert f(1) == 2"], "data_source": "mine"}
-    (question,) = load_questions(write(row(**extras)))
-    assert (question.entry_points, question.prelude, question.tests, question.data_source) == (
-        ("f",),
-        "import math",
-        ("assert f(1) == 2",),
-        "mine",
-    )
+def test_a_minimal_row_becomes_a_question(load):
+    assert load() == Question(id="q1", prompt="Add one with f(x).", reference="def f(x):\n    return x + 1\n")
+
+
+def test_all_native_columns_are_read(load):
+    columns = {
+        "entry_points": ("f",),
+        "prelude": "import math",
+        "tests": ("assert f(1) == 2",),
+        "golden_tests": ("assert f(1) == 1",),
+        "buggy_programs": ("def f(x): return 0",),
+        "data_source": "mine",
+    }
+    question = load(**columns)
+    assert {name: getattr(question, name) for name in columns} == columns
 
 
 ADD_TESTS = ["assert add(1, 2) == 3", "assert add(2, 2) == 4"]
@@ -51,10 +63,10 @@ LOOP = "for a, b, want in [(1, 2, 3), (2, 2, 4)]:\n    assert add(a, b) == want"
 
 
 @pytest.mark.parametrize("tests", [ADD_TESTS, "\n".join(ADD_TESTS), json.dumps(ADD_TESTS), [LOOP], LOOP])
-def test_tests_are_a_list_or_a_text_and_loops_are_read(write, tests):
+def test_tests_are_a_list_or_a_text_and_loops_are_read(load, tests):
     reference = "\n```python\ndef add(a, b):\n    return a + b\n```"
     prompt = [{"role": "user", "content": [{"type": "text", "text": "Write `add`."}]}]
-    (question,) = load_questions(write(row(reference=reference, tests=tests, prompt=prompt)))
+    question = load(reference=reference, tests=tests, prompt=prompt)
     assert [test.partition("  #")[0] for test in question.tests] == ADD_TESTS
     assert question.prompt == "Write `add`."
     assert question.reference == "def add(a, b):\n    return a + b"
@@ -75,14 +87,12 @@ CHAT = [{"role": "system", "content": "You write code."}, {"role": "user", "cont
         "Write `add`.",
     ],
 )
-def test_a_prompt_is_a_text_or_the_users_messages(write, prompt):
-    (question,) = load_questions(write(row(prompt=prompt)))
-    assert question.prompt == "Write `add`."
+def test_a_prompt_is_a_text_or_the_users_messages(load, prompt):
+    assert load(prompt=prompt).prompt == "Write `add`."
 
 
-def test_a_statement_that_begins_like_messages_stays(write):
-    (question,) = load_questions(write(row(prompt="[{x} is a list")))
-    assert question.prompt == "[{x} is a list"
+def test_a_statement_that_begins_like_messages_stays(load):
+    assert load(prompt="[{x} is a list").prompt == "[{x} is a list"
 
 
 @pytest.mark.parametrize(
@@ -92,9 +102,8 @@ def test_a_statement_that_begins_like_messages_stays(write):
         ('def f(x):\n    """Of ```x```."""\n    return x', 'def f(x):\n    """Of ```x```."""\n    return x'),
     ],
 )
-def test_a_reference_in_a_fence_loses_what_stands_around_it(write, reference, program):
-    (question,) = load_questions(write(row(reference=reference)))
-    assert question.reference == program
+def test_a_reference_in_a_fence_loses_what_stands_around_it(load, reference, program):
+    assert load(reference=reference).reference == program
 
 
 def test_every_format_gives_the_same_questions(tmp_path, write):
@@ -155,6 +164,7 @@ def test_without_entry_points_tests_must_call_what_the_rows_own_tests_call(write
         ({"tests": "assert f(1 == 2"}, "tests", "must be Python 3, but does not parse"),
         ({"tests": ["assert f(1) == 2", 3]}, "tests", "must hold strings only, got int: '3'"),
         ({"tests": {"a": 1}}, "tests", "must be a list of strings, got dict"),
+        ({"golden_tests": "assert f(1) == 1"}, "golden_tests", "must be a list of strings"),
         ({"id": "q0"}, "id", "must be unique, but 'q0' is that of row 0 too"),
     ],
 )
@@ -207,24 +217,10 @@ def test_a_missing_file_is_named(tmp_path):
         load_questions(tmp_path / "none.jsonl")
 
 
-def test_a_native_file_is_read_as_it_is_beside_one_with_other_columns(tmp_path):
-    mine, native = tmp_path / "mine.jsonl", tmp_path / "native.jsonl"
-    mine.write_text(json.dumps({"id": "a", "problem": "Add one.", "reference": "def f(x): return x + 1"}))
-    native.write_text(json.dumps({"id": "b", "prompt": "Add two.", "reference": "def f(x): return x + 2"}))
+def test_a_native_file_is_read_as_it_is_beside_one_with_other_columns(write):
+    mine, native = write(row(prompt=None, problem="Add."), name="mine.jsonl"), write(row(prompt="Sub."))
     columns = {"prompt": "problem"}
-    assert [load_questions(path, columns=columns)[0].prompt for path in (mine, native)] == ["Add one.", "Add two."]
-
-
-def test_golden_tests_and_buggy_programs_are_lists_of_texts(tmp_path):
-    row = {"id": "a", "prompt": "p", "reference": "def f(x): return x"}
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps({**row, "golden_tests": ["assert f(1) == 1"], "buggy_programs": ["def f(x): return 0"]}))
-    (question,) = load_questions(path)
-    assert question.golden_tests == ("assert f(1) == 1",)
-    assert question.buggy_programs == ("def f(x): return 0",)
-    path.write_text(json.dumps({**row, "golden_tests": "assert f(1) == 1"}))
-    with pytest.raises(InputError, match=r"column 'golden_tests': must be a list of strings"):
-        load_questions(path)
+    assert [load_questions(path, columns=columns)[0].prompt for path in (mine, native)] == ["Add.", "Sub."]
 
 
 PAIRS = {"fn_name": "add", "inputs": [[1, 2]], "outputs": [[3]]}

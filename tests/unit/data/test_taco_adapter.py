@@ -12,13 +12,15 @@ from code_a1_recipe.errors import RowError
 DOUBLE = "def double(x):\n    return 2 * x"
 
 
-def taco_row(solutions=(DOUBLE,), cases=None, **changes):
-    cases = {"fn_name": "double", "inputs": [[1], [2]], "outputs": [2, 4]} if cases is None else cases
+CASES = {"fn_name": "double", "inputs": [[1], [2]], "outputs": [2, 4]}
+
+
+def taco_row(*solutions, **changes):
     fields = {
         "question": "Double a number.",
-        "solutions": json.dumps(list(solutions)),
+        "solutions": json.dumps(solutions or [DOUBLE]),
         "starter_code": "def double(x):\n\t",
-        "input_output": json.dumps(cases),
+        "input_output": json.dumps(CASES),
     }
     return fields | changes
 
@@ -40,22 +42,19 @@ def test_apps_rows_have_an_id_and_may_lack_starter_code():
 
 def test_the_first_solution_that_is_python_3_and_defines_the_function_is_the_reference():
     solutions = ["def double(x):\n    print x", "def other(x): return x", DOUBLE.replace("\n", "\r\n"), "double = 3"]
-    assert from_taco(taco_row(solutions)).reference == DOUBLE
+    assert from_taco(taco_row(*solutions)).reference == DOUBLE
 
 
 def test_a_method_of_solution_is_called_on_a_new_one():
     method = "class Solution:\n    def double(self, x: List[int]) -> int:\n        return 2 * x"
-    question = check_row(from_taco(taco_row([method])))
+    question = check_row(from_taco(taco_row(method)))
     assert question.entry_points == ("Solution",)
     assert question.tests[0] == "assert Solution().double(1) == 2"
     assert "from typing import *" in question.prelude
 
 
 def test_lists_that_were_read_already_are_taken_as_they_are():
-    row = taco_row(solutions=[DOUBLE])
-    row["solutions"] = [DOUBLE]
-    row["input_output"] = json.loads(row["input_output"])
-    assert len(from_taco(row).tests) == 2
+    assert len(from_taco(taco_row(solutions=[DOUBLE], input_output=CASES)).tests) == 2
 
 
 @pytest.mark.parametrize(
@@ -76,7 +75,7 @@ def test_lists_that_were_read_already_are_taken_as_they_are():
 )
 def test_a_row_that_cannot_be_judged_names_the_column(changes, column, rule):
     with pytest.raises(RowError) as caught:
-        from_taco(taco_row() | changes)
+        from_taco(taco_row(**changes))
     assert (caught.value.column, rule in caught.value.rule) == (column, True)
 
 
@@ -95,17 +94,15 @@ def test_answers_are_unwrapped_where_each_is_a_list_of_one_then_as_they_stand_th
 
 
 def test_other_solutions_and_readings_are_alternatives_and_few():
-    row = taco_row([DOUBLE, "print x", "class Solution:\n    def double(self, x): return 0"])
-    row["input_output"] = json.dumps({"fn_name": "double", "inputs": [[1]], "outputs": [[2]]})
-    native = from_taco(row)
-    asked = [native, *native.alternatives]
-    assert [one.tests for one in asked[:4]] == [
-        [f"assert double(1) == {answer}"] for answer in ("2", "[2]", "(2,)", "[2]")
+    cases = {"fn_name": "double", "inputs": [[1]], "outputs": [[2]]}
+    method = "class Solution:\n    def double(self, x): return 0"
+    native = from_taco(taco_row(DOUBLE, "print x", method, input_output=cases))
+    assert [test for one in [native, *native.alternatives] for test in one.tests] == [
+        f"assert {call}(1) == {answer}"
+        for call in ("double", "Solution().double")
+        for answer in ("2", "[2]", "(2,)", "[2]")
     ]
-    assert [one.tests[0] for one in asked[4:]] == [
-        f"assert Solution().double(1) == {answer}" for answer in ("2", "[2]", "(2,)", "[2]")
-    ]
-    assert len(from_taco(row | {"solutions": json.dumps([DOUBLE] * 500)}).alternatives) == 11
+    assert len(from_taco(taco_row(*[DOUBLE] * 500, input_output=cases)).alternatives) == 11
 
 
 def test_calls_that_cannot_be_written_are_counted():

@@ -1,15 +1,14 @@
-import json
 import signal
 import subprocess
 import sys
-import threading
 import time
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from code_a1_recipe.data.reader import iter_rows
 from code_a1_recipe.errors import CodeA1Error
 from code_a1_recipe.micro_world import assets as cache, builder, ensure_assets, settings as micro_settings
 from code_a1_recipe.micro_world.settings import MicroSettings, ModelSettings
@@ -21,12 +20,12 @@ TINY_SETTINGS = MicroSettings(num_train=40, num_heldout=5, num_hard=3, code=TINY
 class RecordingBuilder:
     """Stands in for the real build: writes the files at once and counts its calls."""
 
-    def __init__(self, *, seconds: float = 0.0, fails: bool = False) -> None:
+    def __init__(self, *, seconds=0.0, fails=False):
         self.num_builds = 0
         self.seconds = seconds
         self.fails = fails
 
-    def __call__(self, settings: MicroSettings, folder: Path) -> None:
+    def __call__(self, settings, folder):
         self.num_builds += 1
         for role in settings.roles:
             (folder / role).mkdir()
@@ -63,9 +62,9 @@ def test_assets_are_built_once_for_equal_settings(tmp_path, fake_build):
 
 def test_other_settings_get_other_assets(tmp_path, fake_build):
     build = fake_build()
-    one, two = (ensure_assets(tmp_path, settings=MicroSettings(seed=seed)) for seed in (1, 2))
-    assert one.train_file != two.train_file
-    assert (one.code_model / "config.json").read_text() == "1"
+    for seed in (1, 2):
+        assets = ensure_assets(tmp_path, settings=MicroSettings(seed=seed))
+        assert (assets.code_model / "config.json").read_text() == str(seed)
     assert build.num_builds == 2
 
 
@@ -99,14 +98,10 @@ def test_what_a_killed_build_left_is_removed_and_never_used(tmp_path, fake_build
 
 def test_of_two_that_start_at_once_one_builds(tmp_path, fake_build):
     build = fake_build(seconds=0.3)
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(ensure_assets(tmp_path))) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as threads:
+        one, other = threads.map(ensure_assets, [tmp_path] * 2)
     assert build.num_builds == 1
-    assert found[0] == found[1]
+    assert one == other
 
 
 def test_a_cache_that_cannot_be_written_names_folder_and_cure(tmp_path, fake_build):
@@ -157,9 +152,7 @@ def test_progress_is_shown_and_the_first_that_fails_ends_the_other(tmp_path, mon
 @pytest.mark.nightly
 def test_tiny_assets_are_really_trained_and_loadable(tmp_path):
     assets = ensure_assets(tmp_path, settings=TINY_SETTINGS)
-    rows = [json.loads(line) for line in assets.train_file.read_text(encoding="utf-8").splitlines()]
-    assert len(rows) == 40
-    assert len(assets.val_file.read_text(encoding="utf-8").splitlines()) == 5
+    assert [len(list(iter_rows(file))) for file in (assets.train_file, assets.val_file)] == [40, 5]
     sizes = set()
     for folder in (assets.code_model, assets.test_model):
         model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)

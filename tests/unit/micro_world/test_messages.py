@@ -35,11 +35,12 @@ def test_the_templates_are_plain_and_short():
     ]
 
 
-def test_without_noise_programs_are_the_references(questions):
+@pytest.mark.parametrize(("noise", "least", "most"), [(NO_NOISE, 1, 1), (NoiseSettings(), 0.3, 0.6)])
+def test_noise_makes_many_programs_wrong_and_without_it_they_are_the_references(questions, noise, least, most):
     programs = {render("micro_code", prompt=one.prompt)[0]["content"]: one.reference for one in questions}
-    shown = draw_code_demonstrations(questions, seed=0, noise=NO_NOISE)
-    for one in itertools.islice(shown, 200):
-        assert programs[one.messages[0]["content"]] == one.response
+    shown = draw_code_demonstrations(questions, seed=0, noise=noise)
+    right = [programs[one.messages[0]["content"]] == one.response for one in itertools.islice(shown, 2000)]
+    assert least <= sum(right) / len(right) <= most
 
 
 def test_without_noise_claims_are_right_and_as_many_as_asked(questions):
@@ -60,13 +61,6 @@ def test_without_noise_questions_with_two_boundary_inputs_get_whole_suites():
     quiet = MicroSettings(variant="sft", world="wide").test_noise
     for one in itertools.islice(draw_test_demonstrations(parities, seed=0, noise=quiet, suite_sizes=(4,)), 20):
         assert len(set(one.response.splitlines())) == 4
-
-
-def test_with_noise_many_programs_and_claims_are_wrong(questions):
-    prompts = {render("micro_code", prompt=one.prompt)[0]["content"]: one.reference for one in questions}
-    shown = draw_code_demonstrations(questions, seed=0, noise=NoiseSettings())
-    right = [prompts[one.messages[0]["content"]] == one.response for one in itertools.islice(shown, 2000)]
-    assert 0.3 < sum(right) / len(right) < 0.6
 
 
 def test_equal_seeds_give_equal_demonstrations(questions):
@@ -93,10 +87,9 @@ def test_inputs_fit_the_operation(questions):
 def test_settings_survive_json_and_name_themselves_by_content():
     settings = MicroSettings(seed=5, noise=NO_NOISE)
     assert MicroSettings.model_validate_json(settings.model_dump_json()) == settings
-    digest = settings.digest()
-    assert len(digest) == 16
-    assert digest == MicroSettings(seed=5, noise=NO_NOISE).digest()
-    assert digest != MicroSettings(seed=6, noise=NO_NOISE).digest()
+    digests = [MicroSettings(seed=seed, noise=NO_NOISE).digest() for seed in (5, 6)]
+    assert settings.digest() == digests[0] != digests[1]
+    assert len(digests[0]) == 16
 
 
 def test_the_two_models_differ_in_size():

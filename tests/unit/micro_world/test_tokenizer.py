@@ -30,13 +30,11 @@ def pieces(tokenizer, text):
 
 
 def test_the_two_tokenizers_cut_one_line_differently(tokenizers):
-    assert pieces(tokenizers["code"], LINE) == [
-        *("If ", "x", " is ", "at ", "most ", "3", ", ", "return ", "x", " plus ", "1", ", ", "otherwise "),
-        *("-4", "."),
-    ]
-    assert pieces(tokenizers["test"], LINE) == [
-        *("If x is at most ", "3", ", ", "return x plus ", "1", ", ", "otherwise ", "-4", ".")
-    ]
+    found = {role: "|".join(pieces(tokenizer, LINE)) for role, tokenizer in tokenizers.items()}
+    assert found == {
+        "code": "If |x| is |at |most |3|, |return |x| plus |1|, |otherwise |-4|.",
+        "test": "If x is at most |3|, |return x plus |1|, |otherwise |-4|.",
+    }
 
 
 def test_the_two_vocabularies_differ_in_size(tokenizers):
@@ -79,19 +77,13 @@ def test_the_chat_template_adds_two_tokens_and_ends_answers(tokenizers):
         assert tokenizer.apply_chat_template(messages, tokenize=False) == "<|user|>f<|model|>x<|end|>"
 
 
-def test_sequences_stay_short(tokenizers, demonstrations):
-    longest = {}
-    for role, tokenizer in tokenizers.items():
-        prompts = [
-            tokenizer.apply_chat_template(shown.messages, add_generation_prompt=True)["input_ids"]
-            for shown in demonstrations[role]
-        ]
-        responses = [tokenizer(shown.response)["input_ids"] for shown in demonstrations[role]]
-        longest[role] = max(map(len, prompts)), max(map(len, responses)) + 1
-    assert longest["code"][0] <= 40
-    assert longest["code"][1] <= 40
-    assert longest["test"][0] <= 96
-    assert longest["test"][1] <= 48
+@pytest.mark.parametrize(("role", "longest_prompt", "longest_response"), [("code", 40, 40), ("test", 96, 48)])
+def test_sequences_stay_short(tokenizers, demonstrations, role, longest_prompt, longest_response):
+    tokenizer = tokenizers[role]
+    for shown in demonstrations[role]:
+        prompt = tokenizer.apply_chat_template(shown.messages, add_generation_prompt=True)["input_ids"]
+        assert len(prompt) <= longest_prompt
+        assert len(tokenizer(shown.response)["input_ids"]) + 1 <= longest_response
 
 
 def test_building_twice_gives_the_same_tokenizer(tokenizers, demonstrations):

@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+from code_a1_recipe.data.reader import iter_rows
 from code_a1_recipe.micro_world.mistakes import draw_mistake, misread, mistakes_of
 from code_a1_recipe.micro_world.operations import Action, Condition, Decision, Selection, answer_or_none, conditions_of
 from code_a1_recipe.micro_world.settings import MicroSettings
@@ -11,6 +12,7 @@ from code_a1_recipe.micro_world.world import draw_questions, write_rows
 ADD_ONE = Action(kind="add", amount=1)
 FIVE = Action(kind="constant", amount=5)
 AT_MOST_THREE = Condition(relation="<=", bound=3)
+DECISION = Decision(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE)
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +35,9 @@ def test_in_the_wide_world_half_of_the_mistakes_show_on_few_inputs():
 
 
 def test_an_operation_reads_and_computes_as_written():
-    operation = Decision(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE)
-    assert operation.english == "If x is at most 3, return x plus 1, otherwise 5."
-    assert operation.python == "def f(x):\n    if x <= 3:\n        return x + 1\n    return 5"
-    assert [operation.answer(x) for x in (2, 3, 4)] == [3, 4, 5]
+    assert DECISION.english == "If x is at most 3, return x plus 1, otherwise 5."
+    assert DECISION.python == "def f(x):\n    if x <= 3:\n        return x + 1\n    return 5"
+    assert [DECISION.answer(x) for x in (2, 3, 4)] == [3, 4, 5]
 
 
 def test_the_largest_of_nothing_is_the_default_and_without_one_an_error():
@@ -84,8 +85,7 @@ def test_ids_are_distinct_and_hold_no_underscore(split):
 
 
 def test_asking_for_more_questions_than_there_are_says_so(monkeypatch):
-    only = Decision(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE)
-    monkeypatch.setattr("code_a1_recipe.micro_world.world._draw_operation", lambda _rng, _world: only)
+    monkeypatch.setattr("code_a1_recipe.micro_world.world._draw_operation", lambda _rng, _world: DECISION)
     with pytest.raises(ValueError, match="only 1 distinct micro questions found, 3 asked for; ask for fewer"):
         draw_questions(seed=0, num_questions=3)
 
@@ -127,18 +127,15 @@ def test_the_mistakes_of_a_guarded_maximum():
 
 
 def test_boundary_mistakes_are_drawn_most_often():
-    mistakes = tuple(mistakes_of(Decision(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE)))
+    mistakes = tuple(mistakes_of(DECISION))
     assert [mistake.weight for mistake in mistakes] == [6, 1, 1, 1, 1]
     assert mistakes[0].operation.condition.relation == "<"  # the bound on the wrong side
 
-
-def test_draw_mistake_follows_the_weights():
     class AlwaysFirst:
         def choices(self, population, weights):
             assert list(weights) == [mistake.weight for mistake in population]
             return [population[0]]
 
-    mistakes = tuple(mistakes_of(Decision(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE)))
     assert draw_mistake(AlwaysFirst(), mistakes) is mistakes[0].operation
 
 
@@ -154,10 +151,10 @@ def test_misreading_makes_bounds_strict_and_forgets_the_guard():
 
 
 def test_rows_are_written_in_the_native_columns(tmp_path, split):
-    write_rows(split.heldout[:2], tmp_path / "rows.jsonl")
-    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
-    columns = ["buggy_programs", "data_source", "entry_points", "golden_tests", "id", "prompt", "reference", "tests"]
-    assert [sorted(row) for row in rows] == [columns] * 2
-    assert rows[0]["data_source"] == "micro"
-    assert rows[0]["entry_points"] == ["f"]
-    assert rows[0]["tests"][:2] == ["assert f([]) == 0", "assert f([5]) == 0"]
+    path = tmp_path / "rows.jsonl"
+    write_rows(split.heldout[:2], path)
+    row, other = iter_rows(path)
+    columns = "buggy_programs data_source entry_points golden_tests id prompt reference tests"
+    assert " ".join(sorted(row)) == " ".join(sorted(other)) == columns
+    assert (row["data_source"], row["entry_points"]) == ("micro", ["f"])
+    assert row["tests"][:2] == ["assert f([]) == 0", "assert f([5]) == 0"]

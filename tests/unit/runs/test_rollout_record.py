@@ -14,6 +14,7 @@ from code_a1_recipe.runs.rollout_record import (
     SUITE,
     VERSION,
     RewardRecord,
+    RolloutRecord,
     SuiteRecord,
     encode_records,
     hidden_tests_record,
@@ -22,26 +23,21 @@ from sandbox import CandidateVerdict, CaseResult, SuiteVerdict
 
 from ..conftest import case, loaded, record, suite
 
-CASE = ("call", "reference_value", "expected", "expected_correct", "outcome", "detail", "key", "family")
-REWARD = ("total", "parts", "terms")
-
 
 def test_the_fields_are_those_of_the_version():
     """Whoever changes one of these raises ``VERSION``, or adds one with a default, so that older lines are read."""
     assert VERSION == 7
-    assert tuple(field.name for field in fields(CaseResult)) == CASE
-    assert tuple(field.name for field in fields(SuiteVerdict)) == ("cases", "rejections")
-    assert RewardRecord.__struct_fields__ == REWARD
-    assert SuiteRecord.__struct_fields__ == (
-        "response", "response_tokens", "prompt_tokens", "cached_tokens", "extraction_failure", "reward", "verdict",
-        "span",
-    )  # fmt: skip
-    assert record(0).__struct_fields__ == (
-        "v", "index", "step", "question", "data_source", "kind", "candidate", "turn", "repair_cases", "response",
-        "response_tokens", "prompt_tokens", "source", "extraction_failure", "is_too_long_to_test", "outage", "verdict",
-        "reward", "given_tests", "pooled_tests", "hidden_tests", "selected", "span", "judge_span", "hidden_span",
-        "pooled_span", "suites",
-    )  # fmt: skip
+    names_of = {kind: " ".join(field.name for field in fields(kind)) for kind in (CaseResult, SuiteVerdict)}
+    names_of |= {kind: " ".join(kind.__struct_fields__) for kind in (RewardRecord, SuiteRecord, RolloutRecord)}
+    assert names_of == {
+        CaseResult: "call reference_value expected expected_correct outcome detail key family",
+        SuiteVerdict: "cases rejections",
+        RewardRecord: "total parts terms",
+        SuiteRecord: "response response_tokens prompt_tokens cached_tokens extraction_failure reward verdict span",
+        RolloutRecord: "v index step question data_source kind candidate turn repair_cases response response_tokens "
+        "prompt_tokens source extraction_failure is_too_long_to_test outage verdict reward given_tests pooled_tests "
+        "hidden_tests selected span judge_span hidden_span pooled_span suites",
+    }
 
 
 def test_records_come_back_as_they_were_one_a_line(tmp_path):

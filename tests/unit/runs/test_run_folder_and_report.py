@@ -16,6 +16,11 @@ def rows_of(folder):
     return [json.loads(line) for line in folder.metrics.read_text().splitlines()]
 
 
+def log(folder, step, data=b"{}\n", **options):
+    with folder.rollout_log(step, **options) as write:
+        write(data)
+
+
 def test_metrics_are_one_json_object_a_step(tmp_path):
     folder = RunFolder(tmp_path / "run")
     folder.root.mkdir(parents=True)
@@ -50,8 +55,7 @@ def test_records_of_a_start_without_a_checkpoint_are_set_aside(tmp_path):
     assert folder.set_aside() is None
     for number in (1, 2):
         folder.append_metrics(number, {"a": 1})
-        with folder.rollout_log(1) as write:
-            write(b"{}\n")
+        log(folder, 1)
         assert folder.set_aside() == tmp_path / f"unsaved_{number}"
         assert (tmp_path / f"unsaved_{number}" / "rollouts" / "train_000001.jsonl").exists()
     assert not folder.metrics.exists()
@@ -70,8 +74,7 @@ def test_a_resumed_run_forgets_the_rollouts_it_writes_again(tmp_path):
     folder = RunFolder(tmp_path)
     for step in (1, 2, 3):
         for validation in (False, True):
-            with folder.rollout_log(step, validation=validation) as write:
-                write(b"{}\n")
+            log(folder, step, validation=validation)
     folder.continue_at(2, {})
     left = sorted(path.name for path in folder.rollouts.iterdir())
     assert left == ["train_000001.jsonl", "train_000002.jsonl", "val_000001.jsonl", "val_000002.jsonl"]
@@ -79,8 +82,7 @@ def test_a_resumed_run_forgets_the_rollouts_it_writes_again(tmp_path):
 
 def test_rollouts_are_copied_under_the_name_that_verl_gives_them(tmp_path):
     folder = RunFolder(tmp_path / "run")
-    with folder.rollout_log(12, copy_in=str(tmp_path / "copies")) as write:
-        write(b"{}\n")
+    log(folder, 12, copy_in=str(tmp_path / "copies"))
     assert (tmp_path / "copies" / "12.jsonl").read_bytes() == (folder.rollouts / "train_000012.jsonl").read_bytes()
 
 

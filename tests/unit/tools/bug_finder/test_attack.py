@@ -27,7 +27,7 @@ def in_a_folder_with_one_runner(monkeypatch, runner, attacks_with, tmp_path):
 
 @pytest.fixture
 def files(tmp_path):
-    """``files(solution=..., tests=...)`` writes ``solution.py`` and so on, but ``tests.txt``."""
+    """``files(solution=..., tests=...)`` writes ``solution.py`` and ``tests.txt``; names with a dot stay."""
 
     def write(**texts):
         for name, text in texts.items():
@@ -86,21 +86,26 @@ def test_without_a_reference_tests_that_expect_something_else_are_told_and_nothi
     assert attack("median") == 0
     files(tests="assert median([1, 3]) == 2\nassert median([7]) == 8\n")
     assert attack("median", "--suites", "tests.txt") == 1
-    assert "assert median([7]) == 8  # your function: 7.0; 2 suites\n" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "tests that expect something else are told, not who is right" in out
+    assert "assert median([7]) == 8  # your function: 7.0; 2 suites\n" in out
     assert not list(tmp_path.glob("test_*"))
 
 
-def test_suites_come_of_a_test_llm_which_is_shown_question_and_program(files, capsys):
+def test_suites_come_of_a_test_llm_which_is_shown_question_and_program_once(files, capsys):
     files(solution=MEDIAN, reference=RIGHT_MEDIAN, **{"question.md": "median(xs): the middle value."})
     texts = iter(["```python\nassert median([1, 2]) == 1.5\n```", "no tests", "no tests"])
     words = ["solution.py", "--reference", "reference.py", "--question", "question.md", "--num-suites", "3"]
     with StandInEndpoint(lambda messages, seed: next(texts)) as server:
-        assert main([*words, "--endpoint", server.url, "--endpoint-model", "stand-in"]) == 1
+        words += ["--endpoint", server.url, "--endpoint-model", "stand-in"]
+        assert main(words) == 1
+        Path("test_median_bugs.responses.jsonl").rename("kept.jsonl")
+        assert main([*words, "--responses", "kept.jsonl"]) == 1
+        assert len(server.requests) == 3
     text = "\n".join(message["content"] for message in server.requests[0]["messages"])
     assert "the middle value" in text
     assert "len(xs) // 2" in text
     assert "Write at least 8 assert statements that test `median(xs)`" in text
-    assert Path("test_median_bugs.responses.jsonl").is_file()
     out = capsys.readouterr().out
     assert "3 suites, 1 assert" in out
     assert "left out: no_asserts 2" in out

@@ -28,43 +28,25 @@ def check(candidate):
 """
 RIGHT = "def add(a, b):\n    return a + b"
 RESPONSES = {
-    # name: (response, what EvalPlus keeps, extraction failure, passed)
-    "prose": (f"Sure! Here it is:\n```python\n{RIGHT}\n```\nIt adds `a` and `b`.", RIGHT, "", True),
-    "examples that raise": (
-        f"```python\n{RIGHT}\n\nprint(add(1, 2))\nassert add(1, 1) == 3\nadd()\n```",
-        RIGHT,
-        "",
-        True,
-    ),
+    # name: (response, what EvalPlus keeps)
+    "prose": (f"Sure! Here it is:\n```python\n{RIGHT}\n```\nIt adds `a` and `b`.", RIGHT),
+    "examples that raise": (f"```python\n{RIGHT}\n\nprint(add(1, 2))\nassert add(1, 1) == 3\nadd()\n```", RIGHT),
     "main that never ends": (
         f"```python\n{RIGHT}\n\nif __name__ == '__main__':\n    while True:\n        add(int(input()), 1)\n```",
         RIGHT,
-        "",
-        True,
     ),
-    "usage in a second block": (
-        f"```python\n{RIGHT}\n```\nUse it so:\n```python\nadd(1, 2)\n```",
-        RIGHT,
-        "",
-        True,
-    ),
+    "usage in a second block": (f"```python\n{RIGHT}\n```\nUse it so:\n```python\nadd(1, 2)\n```", RIGHT),
     "helpers and more": (
         "```python\nimport math\n\ndef plus(a, b):\n    return math.fsum([a, b]) // 1\n\n"
         "def unused(x):\n    return x\n\ndef add(a, b):\n    return plus(a, b)\n```",
         "import math\ndef plus(a, b):\n    return math.fsum([a, b]) // 1\ndef add(a, b):\n    return plus(a, b)",
-        "",
-        True,
     ),
-    "unfinished": (f"```python\n{RIGHT}\n\ndef test_add():\n    assert add(1,", RIGHT, "", True),
-    "wrong": ("```python\ndef add(a, b):\n    return a - b\n```", "def add(a, b):\n    return a - b", "", False),
-    "another name": (
-        "```python\ndef plus(a, b):\n    return a + b\n```",
-        "def plus(a, b):\n    return a + b",
-        "no_entry_point",
-        False,
-    ),
-    "no program": ("I cannot do that.", "I cannot do that.", "no_entry_point", False),
+    "unfinished": (f"```python\n{RIGHT}\n\ndef test_add():\n    assert add(1,", RIGHT),
+    "wrong": ("```python\ndef add(a, b):\n    return a - b\n```", "def add(a, b):\n    return a - b"),
+    "another name": ("```python\ndef plus(a, b):\n    return a + b\n```", "def plus(a, b):\n    return a + b"),
+    "no program": ("I cannot do that.", "I cannot do that."),
 }
+NOT_EXTRACTED = {"another name", "no program"}
 needs_evalplus = pytest.mark.skipif(
     importlib.util.find_spec("evalplus") is None or importlib.util.find_spec("tree_sitter") is None,
     reason="EvalPlus's sanitizer is not installed",
@@ -106,9 +88,9 @@ def words(file, output, server, *more):
 @needs_evalplus
 @pytest.mark.parametrize("name", RESPONSES)
 def test_the_sanitizer_keeps_what_evalplus_keeps(name, runner):
-    response, kept, failure, _ = RESPONSES[name]
+    response, kept = RESPONSES[name]
     found = sanitize(response, entry_point="add", runner=runner)
-    assert (found.program, found.failure) == (kept, failure)
+    assert (found.program, found.failure) == (kept, "no_entry_point" if name in NOT_EXTRACTED else "")
 
 
 @needs_evalplus
@@ -133,18 +115,17 @@ def test_responses_are_sanitized_counted_and_exported(file, tmp_path):
         assert main(words(file, output, server, "--workers", "1")) == 0
         assert {request["max_tokens"] for request in server.requests} == {768}  # as EvalPlus
     results = Results.load(output)
-    ids = {name: f"MBPP/{number}" for number, name in enumerate(RESPONSES)}
-    for name, (_, _, failure, passed) in RESPONSES.items():
-        measured = {metric: values[ids[name]][0] for metric, values in results.parts.items()}
+    for number, name in enumerate(RESPONSES):
+        measured = {metric: values[f"MBPP/{number}"][0] for metric, values in results.parts.items()}
         assert measured == {
-            "pass@1": passed,
-            "extraction_failure_rate": bool(failure),
+            "pass@1": name not in NOT_EXTRACTED | {"wrong"},
+            "extraction_failure_rate": name in NOT_EXTRACTED,
             "truncated_rate": 0.0,
         }, name
     assert results.settings["sanitizer"] == "evalplus 0.3.1"
     # As evalplus.data.load_solutions reads them.
     assert list(iter_rows(output / "evalplus_samples.jsonl")) == [
-        {"task_id": f"Mbpp/{number}", "solution": kept} for number, (_, kept, *_) in enumerate(RESPONSES.values())
+        {"task_id": f"Mbpp/{number}", "solution": kept} for number, (_, kept) in enumerate(RESPONSES.values())
     ]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.tools.prepare.options import PrepareOptions
-from code_a1_recipe.tools.prepare.references import UNREADABLE, Fault, JudgedReference, decide, distinct_tests
+from code_a1_recipe.tools.prepare.references import UNREADABLE, Fault, JudgedReference, decide
 from code_a1_recipe.tools.prepare.rows import Dropped, Entry, Reason
 
 TESTS = ("assert f(1) == 1", "assert f(2) == 2", "assert f(1) == 1")
@@ -32,10 +32,6 @@ def remaining(decision):
 def reason(decision):
     assert isinstance(decision, Dropped)
     return decision.reason
-
-
-def test_each_text_is_a_test_once_and_golden_ones_come_last():
-    assert distinct_tests(QUESTION) == ("assert f(1) == 1", "assert f(2) == 2", "assert f(3) == 3")
 
 
 def test_a_good_reference_stays_with_distinct_tests():

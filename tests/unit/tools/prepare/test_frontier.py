@@ -1,12 +1,11 @@
 """``code-a1 data prepare --base-model``: a scripted model behind a real server, and the real judge."""
 
-import json
 import re
 from collections import Counter
 
-import pyarrow.parquet as pq
 import pytest
 
+from code_a1_recipe.data.reader import iter_rows
 from code_a1_recipe.jobs.jsonl_store import JsonlStore
 
 from ..evaluate.stand_in_endpoint import StandInEndpoint
@@ -53,7 +52,7 @@ def rate(run, model):
 
 
 def table_of(path):
-    return {line["id"]: line for line in pq.read_table(path).to_pylist()}
+    return {line["id"]: line for line in iter_rows(path)}
 
 
 def test_questions_that_are_solved_sometimes_stay_bounds_included(rate, write, dropped, model, tmp_path):
@@ -137,8 +136,7 @@ def test_a_changed_test_is_judged_anew(rate, write, model, tmp_path):
     model.requests.clear()
     rate(write(*ROWS[:3], changed), "--overwrite")
     assert model.requests == []
-    verdicts = (tmp_path / "out.parquet.base" / "verdicts.jsonl").read_text().splitlines()
-    assert len({json.loads(line)["question"] for line in verdicts}) == 5
+    assert len({line["question"] for line in iter_rows(tmp_path / "out.parquet.base" / "verdicts.jsonl")}) == 5
 
 
 def test_an_outage_is_no_verdict_and_is_tried_again(rate, write, judge, model, dropped, tmp_path):
@@ -168,25 +166,25 @@ def test_when_no_question_is_left_the_rates_and_a_way_out_are_told(rate, write, 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--keep", "0.05", "0.95"], "say how --base-model rates questions"),
-        (["--base-temperature", "0.5"], "say how --base-model rates questions"),
-        (["--base-model", "{model}", "--keep", "0.9", "0.1"], "0 <= LOW <= HIGH <= 1, got 0.9 0.1"),
-        (["--base-model", "{model}", "--keep", "nan", "1"], "got nan 1"),
-        (["--base-model", "{model}", "--prompt", "polite"], "--prompt must be one of chat_v2"),
-        (["--base-model", "{model}"], "model cannot be loaded"),
-        (["--base-model", "{model}", "--base-max-tokens", "2000"], "less than --base-max-prompt-tokens 4096 + "),
-        (["--base-model", "/no/such/model"], "--base-model='/no/such/model' is no folder here"),
-        (["--base-model", "{empty}"], "neither a model (no config.json) nor a run"),
+        ("--keep 0.05 0.95", "say how --base-model rates questions"),
+        ("--base-temperature 0.5", "say how --base-model rates questions"),
+        ("--base-model {short} --keep 0.9 0.1", "0 <= LOW <= HIGH <= 1, got 0.9 0.1"),
+        ("--base-model {short} --keep nan 1", "got nan 1"),
+        ("--base-model {short} --prompt polite", "--prompt must be one of chat_v2"),
+        ("--base-model {unknown}", "/unknown cannot be loaded"),
+        ("--base-model {short} --base-max-tokens 2000", "less than --base-max-prompt-tokens 4096 + "),
+        ("--base-model /no/such/model", "--base-model='/no/such/model' is no folder here"),
+        ("--base-model {empty}", "neither a model (no config.json) nor a run"),
     ],
 )
 def test_bad_input_is_refused_before_any_work(run, write, judge, tmp_path, arguments, words):
-    places = {name: tmp_path / name for name in ("model", "empty")}
-    places["model"].mkdir()
-    (places["model"] / "config.json").write_text('{"max_position_embeddings": 5000}')
-    places["empty"].mkdir()
-    if words.startswith("model cannot"):
-        (places["model"] / "config.json").write_text('{"model_type": "none of those known"}')
-    status, out, err = run(write(*ROWS), *(argument.format(**places) for argument in arguments))
+    config = {"short": '{"max_position_embeddings": 5000}', "unknown": '{"model_type": "none of those known"}'}
+    places = {name: tmp_path / name for name in ("empty", *config)}
+    for name, place in places.items():
+        place.mkdir()
+        if name in config:
+            (place / "config.json").write_text(config[name])
+    status, out, err = run(write(*ROWS), *arguments.format(**places).split())
     assert (status, out, judge.num_requests) == (2, "", 0)
     assert words in " ".join(err.replace("│", " ").split())
     assert "Traceback" not in err

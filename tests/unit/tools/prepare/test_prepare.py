@@ -210,13 +210,13 @@ def test_dropped_rows_are_listed_in_the_order_of_the_inputs(run, write, dropped)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["missing.jsonl"], "missing.jsonl: no such file"),
-        (["{rows}", "--against", "missing.parquet"], "missing.parquet: no such file"),
-        (["{odd}"], "no adapter knows these columns"),
-        (["{odd}", "--columns", "prompt=nothing"], "needs the columns"),
-        (["{rows}", "--against", "{odd}"], "the prompt is enough"),
-        (["{empty}"], "no rows"),
-        (["{rows}", "{there}"], "would overwrite the input"),
+        ("missing.jsonl", "missing.jsonl: no such file"),
+        ("{rows} --against missing.parquet", "missing.parquet: no such file"),
+        ("{odd}", "no adapter knows these columns"),
+        ("{odd} --columns prompt=nothing", "needs the columns"),
+        ("{rows} --against {odd}", "the prompt is enough"),
+        ("{empty}", "no rows"),
+        ("{rows} {there}", "would overwrite the input"),
     ],
 )
 def test_bad_input_is_refused_before_any_work(run, write, judge, tmp_path, arguments, words):
@@ -227,7 +227,7 @@ def test_bad_input_is_refused_before_any_work(run, write, judge, tmp_path, argum
         "empty": write(name="empty.jsonl"),
         "there": there,
     }
-    status, out, err = run(*(argument.format(**places) for argument in arguments))
+    status, out, err = run(*arguments.format(**places).split())
     assert (status, out, judge.num_requests) == (2, "", 0)
     assert err.startswith("error: ")
     assert words in err

@@ -1,7 +1,5 @@
 """``code-a1 data sft`` from the command line down: what it makes of questions, and what it refuses."""
 
-import json
-
 import pyarrow.parquet
 import pytest
 
@@ -26,14 +24,26 @@ DOUBLE = {
 }
 
 
+SIX = [DOUBLE | {"id": f"double{n}", "prompt": f"Twice, {n}"} for n in range(6)]
+
+
 @pytest.fixture
-def make(tmp_path, capsys):
-    """Run the command on questions; returns exit status, what it wrote, training rows and validation rows."""
+def run_sft(tmp_path, write):
+    """Run the command on questions; returns the exit status."""
 
     def run(*questions, arguments=("--val-frac", "0")):
-        path = tmp_path / "questions.jsonl"
-        path.write_text("".join(json.dumps(question) + "\n" for question in questions))
-        status = main([str(path), "--output", str(tmp_path / "d.parquet"), "--workers", "1", *arguments])
+        path = write(*questions, name="questions.jsonl")
+        return main([str(path), "--output", str(tmp_path / "d.parquet"), "--workers", "1", *arguments])
+
+    return run
+
+
+@pytest.fixture
+def make(tmp_path, capsys, run_sft):
+    """Run the command on questions; returns exit status, what it wrote, training rows and validation rows."""
+
+    def run(*questions, **arguments):
+        status = run_sft(*questions, **arguments)
         return status, capsys.readouterr(), rows_of(tmp_path / "d.parquet"), rows_of(tmp_path / "d.val.parquet")
 
     return run
@@ -104,8 +114,7 @@ def test_long_asserts_are_not_used(make, tmp_path):
 
 
 def test_questions_are_split_and_not_demonstrations(make):
-    questions = [DOUBLE | {"id": f"double{n}", "prompt": f"Twice, {n}"} for n in range(6)]
-    status, output, rows, held = make(*questions, arguments=["--val-frac", "0.34"])
+    status, output, rows, held = make(*SIX, arguments=["--val-frac", "0.34"])
     assert status == 0
     assert "4 demonstrations, 2 more for validation" in output.out
     ids = [{row["extra_info"]["question"] for row in part} for part in (rows, held)]
@@ -175,16 +184,16 @@ def test_questions_without_right_tests_make_nothing(make, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "Missing argument"),
-        (["q.jsonl", "--run", "r"], "`code-a1 data sft --run` was removed"),
-        (["q.jsonl", "--output", "x.jsonl"], "must end in .parquet"),
-        (["gone.jsonl"], "gone.jsonl: cannot be read"),
-        (["q.jsonl", "--val-frac", "1"], "'--val-frac'"),
+        ("", "Missing argument"),
+        ("q.jsonl --run r", "`code-a1 data sft --run` was removed"),
+        ("q.jsonl --output x.jsonl", "must end in .parquet"),
+        ("gone.jsonl", "gone.jsonl: cannot be read"),
+        ("q.jsonl --val-frac 1", "'--val-frac'"),
     ],
 )
 def test_what_cannot_be_is_refused_before_work(arguments, words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main(["--output", "d.parquet", *arguments]) == 2
+    assert main(["--output", "d.parquet", *arguments.split()]) == 2
     assert words in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
@@ -204,31 +213,25 @@ def test_an_output_that_is_an_input_is_refused_even_with_overwrite(tmp_path, cap
 
 
 @pytest.mark.parametrize("name", ["d.parquet", "d.val.parquet", "d.parquet.card.md"])
-def test_a_file_that_exists_is_replaced_only_when_told_so(tmp_path, capsys, name):
-    questions = [DOUBLE | {"id": f"double{n}", "prompt": f"Twice, {n}"} for n in range(6)]
-    (tmp_path / "q.jsonl").write_text("".join(json.dumps(one) + "\n" for one in questions))
-    command = [str(tmp_path / "q.jsonl"), "--output", str(tmp_path / "d.parquet"), "--val-frac", "0.34"]
+def test_a_file_that_exists_is_replaced_only_when_told_so(run_sft, tmp_path, capsys, name):
     (tmp_path / name).write_bytes(b"precious")
-    assert main(command) == 2
+    arguments = ["--val-frac", "0.34"]
+    assert run_sft(*SIX, arguments=arguments) == 2
     assert f"{tmp_path / name} exists; --overwrite replaces it" in capsys.readouterr().err
     assert (tmp_path / name).read_bytes() == b"precious"
     assert not list(tmp_path.glob("*judged*"))
-    assert main([*command, "--overwrite"]) == 0
+    assert run_sft(*SIX, arguments=[*arguments, "--overwrite"]) == 0
     assert (tmp_path / name).read_bytes() != b"precious"
 
 
-def test_unfinished_work_replaces_its_own_files_and_no_others(make, one_judge, tmp_path):
+def test_unfinished_work_replaces_its_own_files_and_no_others(run_sft, one_judge, tmp_path):
     one_judge.outages = 1
-    assert make(SIGN, DOUBLE)[0] == 1
-    written = (tmp_path / "d.parquet").read_bytes()
-    (tmp_path / "d.parquet").write_bytes(written + b"another's")
-    assert make_status(tmp_path) == 2
-    (tmp_path / "d.parquet").write_bytes(written)
-    assert make_status(tmp_path) == 0
-    assert make_status(tmp_path) == 2, "the work is finished"
+    assert run_sft(SIGN, DOUBLE) == 1
+    file = tmp_path / "d.parquet"
+    written = file.read_bytes()
+    file.write_bytes(written + b"another's")
+    assert run_sft(SIGN, DOUBLE) == 2
+    file.write_bytes(written)
+    assert run_sft(SIGN, DOUBLE) == 0
+    assert run_sft(SIGN, DOUBLE) == 2, "the work is finished"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.parquet", "d.parquet.card.md", "questions.jsonl"]
-
-
-def make_status(tmp_path):
-    return main([str(tmp_path / "questions.jsonl"), "--output", str(tmp_path / "d.parquet"), "--val-frac", "0",
-                 "--workers", "1"])  # fmt: skip

@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import json
 from pathlib import Path
 
 import datasets
@@ -11,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from code_a1_recipe.errors import InputError
-from code_a1_recipe.files import fingerprint
+from code_a1_recipe.files import fingerprint, json_lines
 from code_a1_recipe.tools.prepare.reading import open_sources
 
 ROWS = [{"id": "a", "prompt": "p"}, {"id": "b", "prompt": "q", "tests": ["t"]}]
@@ -26,6 +25,11 @@ def rows_of(source):
     return [{name: value for name, value in row.items() if value is not None} for row in source.rows()]
 
 
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def write(tmp_path):
     """Write rows as JSON lines, or as parquet; returns the path as text."""
@@ -37,8 +41,8 @@ def write(tmp_path):
             names = {name: None for row in rows for name in row}
             pq.write_table(pa.Table.from_pylist([names | row for row in rows]), path)
         else:
-            text = "".join(json.dumps(row) + "\n" for row in rows)
-            path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+            data = json_lines(rows).encode()
+            path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
         return str(path)
 
     return to_file
@@ -59,16 +63,14 @@ def test_parquet_is_read_in_pieces(write):
 
 
 @pytest.mark.parametrize(("text", "split"), [("org/name", "train"), ("org/name:test", "test")])
-def test_what_is_no_path_is_asked_of_the_hub(monkeypatch, tmp_path, text, split):
-    monkeypatch.chdir(tmp_path)
+def test_what_is_no_path_is_asked_of_the_hub(monkeypatch, text, split):
     hub = {"org/name": datasets.DatasetDict({split: datasets.Dataset.from_list(ROWS[:1])})}
     monkeypatch.setattr(datasets, "load_dataset", hub.__getitem__)
     assert rows_of(open_source(text)) == ROWS[:1]
     assert open_source(text).stem in ("name", "name-test")
 
 
-def test_of_a_hub_set_with_splits_one_must_be_named(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def test_of_a_hub_set_with_splits_one_must_be_named(monkeypatch):
     loaded = datasets.Dataset.from_list(ROWS)
     both = datasets.DatasetDict({"train": loaded, "test": loaded})
     monkeypatch.setattr(datasets, "load_dataset", lambda name: both)
@@ -76,8 +78,7 @@ def test_of_a_hub_set_with_splits_one_must_be_named(monkeypatch, tmp_path):
         open_source("org/name")
 
 
-def test_a_path_goes_before_the_hub(monkeypatch, tmp_path, write):
-    monkeypatch.chdir(tmp_path)
+def test_a_path_goes_before_the_hub(monkeypatch, write):
     monkeypatch.setattr(datasets, "load_dataset", None)
     write("org/name/rows.jsonl")
     with pytest.raises(InputError, match=r"org/name is a folder; name its files, such as org/name/\*.parquet"):
@@ -86,11 +87,10 @@ def test_a_path_goes_before_the_hub(monkeypatch, tmp_path, write):
 
 
 @pytest.mark.parametrize("error", [ConnectionError("no route"), ValueError("Unknown split"), FileNotFoundError("none")])
-def test_a_hub_that_cannot_be_reached_is_told_with_the_cure(monkeypatch, tmp_path, error):
+def test_a_hub_that_cannot_be_reached_is_told_with_the_cure(monkeypatch, error):
     def fail(name):
         raise error
 
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(datasets, "load_dataset", fail)
     with pytest.raises(InputError, match=rf"org/name: no such path, .*{error}.*HF_TOKEN"):
         open_source("org/name")

@@ -45,14 +45,14 @@ def overrides(words):
     return [word for word in words if "=" in word and not word.startswith("--")]
 
 
-def composed(*keys):
-    """verl's own configuration with these keys; unknown ones are refused by hydra."""
+def composed(words, *keys):
+    """verl's own configuration with the keys of a command, and others before them; unknown ones are refused by hydra."""
     import verl.trainer
     from hydra import compose, initialize_config_dir
 
     folder = str(Path(verl.trainer.__file__).parent / "config")
     with initialize_config_dir(folder, version_base=None):
-        return compose("sft_trainer_engine", overrides=list(keys))
+        return compose("sft_trainer_engine", overrides=[*keys, *overrides(words)])
 
 
 def test_verl_knows_every_key(words):
@@ -60,23 +60,23 @@ def test_verl_knows_every_key(words):
     assert found[:6] == [
         "torchrun", "--standalone", "--nnodes=1", "--nproc_per_node=1", "-m", "verl.trainer.sft_trainer",
     ]  # fmt: skip
-    config = composed(*overrides(found))
+    config = composed(found)
     assert (config.data.train_files, config.data.val_files) == ("d.parquet", "d.val.parquet")
     assert config.data.enable_thinking_default is None, 'verl\'s own "none" is a text, and so it is true'
     assert "hf_model" in config.checkpoint.save_contents
     assert config.trainer.test_freq == "after_each_epoch"
-    assert composed(*OVERRIDES, *overrides(found)).engine.strategy == "fsdp2"
+    assert composed(found, *OVERRIDES).engine.strategy == "fsdp2"
 
 
 def test_batches_fit_into_the_part_that_trains(words):
-    few = composed(*overrides(words(10)))
+    few = composed(words(10))
     assert (few.data.train_batch_size, few.data.val_files, few.trainer.test_freq) == (10, None, -1)
-    assert composed(*overrides(words(200))).data.train_batch_size == 64
+    assert composed(words(200)).data.train_batch_size == 64
 
 
 @pytest.mark.parametrize("odd", ["a b", "it's", "a,b=c", "[x]{y}", "a\\b", "ü"])
 def test_names_survive_the_shell_and_hydra(words, odd):
-    assert composed(*overrides(words(name=f"{odd}.parquet"))).data.train_files == f"{odd}.parquet"
+    assert composed(words(name=f"{odd}.parquet")).data.train_files == f"{odd}.parquet"
 
 
 # ------------------------------ with a tokenizer, and a model ------------------------------
@@ -106,7 +106,7 @@ def test_verls_data_set_learns_the_suite_and_nothing_else(words, test_model, tmp
     tokenizer = AutoTokenizer.from_pretrained(test_model)
     if pair == "chat_v2":
         tokenizer.chat_template = QWEN_LIKE
-    config = composed(*overrides(words(pair=pair))).data
+    config = composed(words(pair=pair)).data
     path = tmp_path / "d.parquet"
     dataset = MultiTurnSFTDataset(parquet_files=[str(path)], tokenizer=tokenizer, config=config)
     assert len(dataset) == len(ANSWERS)

@@ -4,13 +4,12 @@ import io
 import json
 
 import pytest
-from rich.text import Text
 
 from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
 from code_a1_recipe.cli.app import main
-from code_a1_recipe.jobs.terminal import echo, indented, paint, printable
+from code_a1_recipe.files import json_lines
+from code_a1_recipe.jobs.terminal import echo, paint
 from code_a1_recipe.runs.rollout_record import encode_records
-from code_a1_recipe.tools.report.question_view import program_lines
 
 from ...conftest import case, loaded, rollout, suite as a_suite
 
@@ -28,30 +27,25 @@ HARD = {
 EASY = {"id": "hard-2", "prompt": "Same.", "reference": "def g(x):\n    return x", "tests": []}
 
 
-def suite(*cases, rejected=(), total=0.5):
-    parts = {"validity": total, "adversarial": 0.0}
-    return a_suite(*cases, rejections=rejected, reward={"total": total, "parts": parts, "terms": {}})
+def suite(*cases, rejected=()):
+    parts = {"validity": 0.5, "adversarial": 0.0}
+    return a_suite(*cases, rejections=rejected, reward={"total": 0.5, "parts": parts, "terms": {}})
 
 
-def record(question="hard-1", *, solved=True, total=0.75, **changes):
+def record(question="hard-1", *, solved=True, **changes):
     hidden = [case(), case("passed" if solved else "raised", call="f(2)", answer="3")]
-    fields = {
-        "question": question, "source": "def f(x):\n    return x + 1", "verdict": loaded(),
-        "reward": {"total": total, "parts": {"history": 0.25, "new": total - 0.25}, "terms": {"num_suites": 2.0}},
-        "hidden_tests": {"cases": hidden, "rejections": []},
-    }  # fmt: skip
-    return rollout(**fields | changes)
+    reward = {"total": 0.5, "parts": {"history": 0.25, "new": 0.25}, "terms": {"num_suites": 2.0}}
+    fields = {"question": question, "source": "def f(x):\n\n    return x + 1", "verdict": loaded(), "reward": reward}
+    return rollout(**fields | {"hidden_tests": {"cases": hidden, "rejections": []}} | changes)
 
 
-CAUGHT = suite(
-    case("wrong_value"), case("passed", call="f(5)", answer="6", right=False), rejected=["assert f(x) == 1"], total=0.5
-)
-RIGHT = suite(case(), total=0.25)
+CAUGHT = suite(case("wrong_value"), case("passed", call="f(5)", answer="6", right=False), rejected=["assert f(x) == 1"])
+RIGHT = suite(case())
 RECORDS = [
-    record(step=1, solved=True, suites=[RIGHT]),
-    record("hard-2", step=1, total=1.0),
-    record(step=3, solved=False, total=0.5, suites=[CAUGHT, RIGHT]),
-    record(step=3, candidate=1, solved=True, total=1.0, suites=[RIGHT]),
+    record(step=1, suites=[RIGHT]),
+    record("hard-2", step=1),
+    record(step=3, solved=False, suites=[CAUGHT, RIGHT]),
+    record(step=3, candidate=1, suites=[RIGHT]),
     record(step=3, candidate=2, outage="SandboxUnavailableError: gone", verdict=None, reward=None, hidden_tests=None),
 ]
 
@@ -60,7 +54,7 @@ RECORDS = [
 def run_folder(tmp_path):
     folder = tmp_path / "run"
     (folder / "rollouts").mkdir(parents=True)
-    (tmp_path / "q.jsonl").write_text(f"{json.dumps(HARD)}\n{json.dumps(EASY)}\n")
+    (tmp_path / "q.jsonl").write_text(json_lines([HARD, EASY]))
     config = {"data": {"train_files": str(tmp_path / "q.jsonl"), "val_files": None}, "trainer": {}}
     (folder / "resolved_config.yaml").write_text(json.dumps(config))
     (folder / "metrics.jsonl").write_text('{"step": 3}\n')
@@ -95,29 +89,29 @@ def refuse(capsys):
     return run
 
 
-def test_without_a_question_or_an_outcome_the_newest_steps_programs_are_shown(show, run_folder):
-    text = show(run_folder, "--limit", 2)
-    assert text.splitlines()[0] == "question hard-1"
-    assert text.splitlines()[-1] == "2 of 3 that match, of 3 at step 3"
-    assert show(run_folder, "--step", 1).splitlines()[-1] == "2 of 2 that match, of 2 at step 1"
-    assert show(run_folder, "--validation").splitlines()[-1] == "1 of 1 that match, of 1 at step 2"
+@pytest.mark.parametrize(
+    ("arguments", "last"),
+    [
+        ("--limit 2", "2 of 3 that match, of 3 at step 3"),
+        ("--step 1", "2 of 2 that match, of 2 at step 1"),
+        ("--validation", "1 of 1 that match, of 1 at step 2"),
+        ("--outcome detected", "1 of 1 that match, of 3 at step 3"),
+        ("--outcome solved --step 1 --limit 1", "1 of 2 that match, of 2 at step 1"),
+        ("--outcome solved --step 1 --question hard-2", "1 of 1 that match, of 1 at step 1"),
+        ("--outcome solved --validation", "1 of 1 that match, of 1 at step 2"),
+    ],
+)
+def test_programs_may_be_of_an_outcome_a_step_and_a_question_and_are_limited(show, run_folder, arguments, last):
+    assert show(run_folder, *arguments.split()).endswith(f"\n\n{last}\n")
 
 
-def test_programs_of_an_outcome_are_shown_with_their_questions(show, run_folder):
+def test_programs_of_an_outcome_are_shown_with_their_questions(show, refuse, run_folder):
     text = show(run_folder, "--outcome", "detected")
     assert text.startswith("question hard-1\n  Add one.\n  In f.\ncandidate 0, sampled, step 3: detected (")
-    assert text.endswith("\n\n1 of 1 that match, of 3 at step 3\n")
     assert text.count("candidate ") == 1
-
-
-def test_programs_of_an_outcome_may_be_of_one_step_and_question_and_are_limited(show, refuse, run_folder):
-    assert show(run_folder, "--outcome", "solved", "--step", 1, "--limit", 1).endswith(
-        "1 of 2 that match, of 2 at step 1\n"
-    )
+    assert show(run_folder, "--limit", 2).startswith("question hard-1\n")
     text = show(run_folder, "--outcome", "solved", "--step", 1, "--question", "hard-2")
     assert text.startswith("question hard-2\n  Same.\n")
-    assert text.endswith("1 of 1 that match, of 1 at step 1\n")
-    assert show(run_folder, "--outcome", "solved", "--validation").endswith("1 of 1 that match, of 1 at step 2\n")
     assert "detected" in refuse(run_folder, "--outcome", "detectd")
 
 
@@ -128,7 +122,7 @@ def test_a_question_of_a_run_is_shown_with_all_that_is_known(show, run_folder):
         "reference  (entry points: f)\n    def f(x):\n        return x + 1\n",
         "Mistake Book  2 cases, with failures minus passed replays\n    3 x  f(1) == 2\n    1 x  f(7) == 2\n",
         "candidate 0, sampled, step 3: detected (",
-        "  reward 0.500 = history 0.250 + new 0.250  (num_suites 2)\n",
+        "  reward 0.500 = history 0.250 + new 0.250  (num_suites 2)\n    def f(x):\n\n        return x + 1\n",
         "  suite 0: reward 0.500 = validity 0.500 + adversarial 0.000\n"
         "    x assert f(1) == 2  right; broke it: wrong_value\n"
         "      assert f(5) == 7  incorrect assertion, the oracle says 6; passed\n"
@@ -142,10 +136,16 @@ def test_a_question_of_a_run_is_shown_with_all_that_is_known(show, run_folder):
     assert "\x1b" not in text
 
 
-def test_a_step_can_be_chosen(show, run_folder):
-    assert "candidate 1, sampled, step 3: solved" in show(run_folder, "--question", "hard-1", "--step", 3)
-    assert "candidate 0, sampled, step 1" in show(run_folder, "--question", "hard-1", "--step", 1)
-    assert "candidate 0, greedy, step 2" in show(run_folder, "--question", "hard-1", "--validation")
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ("--step 3", "candidate 1, sampled, step 3: solved"),
+        ("--step 1", "candidate 0, sampled, step 1"),
+        ("--validation", "candidate 0, greedy, step 2"),
+    ],
+)
+def test_a_step_can_be_chosen(show, run_folder, arguments, shown):
+    assert shown in show(run_folder, "--question", "hard-1", *arguments.split())
 
 
 def test_a_question_whose_file_is_gone_is_still_shown(run_folder, tmp_path, capsys):
@@ -158,14 +158,14 @@ def test_a_question_whose_file_is_gone_is_still_shown(run_folder, tmp_path, caps
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--question", "hard"], "--question hard: 2 questions of its rollouts begin so: hard-1, hard-2"),
-        (["--question", "soft"], "--question soft: 0 questions of its rollouts begin so: leave it out"),
-        (["--question", "hard-2", "--step", "3"], "--step 3: question hard-2 was met in 1"),
-        (["--step", "9"], "has rollouts of steps 1 to 3"),
+        ("--question hard", "--question hard: 2 questions of its rollouts begin so: hard-1, hard-2"),
+        ("--question soft", "--question soft: 0 questions of its rollouts begin so: leave it out"),
+        ("--question hard-2 --step 3", "--step 3: question hard-2 was met in 1"),
+        ("--step 9", "has rollouts of steps 1 to 3"),
     ],
 )
 def test_what_is_not_there_is_refused_with_what_there_is(refuse, run_folder, arguments, words):
-    assert words in refuse(run_folder, *arguments)
+    assert words in refuse(run_folder, *arguments.split())
 
 
 def test_a_file_is_summed_up_and_its_questions_listed(show, run_folder, tmp_path):
@@ -192,32 +192,22 @@ def test_options_of_a_run_are_refused_for_a_file(refuse, run_folder, tmp_path):
     assert "holds no run" in refuse(tmp_path)
 
 
-def test_what_would_move_the_cursor_is_escaped():
-    evil = record(source="def f(x):\n    return '\x1b[2J\r'", suites=[suite(case(call="f('\x1b[0m')"))])
-    text = Text.from_ansi("\n".join(program_lines(evil))).plain
-    assert "\x1b" not in text
-    assert "\r" not in text
-    assert "\\x1b[2J\\r" in text
-    assert printable("a\x07b\n") == "a\\x07b\n"
-    assert indented("a\n\nb", 2) == ["  a", "", "  b"]
-
-
-def test_colours_only_on_a_terminal_and_not_against_the_users_wish(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    def shown(stdout):
-        monkeypatch.setattr("sys.stdout", stdout)
-        echo(paint("bad", "x"))
-        return stdout.getvalue()
-
+@pytest.mark.parametrize(
+    ("is_terminal", "kind", "no_color", "shown"),
+    [
+        (True, "xterm", None, "\x1b[31mx\x1b[0m\n"),
+        (False, "xterm", None, "x\n"),
+        (True, "dumb", None, "x\n"),
+        (True, "xterm", "1", "x\n"),
+    ],
+)
+def test_colours_only_on_a_terminal_and_not_against_the_users_wish(monkeypatch, is_terminal, kind, no_color, shown):
+    stdout = io.StringIO()
+    stdout.isatty = lambda: is_terminal
+    monkeypatch.setattr("sys.stdout", stdout)
+    monkeypatch.setenv("TERM", kind)
     monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    assert shown(Terminal()) == "\x1b[31mx\x1b[0m\n"
-    assert shown(io.StringIO()) == "x\n"
-    monkeypatch.setenv("TERM", "dumb")
-    assert shown(Terminal()) == "x\n"
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert shown(Terminal()) == "x\n"
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", no_color)
+    echo(paint("bad", "x"))
+    assert stdout.getvalue() == shown

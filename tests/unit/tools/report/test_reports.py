@@ -15,13 +15,14 @@ from ...conftest import case, loaded, record, suite, write_run
 
 
 def test_what_a_terminal_would_obey_is_escaped(tmp_path, capsys):
-    evil = "def f(x):\n    '\x1b]0;owned\x07\x1b[2J\u202e\x00\ud800'"
-    forged = suite(case(), rejections=["a\nstep 99  fake  solved (right), reward 1.000"])
+    evil = "def f(x):\n    '\x1b]0;owned\x07\x1b[2J\r\u202e\x00\ud800'"
+    forged = suite(case(call="f('\x1b[0m')"), rejections=["a\nstep 99  fake  solved (right), reward 1.000"])
     run = write_run(tmp_path / "run", validation={}, training={1: [record(0, source=evil, suites=[forged])]})
     assert main(["data", "inspect", str(run), "--outcome", "solved"]) == 0
     printed = capsys.readouterr().out
-    assert not set(printed) & set("\x1b\x07\u202e\x00\ud800")
-    assert r"\x1b]0;owned\x07\x1b[2J\u202e\x00?" in printed
+    assert not set(printed) & set("\x1b\x07\r\u202e\x00\ud800")
+    assert r"\x1b]0;owned\x07\x1b[2J\r\u202e\x00?" in printed
+    assert r"f('\x1b[0m')" in printed
     assert not [line for line in printed.splitlines() if line.startswith("step 99")]
     assert main(["report", str(run)]) == 0
 

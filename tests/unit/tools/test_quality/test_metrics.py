@@ -48,46 +48,48 @@ def parts(name, results=ALL):
     return tuple(zip(*(parts_of(one, int(k))[metric] for one in results), strict=True))
 
 
-def test_pass_counts_missing_tests_as_wrong():
-    assert parts("pass@5") == ((5, 2, 1, 0), (5, 5, 5, 5))
-    assert percent(ALL, "pass@5") == 40.0  # 8 of 20
-    assert percent(ALL, "pass@1") == 75.0  # 3 of 4
-    assert percent(ALL, "pass@2") == 50.0  # 2 + 1 + 1 + 0 of 8
+@pytest.mark.parametrize(
+    ("name", "numerators", "denominators"),
+    [
+        ("pass@5", (5, 2, 1, 0), (5, 5, 5, 5)),  # missing tests count as wrong
+        ("line_cov@1", (2, 6, 5, 0), (10, 30, 5, 5)),
+        ("line_cov@5", (5, 12, 5, 0), (10, 30, 5, 5)),
+        ("branch_cov@5", (3, 0, 1, 0), (4, 0, 2, 2)),
+        ("mut@5", (0.75, 0, 0, 0), (1, 0, 0, 0)),  # functions count whose first tests are all right
+        ("mut_all@5", (0.75, 0, 0, 0), (1, 1, 0, 1)),  # a failing baseline kills nothing
+        ("mut_right_only@5", (0.75, 1.0, 0, 0), (1, 1, 0, 1)),
+        ("mut_all_killable@5", (1, 0, 0, 0), (1, 1, 0, 0)),  # EMPTY's only mutant is not known to be killable
+    ],
+)
+def test_each_function_counts_for_a_metric_by_its_rule(name, numerators, denominators):
+    assert parts(name) == (numerators, denominators)
 
 
-def test_coverage_is_a_share_of_all_lines_and_branches_together():
-    assert parts("line_cov@1")[0] == (2, 6, 5, 0)
-    assert percent(ALL, "line_cov@1") == 26.0  # 13 of 50
-    assert parts("line_cov@5")[0] == (5, 12, 5, 0)
-    assert percent(ALL, "branch_cov@5") == 50.0  # 3 + 0 + 1 + 0 of 4 + 0 + 2 + 2
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("pass@5", 40.0),  # 8 of 20
+        ("pass@1", 75.0),  # 3 of 4
+        ("pass@2", 50.0),  # 2 + 1 + 1 + 0 of 8
+        ("line_cov@1", 26.0),  # 13 of 50
+        ("branch_cov@5", 50.0),  # lines of all functions together, and so branches: 4 of 8
+        ("mut@5", 75.0),
+        ("mut@1", 37.5),  # one test each: 1 of 4 and 1 of 2 mutants
+        ("mut_all@5", 25.0),
+        ("mut_right_only@5", 175 / 3),
+        ("mut_right_only@2", 100 / 3),  # 2/4, 1/2, 0
+        ("mut_killable@5", 100.0),
+        ("mut_killable@1", (100 / 3 + 50) / 2),
+        ("mut_right_only_killable@5", 100.0),
+    ],
+)
+def test_a_metric_is_the_share_of_all_functions_together(name, value):
+    assert percent(ALL, name) == pytest.approx(value)
+
+
+def test_a_metric_that_no_function_counts_for_is_none():
     assert percent([MIXED], "branch_cov@5") is None
-
-
-def test_the_baseline_rule_counts_functions_whose_first_tests_are_all_right():
-    assert parts("mut@5") == ((0.75, 0, 0, 0), (1, 0, 0, 0))
-    assert percent(ALL, "mut@5") == 75.0
-    # One test each: 1 of 4 and 1 of 2 mutants.
-    assert percent(ALL, "mut@1") == 37.5
     assert percent([MIXED, SHORT, EMPTY], "mut@5") is None
-
-
-def test_under_the_rule_all_a_failing_baseline_kills_nothing():
-    assert parts("mut_all@5") == ((0.75, 0, 0, 0), (1, 1, 0, 1))
-    assert percent(ALL, "mut_all@5") == 25.0
-
-
-def test_under_the_rule_right_only_the_right_ones_among_the_first_kill():
-    assert parts("mut_right_only@5")[0] == (0.75, 1.0, 0, 0)
-    assert percent(ALL, "mut_right_only@5") == pytest.approx(175 / 3)
-    assert percent(ALL, "mut_right_only@2") == pytest.approx(100 / 3)  # 2/4, 1/2, 0
-
-
-def test_killable_mutants_are_those_that_some_test_at_hand_kills():
-    assert percent(ALL, "mut_killable@5") == 100.0
-    assert percent(ALL, "mut_killable@1") == pytest.approx((100 / 3 + 50) / 2)
-    # EMPTY's only mutant is not known to be killable, so EMPTY no longer counts.
-    assert parts("mut_all_killable@5")[1] == (1, 1, 0, 0)
-    assert percent(ALL, "mut_right_only_killable@5") == 100.0
 
 
 QUESTION = Question(
@@ -214,15 +216,18 @@ def test_metrics_of_five_published_functions_agree_with_plain_counting(shared_di
     )
     assert [sum(map(any, one.kills)) for one in results] == killed
     assert (len(results[1].kills), killed[1]) == (17, 16)  # `Accel or X` survives: later rules set the label again
-    assert percent(results, "pass@1") == 80.0  # 4 of 5
-    assert percent(results, "pass@2") == 60.0  # 1 + 2 + 1 + 1 + 1 of 10
-    assert percent(results, "pass@5") == 56.0  # 2 + 5 + 2 + 4 + 1 of 25
-    assert percent(results, "line_cov@5") == pytest.approx(100 * 88 / 102)
-    assert percent(results, "branch_cov@5") == pytest.approx(100 * 54 / 68)
-    assert percent(results, "mut@5") == pytest.approx(100 * 16 / 17)  # only ULT/186 passes its baseline
-    assert percent(results, "mut_all@5") == pytest.approx(100 * 16 / 17 / 5)
     shares = [count / len(one.kills) for count, one in zip(killed, results, strict=True)]
-    assert percent(results, "mut_right_only@5") == pytest.approx(100 * sum(shares) / 5)
+    expected = {
+        "pass@1": 80.0,  # 4 of 5
+        "pass@2": 60.0,  # 1 + 2 + 1 + 1 + 1 of 10
+        "pass@5": 56.0,  # 2 + 5 + 2 + 4 + 1 of 25
+        "line_cov@5": 100 * 88 / 102,
+        "branch_cov@5": 100 * 54 / 68,
+        "mut@5": 100 * 16 / 17,  # only ULT/186 passes its baseline
+        "mut_all@5": 100 * 16 / 17 / 5,
+        "mut_right_only@5": 100 * sum(shares) / 5,
+    }
+    assert {name: percent(results, name) for name in expected} == pytest.approx(expected)
 
 
 def breaks(judge, question, source, asserts, right):

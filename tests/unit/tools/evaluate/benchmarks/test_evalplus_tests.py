@@ -1,12 +1,12 @@
 """Rows of HumanEval+ and MBPP+ as problems; their references run in the sandbox."""
 
-import json
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from code_a1_recipe.errors import InputError
+from code_a1_recipe.files import json_lines
 from code_a1_recipe.tools.evaluate.benchmarks import evalplus
 from code_a1_recipe.tools.evaluate.benchmarks.evalplus import (
     EVALPLUS_LIMITS,
@@ -35,15 +35,16 @@ def check(candidate):
 """
 
 
-def row(
-    test: str, *, question_id: str = "MBPP/8", code: str = "def f(x):\n    return x + 1\n", name: str = "f"
-) -> dict:
+def row(test, *, question_id="MBPP/8", code="def f(x):\n    return x + 1\n", name="f"):
     info = {"question_id": question_id, "function_name": name, "imports": "import re"}
     return {"problem": "def f(x):\n", "GT_code": code, "test": test, "extra_info": info}
 
 
-def listed(inputs: str, results: str, *, called: str = "f", atol: str = "0", name: str = "f") -> str:
+def listed(inputs, results, *, called="f", atol="0", name="f"):
     return LISTED.format(inputs=inputs, results=results, called=called, atol=atol, name=name)
+
+
+GOOD = row(listed("[[1]]", "[2]"))
 
 
 def test_listed_inputs_and_results_become_calls_and_encoded_answers():
@@ -64,7 +65,7 @@ def test_infinity_is_read_among_inputs_and_results():
 def test_a_body_continues_the_prompt_and_a_whole_program_replaces_it():
     body = read_problem(row(listed("[[1]]", "[2]", called="candidate", name="candidate"), code="    return x + 1\n"))
     assert body.reference == "def f(x):\n    return x + 1\n"
-    assert read_problem(row(listed("[[1]]", "[2]"))).reference == "def f(x):\n    return x + 1\n"
+    assert read_problem(GOOD).reference == "def f(x):\n    return x + 1\n"
 
 
 def test_check_is_believed_where_it_calls_another_function_than_the_row_names():
@@ -111,13 +112,13 @@ def test_some_functions_are_compared_by_an_oracle_of_their_own(question_id, name
         (row(listed("[[g(1)]]", "[2]")), "holds 'g(1)': a call of g is not a literal"),
         (row(listed("[1]", "[2]")), "every input must be a list of arguments, got '1'"),
         (row(listed("[[1]]", "[2]"), question_id="Other/1"), "must begin with HumanEval/ or MBPP/, got 'Other/1'"),
-        ({**row(listed("[[1]]", "[2]")), "extra_info": None}, "must be a mapping with 'function_name'"),
-        ({**row(listed("[[1]]", "[2]")), "GT_code": 3}, "column 'GT_code': must be a string, got int"),
+        (GOOD | {"extra_info": None}, "must be a mapping with 'function_name'"),
+        (GOOD | {"GT_code": 3}, "column 'GT_code': must be a string, got int"),
     ],
 )
 def test_a_row_that_is_no_problem_is_refused_with_its_place_rule_and_cure(broken, words, tmp_path):
     path = tmp_path / "file.jsonl"
-    path.write_text(json.dumps(row(listed("[[1]]", "[2]"))) + "\n" + json.dumps(broken) + "\n")
+    path.write_text(json_lines([GOOD, broken]))
     with pytest.raises(InputError) as caught:
         read_problems(path)
     assert words in str(caught.value)

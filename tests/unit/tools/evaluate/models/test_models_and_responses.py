@@ -251,11 +251,10 @@ def test_engine_arguments_that_change_responses_are_part_of_the_model_and_placem
 
 
 @pytest.mark.parametrize(
-    "words",
-    [("--temperature", "3"), ("--top-p", "0"), ("--max-tokens", "0"), ("--engine", "novalue"), ("--engine", "a-b=1")],
+    "words", ["--temperature 3", "--top-p 0", "--max-tokens 0", "--engine novalue", "--engine a-b=1"]
 )
 def test_numbers_out_of_range_are_refused_by_the_command_line(tmp_path, words, capsys):
-    assert main(["eval", "code", "nowhere.jsonl", "--output", str(tmp_path), *words]) == 2
+    assert main(["eval", "code", "nowhere.jsonl", "--output", str(tmp_path), *words.split()]) == 2
     assert "Invalid value" in capsys.readouterr().err
 
 
