@@ -282,7 +282,7 @@ def _written_asserts(module: ast.Module, source: str, max_asserts: int) -> list[
 
 
 def _assert_text(statement: ast.stmt, condition: ast.expr, lines: list[bytes]) -> str:
-    """The assert as written, or a plain assert of the condition where ``asserted`` has put values into it."""
+    """The assert as written. If ``asserted`` replaced names in it, a plain assert of the new condition."""
     if not isinstance(statement, ast.Assert) or statement.test is not condition:
         with contextlib.suppress(*PARSE_ERRORS):  # no equality; the judge will reject the written text
             left, right, _ = compared(condition)

@@ -138,7 +138,7 @@ def test_llm_reward(
     valid = validity(suite, num_cases=num_cases)
     adv = reading(fail_new=fail_new, fail_hist=fail_hist)
     nonprintable = nonprintable_frac(response_text)
-    # Any test breaks a program that does not load, so such a suite has shown nothing.
+    # A program that does not load fails every test, so its failures say nothing about the suite.
     gate = float(verdict.loaded)
     parts = {"validity": gate * alpha * valid, "adversarial": gate * (1.0 - alpha) * adv}
     if nonprintable_penalty:

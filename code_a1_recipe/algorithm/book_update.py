@@ -41,5 +41,5 @@ def _enters_the_book(case: CaseResult) -> bool:
 
 
 def _has_no_answer(call: Rejection) -> bool:
-    # A duplicate was judged under its other spelling. Where the reference ran out of time, it was never asked.
+    # A duplicate was judged under its other spelling. A reference that ran out of time may still know the answer.
     return call.reason is not RejectionReason.DUPLICATE and call.detail != TOTAL_SPENT

@@ -32,7 +32,7 @@ def attack(options: AttackOptions) -> None:
 
     `assert median([0, 1]) == 0.5  # your function: 1`
 
-    With --reference (a slow but right solution, an old version) an answer is wrong if the reference has another, and
+    With --reference (a slow but right solution, an old version) an answer is wrong if the reference gives another, and
     the minimal calls are written as a pytest file. The reference also decides which calls are valid: if it raises an
     error, nothing is compared; if it answers inputs that the problem rules out, your function must do so, too
     (--max-calls 1 makes only the tests' calls). Without a reference you see tests that expect another answer, and not

@@ -316,7 +316,7 @@ class RunConfig(ExtendedSettings):
         return copied(self._tree)
 
     def for_policy(self, name: str) -> DictConfig:
-        """One policy's view of the tree, for verl's own code: without ``policies``, every interpolation resolved."""
+        """One policy's view of the tree, for verl's own code. It has no ``policies``, and plain values everywhere."""
         view = merged_policy(self._tree, name)
         OmegaConf.resolve(view)
         return view

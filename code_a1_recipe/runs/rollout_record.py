@@ -151,7 +151,7 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
             yield REPLAYED, self.verdict.history
 
     def is_broken(self, *, by_replays: bool = True) -> bool:
-        """Whether the program failed a test that it met; with ``by_replays=False`` replayed cases do not count."""
+        """Whether the program failed any case it was run on. ``by_replays=False`` ignores the replayed cases."""
         sources = (cases for name, cases in self.met_cases() if by_replays or name != REPLAYED)
         return any(case.outcome.failed for cases in sources for case in cases)
 

@@ -81,8 +81,8 @@ def deal(
 def balanced_parts(num_rows: int, *, ranks: int, at_once: int = ROWS_AT_ONCE) -> list[Rows]:
     """Cut rows into parts for phases that run on the workers.
 
-    verl lays a batch out as one block of equal length for each rank. Every part takes the same share of every block, so
-    that a rank gets the same rows as without parts. A part of the front rows alone would go to the first rank alone.
+    verl lays a batch out as one block of equal length for each rank. Every part takes the same share of every block.
+    So each rank gets the same rows as if the batch were not cut. A part of the front rows would go to the first rank.
 
     Args:
         num_rows: a multiple of ``ranks``.

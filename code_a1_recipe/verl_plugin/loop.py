@@ -22,7 +22,10 @@ class SyncTrainer(PPOTrainerSync):
     """verl's sync trainer without a replay buffer."""
 
     def _build_replay_buffer(self) -> None:
-        """Build no buffer, since the trainer waits for its episodes. In verl's other branches, be the sync trainer."""
+        """Build no buffer, since the trainer waits for its episodes.
+
+        The sync mode has verl's other code treat this trainer as its sync trainer.
+        """
         self.trainer_mode = SYNC_MODE
 
 

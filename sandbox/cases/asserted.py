@@ -29,7 +29,7 @@ def asserted(module: ast.Module, *, only_tests: bool, in_place: Collection[str] 
     Args:
         module: parsed tests.
         only_tests: leave out functions and classes whose names are no names of tests.
-        in_place: functions that change their first argument. After ``f(x)``, ``x`` stands for that call.
+        in_place: functions that change their first argument. After a statement ``f(x)``, ``f(x)`` replaces ``x``.
     """
     yield from _Reader(only_tests, in_place).conditions(module, {})
 

@@ -91,7 +91,7 @@ class Definitions:
 
 
 def without_examples(source: str, names: Collection[str]) -> Definitions | None:
-    """Keep the functions and classes of a program, and the statements that make the names which these read.
+    """Keep a program's functions and classes, and the statements that define the names they use.
 
     Returns:
         The kept statements in their order. None if the program defines none of ``names``, if nothing is left out, or

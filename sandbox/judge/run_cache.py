@@ -20,7 +20,7 @@ MAX_BYTES = 64 << 20
 _MAX_PARSED_CHARS = 100_000
 _ANSWER_BYTES = 256
 _SETTLED = (CallStatus.VALUE, CallStatus.RAISED, CallStatus.UNENCODABLE)
-"""Statuses that another run would have as well. A time-out or a death may be the machine's fault."""
+"""Statuses that do not change if the program runs again. A time-out or a death may be the machine's fault."""
 
 
 def syntax_key(source: str) -> str:

@@ -127,7 +127,7 @@ class Attempt:
         Errors of ``forker`` are not caught. The results that came before such an error stay in ``results``.
         """
         limits = self.program.limits
-        # RLIMIT_CPU only catches programs whose judge is gone. It must never decide before the clock of this side does.
+        # RLIMIT_CPU only catches programs whose judge is gone. The judge's own clock must always end a program first.
         seconds = limits.load_cpu_seconds + import_seconds(self.program)
         if self.indices:
             # With `is_first` the limit is the same for every call, and no call has a higher one.

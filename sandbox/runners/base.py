@@ -118,9 +118,9 @@ class ProgramResult:
 def import_seconds(program: Program) -> float:
     """Return the extra CPU seconds, and idle seconds, for a call that imports modules.
 
-    A program whose calls import new modules gets them for the first call of its first process, and once more after a
-    time-out. It does not get them in each process: a program that ends its process after every answer would have them
-    in all of its calls.
+    If a program's calls import new modules, the first call of its first process gets the extra seconds. A call after a
+    time-out gets them once more. Not every process gets them: a program that ends its process after every answer would
+    have them in all of its calls.
     """
     if any(call.awaited for call in program.calls):
         return _IMPORT_SECONDS  # the harness imports asyncio for these
@@ -140,8 +140,8 @@ def cpu_limit(program: Program, index: int, *, num_timeouts: int, slowest: float
         index: position of the call in ``program.calls``.
         num_timeouts: number of the program's calls that have timed out so far.
         slowest: CPU seconds of the slowest call that the program has answered, 0 if it has answered none.
-        is_first: True for the first call of the program's first process. Not for later processes: a program that
-            times out in every other call would have the high limit for all the rest.
+        is_first: True for the first call of the program's first process. Otherwise a program that times out in every
+            second call would get the high limit in all of them.
     """
     limits = program.limits
     # The first call may fill caches that later calls use. The reference may have filled them in another call, so the

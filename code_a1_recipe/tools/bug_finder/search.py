@@ -176,7 +176,7 @@ class Attack:
         The process makes the calls ``before``, the simpler call, and the calls ``after``.
         """
         limits = self.limits
-        if kind == TIME_OUT:  # to save time; `_minimal` finds calls that only seem to hang
+        if kind == TIME_OUT:  # a short limit saves time; `_minimal` drops calls that are only slow
             limits = replace(limits, cpu_seconds_per_case=_IMPATIENT_SECONDS)
 
         def fails(text: str) -> bool:

@@ -91,7 +91,7 @@ class EvalIndex:
                 self._common.add(key)
 
     def check(self, entries: Sequence[Entry]) -> Stage:
-        """Leave out each entry that repeats a question. For each question, the entry's record names the first rule."""
+        """Leave out each entry that repeats a question. Its record names the question and the rule that found it."""
         for entry in entries:
             overlap_at: dict[int, Overlap] = {}
             for place, how, detail in self._hits(entry.question):

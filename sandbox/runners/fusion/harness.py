@@ -131,7 +131,7 @@ class _ReportingProgress(Progress):
         self.report_results()
 
     def report_results(self) -> None:
-        """Report the results that no running process gave: early ends, and calls that are not made."""
+        """Report results without a running process: of processes that ended early, and of calls that are not made."""
         while self._num_reported in self.results:
             if self._is_full or not self._report(self.results[self._num_reported]):
                 self.finish("more")
@@ -222,7 +222,8 @@ class _Processes:
                 threads=None,  # the kernel would count everything that runs under this uid
             )
             if not self._hash_seed:
-                # After the fork, because `random` seeds itself anew there. Processes of references keep that seed.
+                # After the fork, because `random` seeds itself anew there. A reference's process keeps the seed that
+                # `random` chose itself.
                 random.seed(0)
             gc.enable()
             self._server.serve(limits.value_bytes)
@@ -247,7 +248,7 @@ def _end_orphans() -> None:
 
 
 def _drop_root() -> None:
-    """Become the user nobody, if root started this process and nobody can read the standard library."""
+    """Switch to the user ``nobody`` if root started this process and that user can read the standard library."""
     if os.geteuid() != 0:
         return
     with contextlib.suppress(OSError):

@@ -172,7 +172,7 @@ class SandboxFusionRunner(Closing):
 
     def _request(self, progress: FusionProgress, role: Role) -> None:
         """Send the calls that are left, once, and read the response."""
-        tag = secrets.token_hex(16)  # secret of this request, so that no program can print a line that counts
+        tag = secrets.token_hex(16)  # a secret, so that no program can print a line that we accept
         task = progress.task() | {"tag": tag, "hash_seed": HASH_SEEDS[role], "stdout_bytes": STDOUT_BYTES}
         run_seconds = _START_SECONDS + 2 * total_seconds(progress.program)
         request = {

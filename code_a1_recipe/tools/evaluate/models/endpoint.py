@@ -22,7 +22,7 @@ class EndpointModel:
     """False, because another server at the same address may take longer prompts."""
 
     def __init__(self, *, url: str, name: str, parameters: SamplingParameters) -> None:
-        from openai import AsyncOpenAI  # not at the top: vLLM brings it, and judging needs neither
+        from openai import AsyncOpenAI  # imported here, since judging alone needs no such package
 
         self._name = name
         self._url = url

@@ -99,8 +99,8 @@ def test_suites_come_of_a_test_llm_which_is_shown_question_and_program_once(file
     with StandInEndpoint(lambda messages, seed: next(texts)) as server:
         words += ["--endpoint", server.url, "--endpoint-model", "stand-in"]
         assert main(words) == 1
-        Path("test_median_bugs.responses.jsonl").rename("kept.jsonl")
-        assert main([*words, "--responses", "kept.jsonl"]) == 1
+        assert Path("test_median_bugs.responses.jsonl").is_file()
+        assert main(words) == 1
         assert len(server.requests) == 3
     text = "\n".join(message["content"] for message in server.requests[0]["messages"])
     assert "the middle value" in text

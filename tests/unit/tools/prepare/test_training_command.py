@@ -46,7 +46,7 @@ def overrides(words):
 
 
 def composed(words, *keys):
-    """verl's own configuration with the keys of a command, and others before them; unknown ones are refused by hydra."""
+    """verl's configuration with the keys of a command, and others before them; hydra refuses unknown ones."""
     import verl.trainer
     from hydra import compose, initialize_config_dir
 
