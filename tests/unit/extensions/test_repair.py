@@ -245,3 +245,27 @@ def test_a_case_that_needs_no_cut_is_shown_before_a_longer_one():
 def test_a_program_that_passed_nothing_has_nothing_to_break():
     made = replace(repair(0, verdict(WRONG), 0.0), before=program("a", verdict(WRONG), 0.0))
     assert broken_rate(made) is None
+
+
+def test_the_share_of_cases_that_a_repair_broke_is_of_those_that_passed_before():
+    before = program("a", verdict(PASSED, PASSED, PASSED, WRONG), 0.5)
+    made = replace(repair(0, verdict(PASSED, WRONG, PASSED, WRONG), 0.5), before=before)
+    assert broken_rate(made) == pytest.approx(1 / 3)
+    lost = replace(made, result=replace(made.result, verdict=None))
+    assert broken_rate(lost) is broken_rate(replace(made, before=lost.result)) is None
+
+
+def test_metrics_are_of_repairs_alone_and_go_on_after_one_without_a_reward():
+    lost = repair(0, verdict(WRONG, WRONG), None)
+    others = [replace(repair(1, verdict(WRONG), 0.0), kind=kind) for kind in ("a", "z")]
+    made = episode(others[0], lost, repair(1, verdict(PASSED, PASSED), 1.0), others[1])
+    rates = [value for name, value in EXTENSIONS[0].metrics(made) if name == "code/repaired_rate"]
+    assert rates == [True]
+
+
+def test_no_turn_is_taken_beyond_the_number_and_texts_of_the_longest_length_are_whole():
+    wrong = {f"0r{turn}": program("again", verdict(WRONG), 0.0) for turn in (1, 2, 3, 4)}
+    repairs, _ = run_turns([program("a", verdict(WRONG), 0.0)], wrong, num_turns=1)
+    assert [one.turn for one in repairs] == [1]
+    whole = case("f" * 400, WRONG, "7")
+    assert shown_failure(verdict(history=[whole]))["call"] == whole.call

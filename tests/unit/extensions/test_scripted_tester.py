@@ -2,7 +2,7 @@
 
 import pytest
 
-from code_a1_recipe.errors import CodeA1Error
+from code_a1_recipe.errors import CodeA1Error, SettingsError
 from code_a1_recipe.extensions.scripted_tester import find_scripted_tester
 
 TESTER = """def write(question, program, *, num_suites, num_cases, seed):
@@ -11,6 +11,8 @@ def short(question, program, **sizes):
     return []
 def raises(question, program, **sizes):
     return 1 / 0
+def long(question, program, **sizes):
+    return ["a", "b", "c"]
 """
 
 
@@ -24,7 +26,29 @@ def test_its_suites_are_texts(tmp_path):
     assert write_suites(tmp_path, "write") == ["assert f(0) == 1  # 2", "assert f(1) == 1  # 2"]
 
 
-@pytest.mark.parametrize(("name", "words"), [("short", "must return 2 suites, got 0"), ("raises", "ZeroDivisionError")])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("short", "must return 2 suites, got 0"),
+        ("long", "must return 2 suites, got 3"),
+        ("raises", "ZeroDivisionError"),
+    ],
+)
 def test_a_script_that_fails_ends_the_run_with_its_name(tmp_path, name, words):
     with pytest.raises(CodeA1Error, match=rf"tester.py:{name}.*{words}"):
         write_suites(tmp_path, name)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("write", "names no function of a module; give pkg"),
+        (":write", "names no function of a module"),
+        ("tester.py:1st", "names no function of a module"),
+        ("/nowhere/tester.py:write", "cannot be loaded"),
+        ("pkg://math:pi", "has no function 'pi'"),
+    ],
+)
+def test_a_path_that_leads_to_no_function_is_refused(path, words):
+    with pytest.raises(SettingsError, match=words):
+        find_scripted_tester(path)
