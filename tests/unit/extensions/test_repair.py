@@ -265,7 +265,7 @@ def test_metrics_are_of_repairs_alone_and_go_on_after_one_without_a_reward():
 
 def test_no_turn_is_taken_beyond_the_number_and_texts_of_the_longest_length_are_whole():
     wrong = {f"0r{turn}": program("again", verdict(WRONG), 0.0) for turn in (1, 2, 3, 4)}
-    repairs, _ = run_turns([program("a", verdict(WRONG), 0.0)], wrong, num_turns=1)
-    assert [one.turn for one in repairs] == [1]
+    repairs, _ = run_turns([program("a", verdict(WRONG), 0.0)], wrong, num_turns=2)
+    assert [one.turn for one in repairs] == [1, 2]
     whole = case("f" * 400, WRONG, "7")
     assert shown_failure(verdict(history=[whole]))["call"] == whole.call
