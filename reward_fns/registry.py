@@ -116,7 +116,7 @@ def load_module(path: str) -> ModuleType:
         if (file := reward_file(path)) is not None:
             return _load_file(file)
         return importlib.import_module(path.removeprefix(_PACKAGE).replace("/", "."))
-    except Exception as error:  # a user's module may raise anything
+    except (Exception, SystemExit) as error:  # a user's module may raise anything, and may end in sys.exit
         hint = "give pkg://package.module of what is installed, or the path of a Python file"
         raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}; {hint}") from error
 

@@ -166,6 +166,8 @@ def _without_cases(program: CandidateResult, case_ids: Collection[str]) -> Candi
         return tuple(case for case in cases if case.id not in case_ids)
 
     verdict, pooled = program.verdict, program.pooled
+    if pooled is not None:
+        pooled = replace(pooled, cases=others(pooled.cases))
     if verdict is not None:
         suites = [replace(suite, cases=others(suite.cases)) for suite in verdict.suites]
         # An empty suite would count as failed, and the shown case would decide which suites become empty.
@@ -174,10 +176,8 @@ def _without_cases(program: CandidateResult, case_ids: Collection[str]) -> Candi
             suites=tuple(suite for suite in suites if suite.cases),
             history=others(verdict.history),
         )
-        if not (verdict.suites or verdict.history):
+        if not (verdict.suites or verdict.history or (pooled and pooled.cases)):
             verdict = None  # no case is left to reward
-    if pooled is not None:
-        pooled = replace(pooled, cases=others(pooled.cases))
     return replace(program, verdict=verdict, pooled=pooled)
 
 

@@ -25,13 +25,11 @@ from typing import TYPE_CHECKING
 
 from sandbox import (
     CandidateVerdict,
-    CaseOutcome,
     CaseResult,
     JudgeRequest,
     SandboxUnavailableError,
     SuiteVerdict,
 )
-from sandbox.text import HANGS_THROUGHOUT, TOTAL_SPENT
 
 from ...algorithm.question import Question, request_for
 from ...jobs.confinement import JudgeAll
@@ -215,8 +213,5 @@ def cases_by_place(tests: Sequence[str], suite: SuiteVerdict) -> Iterator[tuple[
 
 
 def is_broken(case: CaseResult) -> bool:
-    """True if the program gave another value, raised, timed out or did not load."""
-    if case.outcome is CaseOutcome.TIMED_OUT:
-        # Calls for which no time was left, or that were skipped because all earlier ones hung, prove nothing.
-        return case.detail not in (TOTAL_SPENT, HANGS_THROUGHOUT)
-    return case.outcome.failed
+    """True if the program gave another value, raised, timed out or did not load; an unasked call proves nothing."""
+    return case.outcome.failed and not case.is_unasked

@@ -175,6 +175,14 @@ def test_the_shown_case_earns_nothing_in_another_spelling_and_leaves_no_empty_su
     assert rewarded.verdict.history == ()
 
 
+def test_a_program_whose_own_suites_held_the_shown_case_alone_is_rewarded_on_the_others_pool():
+    again = replace(program("again", verdict(PASSED), 0.5), pooled=verdict(PASSED, PASSED).suites[0])
+    _, runner = run_turns([program("a", verdict(WRONG), 0.0)], {"0r1": again}, is_pooled=True)
+    (rewarded,) = runner.rewarded_programs[0]
+    assert rewarded.verdict.suites == ()
+    assert [one.call for one in rewarded.pooled.cases] == ["f(1)"]
+
+
 @pytest.mark.parametrize("is_pooled", [False, True])
 def test_a_repaired_program_meets_the_suites_of_the_first_one_and_the_cases_of_all_where_those_are_rewarded(is_pooled):
     suites = (SuiteResult(response=Response.scripted(""), asserts=("assert f(0) == 8",)),)

@@ -151,6 +151,7 @@ def test_the_papers_parameters_go_to_a_function_that_has_them(own_file, question
         ("constant", None, {}, r"mine.py cannot be loaded: FileNotFoundError.*give pkg://package.module"),
         ("constant", "import nothing_like_it", {}, r"mine.py cannot be loaded: ModuleNotFoundError: No module named"),
         ("constant", "def constant(:", {}, r"mine.py cannot be loaded: SyntaxError"),
+        ("constant", "import sys; sys.exit(3)", {}, r"mine.py cannot be loaded: SystemExit: 3"),
         ("other", MODULE, {}, r"mine.py has no function 'other'; define `def other\(question\)` there"),
         ("ten", MODULE, {}, r"mine.py has no function 'ten'"),
         ("constant", MODULE, {"weight": 1}, r"cannot be called as constant\(question, weight=...\)"),
