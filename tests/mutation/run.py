@@ -67,6 +67,14 @@ TESTS = {
     f"{EXTENSIONS}/repair.py": (f"{UNIT}/extensions/test_repair.py",),
     f"{EXTENSIONS}/scripted_tester.py": (f"{UNIT}/extensions/test_scripted_tester.py",),
     f"{EXTENSIONS}/settings.py": (f"{UNIT}/extensions/test_extensions.py",),
+    f"{REWARDS}/adversary_reward.py": (
+        f"{PROPERTY}/reward_fns/test_adversary_laws.py",
+        f"{UNIT}/reward_fns/test_registry.py",
+    ),
+    f"{REWARDS}/answer_blocks.py": (
+        f"{UNIT}/reward_fns/test_extract.py",
+        f"{PROPERTY}/reward_fns/test_extraction_laws.py",
+    ),
     f"{REWARDS}/breakdown.py": (f"{UNIT}/reward_fns/test_breakdown.py",),
     f"{REWARDS}/code_llm_reward.py": (
         f"{UNIT}/reward_fns/test_code_llm_reward.py",
@@ -75,6 +83,7 @@ TESTS = {
         f"{UNIT}/algorithm/test_rewards.py",
     ),
     f"{REWARDS}/extract.py": (f"{UNIT}/reward_fns/test_extract.py", f"{PROPERTY}/reward_fns/test_extraction_laws.py"),
+    f"{REWARDS}/interface.py": (f"{UNIT}/reward_fns/test_registry.py", f"{UNIT}/algorithm/test_rewards.py"),
     f"{REWARDS}/listed.py": (f"{UNIT}/reward_fns/test_verl_entry.py", f"{UNIT}/data/test_questions.py"),
     f"{REWARDS}/lookup.py": (f"{UNIT}/reward_fns/test_registry.py",),
     f"{REWARDS}/registry.py": (f"{UNIT}/reward_fns/test_registry.py",),
@@ -85,6 +94,7 @@ TESTS = {
         f"{UNIT}/algorithm/test_rewards.py",
     ),
     f"{REWARDS}/verl_entry.py": (f"{UNIT}/reward_fns/test_verl_entry.py",),
+    f"{REWARDS}/weighted_reward.py": (f"{UNIT}/reward_fns/test_weighted_reward.py",),
 }
 """Module -> the files that test it, the fastest first."""
 

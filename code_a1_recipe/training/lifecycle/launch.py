@@ -166,6 +166,9 @@ def prepare_environment(config: RunConfig) -> dict[str, str]:
 
     A second call sets the same values.
     """
+    # Each server gets all cores. Suites follow the programs, so mostly only one of both servers computes.
+    server_threads = _threads(config, at_a_time=False)
+    training_threads = _threads(config, at_a_time=config.layout == SEPARATE)
     defaults = {
         "TENSORBOARD_DIR": str(RunFolder(Path(config.run_dir)).tensorboard),
         "VERL_LOGGING_LEVEL": "WARN",
@@ -182,11 +185,7 @@ def prepare_environment(config: RunConfig) -> dict[str, str]:
     if rollout.full_determinism:
         variables |= {"VERL_FULL_DETERMINISM": "1", "VLLM_BATCH_INVARIANT": "1", "PYTHONHASHSEED": str(rollout.seed)}
     if config.trainer.device == "cpu":
-        variables |= cpu_environment(
-            # Each server gets all cores. Suites follow the programs, so mostly only one of both servers computes.
-            threads=_threads(config, at_a_time=False),
-            training_threads=_threads(config, at_a_time=config.layout == SEPARATE),
-        )
+        variables |= cpu_environment(threads=server_threads, training_threads=training_threads)
     # The nodes of a running cluster may lack this folder, so it is set only for a Ray of this machine.
     if config.trainer.device == "cpu" or config.ray_kwargs.address == "local":
         variables[_VLLM_SOCKETS] = os.environ.get(_VLLM_SOCKETS) or make_sockets_folder()

@@ -59,17 +59,17 @@ def with_sizes(config: RunConfig) -> RunConfig:
     return config.with_values(values)
 
 
-def with_engines(config: RunConfig, machine: Machine) -> RunConfig:
-    """Fill in vLLM's options with which the servers of both policies can start at the same time on one card.
+def engines(config: RunConfig, machine: Machine) -> dict[str, Any]:
+    """Choose vLLM's options with which the servers of both policies can start at the same time on one card.
 
     The first is the size of the KV cache. Without it vLLM measures the memory of the card while it starts, and another
     engine's start falsifies that. The second makes an engine of one card compute in its server's process; a process of
     its own would import vLLM once more, which takes 20 s on an H100's machine. Options of the user stay. Nothing is
-    filled in on a CPU, or if the cards are in other machines.
+    chosen on a CPU, or if the cards are in other machines.
     """
     values: dict[str, Any] = {}
     if config.trainer.device != "cuda" or not machine.num_gpus:
-        return config
+        return values
     for name in config.policy_names:
         rollout = config.policy(name).rollout
         amount = kv_cache_bytes(
@@ -85,7 +85,7 @@ def with_engines(config: RunConfig, machine: Machine) -> RunConfig:
             values[f"{key}.{_KV_MEMORY}"] = amount
         if rollout.tensor_model_parallel_size == 1 and _EXECUTOR not in given:
             values[f"{key}.{_EXECUTOR}"] = "uni"
-    return config.with_values(values)
+    return values
 
 
 def kv_memory(config: RunConfig, policy: str) -> int | None:

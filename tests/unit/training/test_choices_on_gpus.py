@@ -18,7 +18,7 @@ from code_a1_recipe.training.lifecycle.stage_clock import StageClock
 from code_a1_recipe.training.plan import machine
 from code_a1_recipe.training.plan.machine import Machine
 from code_a1_recipe.training.plan.memory import GIB
-from code_a1_recipe.training.plan.sizes import kv_memory, with_engines
+from code_a1_recipe.training.plan.sizes import engines, kv_memory
 
 PRESET = "qwen2.5-coder-1.5b"
 
@@ -97,7 +97,8 @@ def test_without_a_preset_the_machine_decides(gpus, monkeypatch, tmp_path, sizes
     ],
 )
 def test_attention_on_a_card_is_the_engines_unless_it_is_chosen(capfd, preset, overrides, attention, is_packed):
-    config = resolve.with_attention(config_of(preset, *overrides))
+    config = config_of(preset, *overrides)
+    config = config.with_values(resolve.attention(config))
     for name in ("code", "test"):
         model = config.for_policy(name).actor_rollout_ref.model
         assert model.override_config.get("attn_implementation") == attention
@@ -210,7 +211,8 @@ CARD = Machine(cores=16, memory=0, shared_memory=0, disk=0, num_gpus=1, gpu_memo
 
 
 def test_a_servers_kv_cache_is_what_its_weights_and_a_pass_leave():
-    config = with_engines(config_of("qwen2.5-coder-1.5b-1gpu"), CARD)
+    config = config_of("qwen2.5-coder-1.5b-1gpu")
+    config = config.with_values(engines(config, CARD))
     weights, one_pass = 2 * 1_543_714_304, 16_384 * (4 * 1536 + 3 * 8960) * 2 + 512 * 151_936 * 16
     assert {kv_memory(config, name) for name in ("code", "test")} == {
         int(0.35 * 80 * GIB) - weights - one_pass - 2 * GIB
@@ -229,7 +231,8 @@ def test_a_servers_kv_cache_is_what_its_weights_and_a_pass_leave():
     ],
 )
 def test_a_kv_cache_is_left_to_vllm_or_the_user(preset, overrides, num_gpus, expected):
-    config = with_engines(config_of(preset, *overrides), replace(CARD, num_gpus=num_gpus))
+    config = config_of(preset, *overrides)
+    config = config.with_values(engines(config, replace(CARD, num_gpus=num_gpus)))
     assert kv_memory(config, "code") == expected
 
 

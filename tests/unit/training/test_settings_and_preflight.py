@@ -15,7 +15,7 @@ from code_a1_recipe.training.checkpoint.folder import write_state, writing
 from code_a1_recipe.training.lifecycle import launch
 from code_a1_recipe.training.plan.machine import Machine
 from code_a1_recipe.training.preflight import START_RULES, check_run, run_identity
-from code_a1_recipe.training.resolve import without_long_questions
+from code_a1_recipe.training.resolve import left_out_questions
 
 
 def refusal(*overrides: str) -> str:
@@ -313,7 +313,8 @@ def test_questions_that_are_too_long_are_left_out_where_that_is_asked_for(tmp_pa
     )
     files = [f"data.train_files={path}", f"data.val_files={path}", "data.filter_overlong_prompts=true"]
     run = ["micro=null", f"run_dir={tmp_path / 'run'}", *whole_model]
-    config = without_long_questions(started("cpu", [*run, *files]))
+    config = started("cpu", [*run, *files])
+    config = config.with_values(left_out_questions(config))
     assert config.data.left_out == ("long",)
     assert (
         "data.train_files: 1 of 9 questions left out, longer than data.max_prompt_length=512" in capfd.readouterr().out
@@ -321,7 +322,7 @@ def test_questions_that_are_too_long_are_left_out_where_that_is_asked_for(tmp_pa
     check_run(config)
     kept = QuestionDataset(str(path), config=dict(config.data)).questions
     assert [question.id for question in kept] == [f"q{i}" for i in range(8)]
-    assert without_long_questions(config).data.left_out == ("long",)  # a resumed run leaves out the same
+    assert left_out_questions(config) == {"data.left_out": ["long"]}  # a resumed run leaves out the same
 
 
 def test_prompts_are_written_by_the_template_and_arguments_of_the_run_as_verl_would(tmp_path, tiny_model, whole_model):
@@ -533,7 +534,8 @@ def test_questions_that_move_up_in_place_of_long_ones_fit_too(tmp_path, whole_mo
     given = [f"data.train_files={path}", f"data.val_files={path}", "data.filter_overlong_prompts=true"]
     limits = ["data.train_max_samples=8", "data.val_max_samples=8"]
     run = ["micro=null", f"run_dir={tmp_path / 'run'}", *whole_model]
-    check_run(without_long_questions(started("cpu", [*run, *given, *limits])))
+    config = started("cpu", [*run, *given, *limits])
+    check_run(config.with_values(left_out_questions(config)))
 
 
 def test_folders_of_copies_are_made_before_the_start(tmp_path):
