@@ -1,7 +1,7 @@
-"""From a preset or a YAML file and `key=value` overrides to a ``RunConfig``. Only this module uses hydra.
+"""Makes a ``RunConfig`` of a preset or a YAML file and `key=value` overrides. Only this module uses hydra.
 
-``read_config`` goes through four files once, in this order: the configuration is composed here; `keys.py` checks its
-keys, `run_config.py` its values, and `rules.py` several values at a time.
+``read_config`` composes the configuration here. Then `keys.py` checks its keys, `run_config.py` each value, and
+`rules.py` values that depend on one another.
 """
 
 import importlib.util
@@ -34,7 +34,7 @@ BASE_CONFIG = "code_a1"
 SHARED_CONFIGS = (BASE_CONFIG, "gpu", "verl_keys")
 
 _USER_FILES = ("prompts.code", "prompts.test", "rewards.code.path", "rewards.test.path")
-"""Keys of paths that become absolute, since workers start in other folders."""
+"""Keys of paths that are made absolute, because workers start in other folders."""
 
 
 def read_config(
@@ -43,10 +43,10 @@ def read_config(
     """Compose a preset (`cpu`) or a YAML file with overrides (`data.train_batch_size=4`), and check the result.
 
     Args:
-        rules: rules about several values at a time. The bounds of single values are always checked.
+        rules: rules about values that depend on one another. The bounds of single values are always checked.
 
     Raises:
-        SettingsError: names everything that is wrong at once: unknown keys, values out of bounds, broken rules.
+        SettingsError: the message names all unknown keys, values out of bounds and broken rules.
     """
     tree = compose_config(preset_or_path, overrides)
     problems = key_problems(tree, _preset(BASE_CONFIG), overrides)
@@ -63,11 +63,11 @@ def read_config(
 
 
 def compose_config(preset_or_path: str, overrides: Sequence[str] = ()) -> DictConfig:
-    """Compose without checking keys and values.
+    """Compose a configuration. Its keys and values are not checked.
 
     Raises:
-        SettingsError: the preset or file is unknown, the file is not valid YAML, or hydra cannot read some overrides,
-            which are all named.
+        SettingsError: the preset or file is unknown, the file is not valid YAML, or hydra cannot read an override. The
+            message names all such overrides.
     """
     folder, name = _locate(preset_or_path)
     if problems := list(_malformed(overrides)):
@@ -87,7 +87,7 @@ def compose_config(preset_or_path: str, overrides: Sequence[str] = ()) -> DictCo
 
 
 def _locate(preset_or_path: str) -> tuple[Path, str]:
-    """Folder and name of the configuration file."""
+    """Find the folder and the name of the configuration file."""
     path = Path(preset_or_path)
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
@@ -115,14 +115,14 @@ def _malformed(overrides: Sequence[str]) -> Iterator[str]:
             try:
                 OverridesParser.create().parse_override(override)
             except HydraException as error:
-                example = f"{key}='...'"  # for hydra; the shell takes the outer quotes
+                example = f"{key}='...'"  # the inner quotes are for hydra, the outer ones for the shell
                 yield f'{override!r} cannot be read: {_explain(error)}; quote special characters: "{example}"'
 
 
 def _compose(folder: Path, name: str, overrides: Sequence[str]) -> DictConfig:
-    """Let hydra compose. If overrides only set values in a preset, put them into the preset that was composed before.
+    """Compose with hydra, or faster if the overrides only set values of a preset.
 
-    hydra reads some thirty files, which takes seconds.
+    hydra reads about thirty files, which takes seconds. So a composed preset is kept, and the values are set in a copy.
     """
     written = [_as_hydra_override(override) for override in overrides]
     parsed = OverridesParser.create().parse_overrides(written)
@@ -135,19 +135,19 @@ def _compose(folder: Path, name: str, overrides: Sequence[str]) -> DictConfig:
 
 
 def _as_hydra_override(override: str) -> str:
-    """Put `++` before it, which sets or adds a key: otherwise hydra would end at the first unknown key.
+    """Put `++` before an override, so that hydra also adds unknown keys instead of ending at the first one.
 
-    `keys.py` names all unknown keys.
+    `keys.py` then names all unknown keys.
     """
     key = override.partition("=")[0]
-    if key == "arm":  # a group of settings, put over all that the preset says
+    if key == "arm":  # a file of settings, which replace those of the preset
         return f"+{override}"
     is_group = "@" in key or key == "model_engine"
     return override if override.startswith(("+", "~")) or is_group else f"++{override}"
 
 
 def _sets_a_value(override: Override) -> bool:
-    """Whether it sets or adds a value. A key of the first level may be a group instead, which chooses a file."""
+    """Return True if an override sets or adds a value. Other keys of the first level may choose a file instead."""
     is_value = "." in override.key_or_group or override.key_or_group in ("run_dir", "resume")
     return bool(is_value and override.is_force_add() and not override.is_sweep_override())
 
@@ -166,7 +166,7 @@ def _composed_by_hydra(folder: Path, name: str, overrides: Sequence[str]) -> Dic
 
 @cache
 def _verl_config_dir() -> Path:
-    """Folder of verl's YAML files. verl is not imported, so that a wrong key is answered in a second."""
+    """Find the folder of verl's YAML files without importing verl, which takes seconds."""
     spec = importlib.util.find_spec("verl")
     if spec is None or not spec.submodule_search_locations:
         raise SettingsError(
@@ -201,7 +201,7 @@ def _absolute(path: str) -> str:
 
 
 def _explain(error: Exception) -> str:
-    """The first line of a library's message, with its place in a YAML file or its cause."""
+    """Shorten a library's message to its first line, with its place in a YAML file or its cause."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
         return f"{mark.name}, line {mark.line + 1}: not valid YAML: {error.problem}"
@@ -214,7 +214,7 @@ def recorded_config(path: Path) -> RunConfig:
     """Read the ``resolved_config.yaml`` of a run.
 
     Raises:
-        SettingsError: it cannot be read, has another format, or was changed. Everything that is wrong is named.
+        SettingsError: the file cannot be read, has another format, or was changed. The message names all problems.
     """
     try:
         tree = DictConfig(OmegaConf.load(path))
@@ -231,40 +231,40 @@ def recorded_config(path: Path) -> RunConfig:
 
 
 def keys_without_effect(config: RunConfig) -> list[str]:
-    """A message for each key of verl that the user has set and that changes nothing."""
+    """Return a message for each key of verl that the user has set although it changes nothing."""
     return [message for _, message in changed_keys(config.for_verl(), _preset(BASE_CONFIG), "no_effect")]
 
 
 def preset_names() -> list[str]:
-    """Names of the shipped presets. Files of shared defaults are none."""
+    """List the shipped presets. Files with shared defaults are not presets."""
     return sorted(path.stem for path in CONFIG_DIR.glob("*.yaml") if path.stem not in SHARED_CONFIGS)
 
 
 def arm_names() -> list[str]:
-    """Values of ``arm=``."""
+    """List the values of ``arm=``."""
     return sorted(path.stem for path in (CONFIG_DIR / "arm").glob("*.yaml"))
 
 
 def quoted(value: object) -> str:
-    """Quote a value so that hydra's grammar reads it as this text, with all special characters."""
+    """Quote a value so that hydra reads exactly this text, whatever characters it has."""
     text = str(value)
     if re.fullmatch(r"[\w./~@-]+", text, re.ASCII):
         return text
-    # In hydra's grammar a backslash is special before a quote only.
+    # hydra treats a backslash as special only before a quote.
     escaped = re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), text)
     return f"'{escaped}'"
 
 
 def _share_of_card(shared: float, layout: str, is_self_play: bool, num_suites: int, tester: str | None) -> float:
-    """Share of a GPU's memory that a server takes: 0.8 if it is alone there, else ``shared``."""
+    """Return the share of a GPU's memory for a server: 0.8 if it is alone on the GPU, else ``shared``."""
     return 0.8 if layout == SEPARATE or is_self_play or not num_suites or tester else shared
 
 
 def _on_each(number: int, num_nodes: object) -> int:
-    """Processes of all nodes. If ``num_nodes`` is no integer, its own key is refused."""
+    """Return the processes of all nodes. If ``num_nodes`` is no integer, another check refuses it."""
     return number * num_nodes if isinstance(num_nodes, int) else number
 
 
-# The recipe's YAML files call these two.
+# The recipe's YAML files call these two functions.
 OmegaConf.register_new_resolver("share_of_card", _share_of_card, replace=True)
 OmegaConf.register_new_resolver("on_each", _on_each, replace=True)

@@ -1,4 +1,4 @@
-"""Problems with single keys of a composed configuration: unknown, removed, refused, or overruled keys."""
+"""Finds keys of a composed configuration that are unknown, removed, refused or without effect."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -11,7 +11,7 @@ from ..algorithm.settings_block import unknown_key
 from .removed import refused_keys
 from .verl_keys import changed_keys
 
-# Blocks whose keys another project defines (a Hugging Face config, vLLM, Ray): users may add any key there.
+# Other projects define the keys of these blocks (a Hugging Face config, vLLM, Ray), so users may add any key.
 _FREE_BLOCKS = (
     "model.override_config",
     "rollout.engine_kwargs",
@@ -24,18 +24,18 @@ _FREE_BLOCKS = (
     "rewards.code.kwargs",
     "rewards.test.kwargs",
     "micro",
-    # No block, but a key that verl's dataclasses have and its YAML files do not.
+    # This is a single key. verl's dataclasses have it, but verl's YAML files do not.
     "rollout.enable_sleep_mode",
 )
 
 
 def key_problems(tree: DictConfig, base: DictConfig, overrides: Sequence[str]) -> dict[str, str]:
-    """A message for each key that a run must not set.
+    """Return a message for each key that a run must not set.
 
     Args:
         tree: the composed configuration of a run.
-        base: the recipe's own configuration, ``code_a1.yaml``. It has all keys of verl and of the recipe.
-        overrides: the user's words ``key=value``.
+        base: the composed ``code_a1.yaml``, which has all keys of verl and of the recipe.
+        overrides: words of the command line, in the form ``key=value``.
     """
     return dict(
         chain(
@@ -48,7 +48,7 @@ def key_problems(tree: DictConfig, base: DictConfig, overrides: Sequence[str]) -
 
 
 def _unknown_keys(tree: DictConfig, base: DictConfig) -> Iterator[tuple[str, str]]:
-    """Each unknown key with its message. The keys below an unknown block are not named."""
+    """Yield each unknown key with its message. Keys below an unknown block are skipped."""
     known = set(_keys(OmegaConf.to_container(base)))
     shared = [key.removeprefix("actor_rollout_ref.") for key in known if key.startswith("actor_rollout_ref.")]
     for policy in POLICY_NAMES:
@@ -63,7 +63,7 @@ def _unknown_keys(tree: DictConfig, base: DictConfig) -> Iterator[tuple[str, str
 
 
 def _keys(tree: Any, prefix: str = "") -> Iterator[str]:
-    """Dotted keys of plain dictionaries, a block before its own keys."""
+    """Yield the dotted keys of nested dictionaries, a block before its own keys."""
     for key, value in tree.items():
         yield f"{prefix}{key}"
         if isinstance(value, dict):
@@ -71,9 +71,9 @@ def _keys(tree: Any, prefix: str = "") -> Iterator[str]:
 
 
 def _overruled(tree: DictConfig, overrides: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each shared value that nothing would read, since both policies have values of their own.
+    """Yield each shared value that no policy uses, because both have a different value of their own.
 
-    A whole block is no such value: a part of it may still be read.
+    Blocks are skipped, since a policy may still use a part of a block.
     """
     for override in overrides:
         key, _, value = override.lstrip("+").partition("=")

@@ -1,4 +1,4 @@
-"""Two answers about a refused value: the key that it was set by, and the configuration without it."""
+"""For refused values: finds the key that set a value, and makes a configuration without such values."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -14,9 +14,9 @@ _REFERENCE = re.compile(r"\$\{(?:oc\.select:)?([\w.]+)")
 
 
 def origin(tree: DictConfig, key: str) -> str:
-    """The key that a value was set by.
+    """Find the key that set a value.
 
-    A policy without a value of its own has the one of ``actor_rollout_ref``, which may refer to another key.
+    A policy without its own value uses that of ``actor_rollout_ref``. This value may refer to another key.
     """
     written = OmegaConf.to_container(tree, resolve=False)
     if value_at(written, key) is None:
@@ -26,12 +26,12 @@ def origin(tree: DictConfig, key: str) -> str:
 
 
 def without(block: type[Any], raw: Mapping[str, Any], refused: Collection[tuple[Any, ...]]) -> Any:
-    """Make a block without its refused values. To read such a value raises AttributeError.
+    """Make a block without its refused values. Reading a refused value raises AttributeError.
 
     Args:
         block: the class of the block.
         raw: the plain values of the block.
-        refused: places of the refused values: names and indices from this block downwards.
+        refused: paths to the refused values. A path is a tuple of names and indices that starts in this block.
     """
     values, dropped = {}, []
     for name, field in block.model_fields.items():
@@ -45,6 +45,6 @@ def without(block: type[Any], raw: Mapping[str, Any], refused: Collection[tuple[
         else:
             dropped.append(name)
     partial = block.model_construct(**values)
-    for name in dropped:  # pydantic has filled in the default
+    for name in dropped:  # pydantic has set these to their defaults
         partial.__dict__.pop(name, None)
     return partial

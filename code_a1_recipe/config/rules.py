@@ -1,6 +1,6 @@
-"""Rules about several values at a time. The bounds of single values stand beside their fields.
+"""Rules about values that depend on one another. The bounds of single values stand beside their fields.
 
-A rule yields a message for everything that breaks it. It is skipped if a value that it reads was refused already.
+A rule yields a message for each violation. It is skipped if a value that it reads is out of bounds.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -14,11 +14,11 @@ from .run_config import SEPARATE, RunConfig
 Rule = Callable[[RunConfig], Iterable[str]]
 
 _MIN_OBJECT_STORE = 75 << 20
-"""Bytes that Ray needs to start."""
+"""Least size in bytes with which Ray starts."""
 
 
 def broken_rules(config: RunConfig, rules: Iterable[Rule], *, is_partial: bool) -> Iterator[str]:
-    """Messages of all rules. Only a partial configuration may lack a value that a rule reads."""
+    """Yield the messages of all rules. Only a partial configuration may lack a value that a rule reads."""
     for rule in rules:
         try:
             yield from rule(config)
@@ -28,7 +28,7 @@ def broken_rules(config: RunConfig, rules: Iterable[Rule], *, is_partial: bool) 
 
 
 def groups_per_step(config: RunConfig) -> dict[str, int]:
-    """GRPO groups that each policy trains on in a step if nothing is masked."""
+    """Count the GRPO groups that each policy trains on in a step, if no group is masked."""
     questions, selection = config.data.train_batch_size, config.selection
     per_question = config.episode.num_candidates if selection.name == "all" else selection.update_n
     suites = questions * (per_question + config.learns_in_hindsight) if config.episode.num_suites else 0
@@ -47,7 +47,7 @@ def _selection(config: RecipeSettings) -> Iterator[str]:
 
 
 def _must_be_off(config: RecipeSettings, why: str, *keys: str) -> Iterator[str]:
-    """A message for each key whose value is neither 0 nor false."""
+    """Yield a message for each key whose value is neither 0 nor false."""
     for key in keys:
         if value := attrgetter(key)(config):
             yield f"{key} must be {'false' if value is True else 0} {why}, got {value}"
@@ -167,7 +167,7 @@ def _policies(config: RunConfig) -> Iterator[str]:
 
 
 def _numbers_of_verl(config: RunConfig) -> Iterator[str]:
-    """Bounds of numbers in blocks that are no classes, so that no field has their bounds."""
+    """Check numbers in free-form blocks, which have no fields with bounds."""
     start, bucket = config.ray_kwargs.ray_init, "update_weights_bucket_megabytes"
     bounds = {"num_cpus": 1, "num_gpus": 0, "object_store_memory": _MIN_OBJECT_STORE}
     given = [key for key in bounds if start.get(key) is not None]
@@ -215,4 +215,4 @@ VALUE_RULES: tuple[Rule, ...] = (
     _numbers_of_verl,
     _step_sizes,
 )
-"""Rules that need only the values: no file of a model and no hardware."""
+"""Rules that read only the configuration. They need no model and no hardware."""

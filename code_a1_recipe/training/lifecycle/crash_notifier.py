@@ -1,7 +1,7 @@
-"""A message for the user when the trainer's process is ended from outside and cannot print one itself.
+"""Tells the user how to resume after the trainer's process was killed.
 
-A small process waits for that end and prints how to resume. The end may come by a SIGKILL, by the kernel's
-out-of-memory killer, or by Ray, whose C++ code ends a driver after its Ray processes have died.
+The killed process cannot print this, so a small second process waits for its end. The killer may be a user, the kernel
+(out of memory), or Ray, whose C++ code ends a driver after Ray's own processes have died.
 """
 
 import subprocess
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _END = b"end"
-# It ignores the signals of a terminal, which reach all processes of a run, and waits for the pipe's end.
+# The waiting process ignores signals of the terminal, which reach all processes of a run. It reads until the pipe ends.
 _WAITER = """
 import signal, sys
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -24,14 +24,14 @@ _waiting: list[subprocess.Popen[bytes]] = []
 
 
 def dismiss_notifier() -> None:
-    """End the waiting process without a message. Call this before the process ends itself with its own message."""
+    """End the waiting process without a message. A process that prints its own last message calls this first."""
     while _waiting:
-        _waiting.pop().communicate(_END)  # ignores a pipe whose other end is gone
+        _waiting.pop().communicate(_END)  # `communicate` does not fail if the waiting process is gone
 
 
 @contextmanager
 def crash_notifier(message: str) -> Iterator[None]:
-    """Print ``message`` on stderr if this process ends before it has left the block."""
+    """Print ``message`` on stderr if this process is killed inside the block."""
     _waiting.append(subprocess.Popen([sys.executable, "-I", "-S", "-c", _WAITER, message], stdin=subprocess.PIPE))
     try:
         yield

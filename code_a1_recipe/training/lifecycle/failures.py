@@ -1,4 +1,4 @@
-"""The cause of a run's end in one line for the user: a lost process, a full disk, a judge or server that stalls."""
+"""Explains in one line why a run ended: a lost process, a full disk, a judge or server that stalls, ..."""
 
 import errno
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _AT_ITS_START = "creation task"
 
 
 def explain(error: BaseException, *, run_dir: str) -> str | None:
-    """Explain a failure that is no bug: rule, value, place and hint. Return None for any other error.
+    """Explain an expected failure by rule, value, place and hint. Return None for any other error, which is a bug.
 
     Args:
         error: ended the run. Errors of Ray's workers carry the worker's own error as a cause.
@@ -46,13 +46,13 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _carried(error: BaseException) -> BaseException | None:
-    """The worker's error inside one of Ray's wrappers."""
+    """Return the worker's error that one of Ray's wrappers holds."""
     cause = getattr(error, "cause", None)
     return cause if isinstance(cause, BaseException) else None
 
 
 def _own_words(error: BaseException) -> str:
-    """The error's text without the worker's traceback, which Ray's wrapper adds."""
+    """Return the text of an error without the worker's traceback that Ray's wrapper adds."""
     return str(_carried(error) or error)
 
 

@@ -1,4 +1,4 @@
-"""The driver of a run, from its configuration to its end: environment, last checks, Ray, trainer."""
+"""The driver of a run: prepares the environment, resolves the configuration, starts Ray, and trains."""
 
 import importlib
 import logging
@@ -28,23 +28,23 @@ from .stage_clock import StageClock
 logger = logging.getLogger(__name__)
 
 _OF_A_CLUSTERS_START = ("num_cpus", "num_gpus", "object_store_memory", "include_dashboard")
-"""Arguments of ``ray.init`` that only a new cluster takes."""
+"""Arguments of ``ray.init`` that Ray accepts only when it starts a new cluster."""
 _CLOSE_SECONDS = 60.0
-"""Time that the processes of a run have to end."""
+"""Longest time for the processes of a run to end."""
 _VLLM_SOCKETS = "VLLM_RPC_BASE_PATH"
 _PLUGIN = "code_a1_recipe.verl_plugin.plugin"
 
 
 def train(config: RunConfig, *, command: str = "") -> RunFolder:
-    """Train as the configuration says, and return the folder with everything that the run wrote.
+    """Train, and return the folder with all files of the run.
 
     Args:
-        config: the run's, not yet resolved.
-        command: the command that the user typed; it is kept in the folder.
+        config: configuration of the run, not yet resolved.
+        command: the command that the user typed. It is recorded in the folder.
 
     Raises:
-        SettingsError: models, data or the folder cannot be used. Nothing was started.
-        Exception: ended the run early. Everything written until then stays.
+        SettingsError: models, data or the folder cannot be used. No process was started.
+        Exception: any error that ended the run early. Files that were written before stay.
     """
     leftovers = Leftovers(Path(prepare_environment(config).get(_VLLM_SOCKETS, "")))
     stages = StageClock(RunFolder.show)
@@ -95,13 +95,13 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers, stag
 
     limit = config.checkpoint.leave_within_seconds
     signals = SignalHandler(leave_within_seconds=limit, show=folder.show, clean_up=leftovers.remove)
-    with ThreadPoolExecutor(1) as importer:  # the import takes seconds, in which Ray's processes start
+    with ThreadPoolExecutor(1) as importer:  # import the trainer (seconds) while Ray's processes start
         module = importer.submit(importlib.import_module, "code_a1_recipe.training.trainer")
         ray.init(**_ray_arguments(config))
         CodeA1Trainer = module.result().CodeA1Trainer
     stages.ended("Ray has started")
     trainer = None
-    with signals.listening():  # in place of Ray's own handlers
+    with signals.listening():  # replaces Ray's own handlers
         folder.show(f"run folder: {folder.root}\nworker logs: {ray_log_folder()}")
         for line in keys_without_effect(config):
             folder.show(line)
@@ -152,9 +152,9 @@ def _ray_arguments(config: RunConfig) -> dict[str, Any]:
         **runtime_env["env_vars"],
         **prepare_environment(config),
         "TRANSFER_QUEUE_ENABLE": "1",
-        # A node whose installation lacks the entry point gets the plug-in this way.
+        # Nodes whose installation lacks the entry point load the plug-in because of this variable.
         "VERL_USE_EXTERNAL_MODULES": ",".join(filter(None, [os.environ.get("VERL_USE_EXTERNAL_MODULES"), _PLUGIN])),
-        # Workers must find the recipe even if it runs from a checkout without an installation.
+        # Workers must find the recipe even if it is not installed but runs from a checkout.
         "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH")])),
         **given.pop("env_vars", {}),
     }
@@ -194,14 +194,14 @@ def prepare_environment(config: RunConfig) -> dict[str, str]:
 
 
 def _threads(config: RunConfig, *, at_a_time: bool) -> int:
-    """OpenMP threads of a process of one policy: all cores, or a share if the policies compute ``at_a_time``."""
+    """Return the OpenMP threads of one policy's process: all cores, or a share if both policies compute at once."""
     if not all(config.policy(name).model.path for name in config.policy_names):
         return 1  # the matrices of the tiny models are too small for more
     return max(1, usable_cores() // (len(config.policy_names) if at_a_time else 1))
 
 
 def ray_log_folder() -> Path:
-    """Folder of the worker logs of the running Ray session, the same on each node."""
+    """Return the folder of the workers' logs of this Ray session. It has the same path on each node."""
     from ray._private.worker import global_worker
 
     node = global_worker.node
@@ -209,7 +209,7 @@ def ray_log_folder() -> Path:
 
 
 def _close(trainer: Any, failure: BaseException | None, config: RunConfig, leftovers: Leftovers) -> None:
-    """End everything that the run started, within ``_CLOSE_SECONDS``: after a loss the other parts may never answer."""
+    """End all that the run started within ``_CLOSE_SECONDS``. After a loss, other processes may never answer."""
     import ray
 
     from ...verl_plugin import row_queue
@@ -247,13 +247,13 @@ def _exit(message: str, status: int, config: RunConfig, leftovers: Leftovers) ->
 
 
 def resume_hint(run_dir: str) -> str:
-    """The hint for a user whose run broke off."""
+    """Tell the user how to resume a run that ended early."""
     again = f"repeat the command with run_dir={run_dir}"
     return f"what was written is in {run_dir}. To resume from its newest checkpoint, {again}"
 
 
 def configure_logging() -> None:
-    """Log warnings to stderr, and more of the recipe's packages if ``CODE_A1_LOGGING_LEVEL`` asks for it."""
+    """Log warnings to stderr. ``CODE_A1_LOGGING_LEVEL`` sets another level for the recipe's own packages."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     # At its import verl warns about every engine that is not installed, and that there is no critic (GRPO has none).
     warnings.filterwarnings("ignore", category=UserWarning, module=r"(verl|torchdata)\.")

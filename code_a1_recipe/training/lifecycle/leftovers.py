@@ -1,4 +1,4 @@
-"""Things that vLLM's servers leave behind when Ray ends them: segments of shared memory, and sockets."""
+"""Removes shared memory and sockets that vLLM's servers leave behind when Ray ends them."""
 
 import contextlib
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 _PREFIX = "/dev/shm/psm_"
-"""Names that Python's ``multiprocessing.shared_memory`` gives."""
+"""Beginning of the names that Python's ``multiprocessing.shared_memory`` chooses."""
 _SOCKETS_PREFIX = "code-a1-"
 
 
@@ -20,10 +20,10 @@ class Leftovers:
     sockets: Path
     """Folder of vLLM's sockets. It is removed only if ``make_sockets_folder`` made it."""
     segments: set[Path] = field(default_factory=set)
-    """Shared memory, noted while the servers run. A process that has mapped a segment keeps it after the removal."""
+    """Segments of shared memory that the servers use. A process can go on using a segment after its file is removed."""
 
     def remove(self) -> None:
-        """Remove the files that are still there. A second call does no harm."""
+        """Remove all files that still exist. Idempotent."""
         for segment in self.segments:
             with contextlib.suppress(OSError):
                 segment.unlink()
@@ -32,14 +32,14 @@ class Leftovers:
 
 
 def make_sockets_folder() -> str:
-    """Make a folder for the sockets of this run alone."""
+    """Make a folder for the sockets of this run."""
     return tempfile.mkdtemp(prefix=_SOCKETS_PREFIX)
 
 
 def segments_below(pid: int) -> set[Path]:
-    """Segments in ``/dev/shm`` that the descendants of process ``pid`` have mapped."""
+    """List the segments in ``/dev/shm`` that the descendants of process ``pid`` have mapped."""
     segments: set[Path] = set()
     for child in psutil.Process(pid).children(recursive=True):
-        with contextlib.suppress(psutil.Error):  # it has just ended, or belongs to another user
+        with contextlib.suppress(psutil.Error):  # the child has just ended, or belongs to another user
             segments |= {Path(mapped.path) for mapped in child.memory_maps() if mapped.path.startswith(_PREFIX)}
     return {segment for segment in segments if segment.exists()}

@@ -1,7 +1,7 @@
-"""The watch that ends a run which waits for a process that is gone.
+"""Ends a run that waits for a lost process.
 
-Most losses reach the trainer as an exception. A few do not: a process that waits on a socket of verl's queue, or for a
-server inside another call, waits for ever.
+The trainer learns of most losses by an exception. But a process that waits on a socket of verl's queue, or for a server
+inside another call, would wait for ever.
 """
 
 import logging
@@ -17,22 +17,22 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
 GRACE_SECONDS = 30.0
-"""Time in which the trainer may notice the loss by itself. Its error says more."""
+"""Time in which the trainer may notice the loss by itself. Its own error says more about the cause."""
 
 
 @contextmanager
 def process_watch(actors: Mapping[str, Any], give_up: Callable[[str], None]) -> Iterator[None]:
-    """While the block runs, ask the actors that the run needs whether they live.
+    """Check again and again, until the block ends, that the actors are alive.
 
     Args:
-        actors: handles by names that a user understands.
-        give_up: gets the name of a lost actor if the block has not ended ``GRACE_SECONDS`` after the loss. It is called
-            in another thread and ends the process.
+        actors: maps names that a user understands to handles.
+        give_up: must end the process. Another thread calls it with the name of a lost actor, if the block has not ended
+            ``GRACE_SECONDS`` after the loss.
     """
     is_over = threading.Event()
 
     def watch() -> None:
-        # Each actor has one open question. A busy actor answers it later; for a dead actor Ray answers at once.
+        # Each actor has one open call. A busy actor answers later. For a dead actor Ray raises an error at once.
         asked: dict[str, Any] = {}
         while not is_over.wait(LOOK_SECONDS):
             try:
@@ -40,7 +40,7 @@ def process_watch(actors: Mapping[str, Any], give_up: Callable[[str], None]) -> 
                     if name not in asked:
                         asked[name] = actor.__ray_ready__.remote()
                 lost = next((name for name in actors if _is_lost(asked, name)), None)
-            except RayError as error:  # Ray itself fails, and will end this process
+            except RayError as error:  # Ray itself has failed, and will end this process
                 logger.warning("cannot ask whether the run's processes live: %s", error)
                 continue
             if lost is not None:
@@ -61,7 +61,7 @@ def _is_lost(asked: dict[str, Any], name: str) -> bool:
         return False
     try:
         ray.get(asked.pop(name))
-    except ActorUnavailableError:  # perhaps only for now, so it is asked again
+    except ActorUnavailableError:  # the actor may come back, so it is asked again
         return False
     except RayActorError:
         return True

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the run saves and ends within a stated time. A second signal ends it at once."""
+"""Handles Ctrl-C and SIGTERM: the run saves and ends within a time limit. A second signal ends it at once."""
 
 import contextlib
 import logging
@@ -17,13 +17,13 @@ logger = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _SAVES = 2.0
-"""The time limit is at least this multiple of the last save's time."""
+"""The time limit is at least this many times the duration of the last save."""
 _EXIT_BASE = 128
-"""The exit status of a process that a signal ended is this plus the signal's number."""
+"""A shell adds the number of a signal to this value for the exit status of a process that the signal ended."""
 
 
 class LeaveRequestedError(Exception):
-    """The trainer found a signal. It saves and then raises ``InterruptedRunError`` instead."""
+    """Raised in the trainer after a signal. The trainer saves, and then raises ``InterruptedRunError``."""
 
 
 class InterruptedRunError(CodeA1Error):
@@ -41,16 +41,16 @@ class InterruptedRunError(CodeA1Error):
 
 @dataclass(eq=False, kw_only=True)
 class SignalHandler:
-    """Handler of signals while a run goes on."""
+    """Handles signals while a run goes on."""
 
     leave_within_seconds: float
-    """Longest time from the first signal to the end of the process. After that it ends without a save."""
+    """Longest time from the first signal to the end of the process. After it the process ends without a save."""
     show: Callable[[str], None]
     """Prints a line for the user."""
     clean_up: Callable[[], None] = lambda: None
-    """Called before the process ends without unwinding."""
+    """Called before ``os._exit``, which runs no ``finally`` block."""
     can_save: bool = False
-    """The trainer sets this when there is something to save. Before that a signal ends the run at once."""
+    """The trainer sets this once there is something to save. Until then a signal ends the run at once."""
     is_saved: bool = False
     """The trainer sets this after it has saved because of a signal."""
     signal_number: int | None = None
@@ -67,7 +67,7 @@ class SignalHandler:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Handle the signals until the block ends. Python allows that in the main thread alone, others do nothing."""
+        """Handle the signals until the block ends. Does nothing outside the main thread, where Python forbids it."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

@@ -1,4 +1,4 @@
-"""A line for each stage of a start with its seconds, so that a user sees which stage is slow."""
+"""Shows the duration of each stage of a start, so that a user sees which stage is slow."""
 
 import threading
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class StageClock:
-    """Clock that shows each stage when it has ended. Threads may share it if each stage gives its ``since``.
+    """Shows the duration of each stage when the stage ends. Threads may share a clock if each stage gives ``since``.
 
     Args:
         show: gets the line.

@@ -1,4 +1,4 @@
-"""The watch that ends a stalled start and names its reason. Ray itself waits for ever for CPUs or GPUs."""
+"""Ends a stalled start and names the reason. Ray itself would wait for CPUs or GPUs for ever."""
 
 import threading
 from collections import Counter
@@ -11,7 +11,7 @@ from ray.exceptions import RayError
 from ray.util.placement_group import placement_group_table
 
 NOTE_SECONDS = 60.0
-"""Time after which the user is told about processes that have no place."""
+"""Time after which the user is told about processes for which Ray has no CPUs or GPUs."""
 
 
 @contextmanager
@@ -22,9 +22,8 @@ def start_watch(
 
     Args:
         limit_seconds: time limit of the whole start, above 0.
-        note: gets one line if processes have had no place for ``NOTE_SECONDS``.
-        give_up: gets the reason if the start has not ended in time. It is called in another thread and ends the
-            process.
+        note: called with one line if Ray could not place some processes for ``NOTE_SECONDS``.
+        give_up: must end the process. Another thread calls it with the reason, if the start has not ended in time.
     """
     is_over = threading.Event()
 
@@ -49,7 +48,7 @@ def start_watch(
 
 
 def _pending_actors() -> dict[str, str]:
-    """Classes of the actors that have no process yet, by actor id. The result is empty if Ray does not answer."""
+    """Map the id of each actor that has no process yet to its class. Return an empty map if Ray does not answer."""
     try:
         actors = state.actors()
     except RayError:
@@ -62,11 +61,14 @@ def _pending_actors() -> dict[str, str]:
 
 
 def without_a_place(before: Collection[str] | None = None) -> str:
-    """Describe what Ray has no place for, what that needs, and what is free; "" if everything has its place.
+    """Describe the processes that Ray cannot place, the CPUs and GPUs that they need, and those that are free.
 
     Args:
-        before: ids of actors that had no process half a minute ago. Only these count, since newer actors may get their
-            process at this moment. None: all actors count.
+        before: ids of actors that had no process half a minute ago. Only these count, because newer ones may be
+            starting now. None: all actors count.
+
+    Returns:
+        A sentence, or "" if Ray has placed everything.
     """
     try:
         pending = _pending_actors()

@@ -1,4 +1,4 @@
-"""Calls in daemon threads, with a time limit. verl and Ray would wait for ever, even at the end of the process."""
+"""Runs calls in daemon threads with a time limit. Some calls of verl and Ray would wait for ever."""
 
 import threading
 from collections.abc import Callable
@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 def in_background(call: Callable[[], Result], *, name: str) -> Future[Result]:
     """Run ``call`` in a daemon thread called ``name``. The future gets its result or its error.
 
-    The threads of an executor would keep a process alive after its start was given up.
+    An executor's threads are no daemons, so they would keep the process alive.
     """
     future: Future[Result] = Future()
 
@@ -30,17 +30,17 @@ def within(seconds: float, call: Callable[[], object], *, name: str) -> bool:
 
     Args:
         seconds: longest wait, above 0; may be infinite.
-        call: goes on if it does not end in time.
+        call: keeps running in its thread if it does not end in time.
         name: the thread's name.
 
     Returns:
-        Whether the call ended in time.
+        True if the call ended in time.
 
     Raises:
         Exception: the error of the call.
     """
     future = in_background(call, name=name)
-    # ``wait`` refuses an infinite time.
+    # ``wait`` does not take an infinite time.
     if not wait([future], timeout=min(seconds, threading.TIMEOUT_MAX)).done:
         return False
     future.result()
