@@ -92,7 +92,8 @@ def _locate(preset_or_path: str) -> tuple[Path, str]:
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
             raise SettingsError(f"config file {path} does not exist (relative paths start at {Path.cwd()})")
-        if (CONFIG_DIR / f"{path.stem}.yaml").is_file() and path.resolve().parent != CONFIG_DIR.resolve():
+        is_shipped = path.resolve().parent == CONFIG_DIR.resolve()
+        if (CONFIG_DIR / f"{path.stem}.yaml").is_file() and not is_shipped:
             raise SettingsError(f"{path} has the name of a shipped config, which it would hide from itself; rename it")
         return path.resolve().parent, path.stem
     if preset_or_path not in preset_names():
@@ -205,9 +206,10 @@ def _explain(error: Exception) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
         return f"{mark.name}, line {mark.line + 1}: not valid YAML: {error.problem}"
-    first = (str(error).splitlines() or [type(error).__name__])[0]
+    lines = str(error).splitlines()
+    first = lines[0] if lines else type(error).__name__
     cause = str(error.__cause__).splitlines()[0] if error.__cause__ else ""
-    return first + (f" ({cause})" if cause and cause not in first else "")
+    return first if cause in first else f"{first} ({cause})"
 
 
 def recorded_config(path: Path) -> RunConfig:
@@ -232,7 +234,8 @@ def recorded_config(path: Path) -> RunConfig:
 
 def keys_without_effect(config: RunConfig) -> list[str]:
     """Return a message for each key of verl that the user has set although it changes nothing."""
-    return [message for _, message in changed_keys(config.for_verl(), _preset(BASE_CONFIG), "no_effect")]
+    changed = changed_keys(config.for_verl(), _preset(BASE_CONFIG), "no_effect")
+    return [message for _, message in changed]
 
 
 def preset_names() -> list[str]:
@@ -257,7 +260,8 @@ def quoted(value: object) -> str:
 
 def _share_of_card(shared: float, layout: str, is_self_play: bool, num_suites: int, tester: str | None) -> float:
     """Return the share of a GPU's memory for a server: 0.8 if it is alone on the GPU, else ``shared``."""
-    return 0.8 if layout == SEPARATE or is_self_play or not num_suites or tester else shared
+    is_alone = layout == SEPARATE or is_self_play or not num_suites or tester
+    return 0.8 if is_alone else shared
 
 
 def _on_each(number: int, num_nodes: object) -> int:

@@ -77,7 +77,9 @@ def _overruled(tree: DictConfig, overrides: Sequence[str]) -> Iterator[tuple[str
     """
     for override in overrides:
         key, _, value = override.lstrip("+").partition("=")
-        shared = OmegaConf.select(tree, key, default=None) if key.startswith("actor_rollout_ref.") else None
+        if not key.startswith("actor_rollout_ref."):
+            continue
+        shared = OmegaConf.select(tree, key, default=None)
         if shared is None or OmegaConf.is_config(shared):
             continue
         own = [f"policies.{policy}{key.removeprefix('actor_rollout_ref')}" for policy in POLICY_NAMES]

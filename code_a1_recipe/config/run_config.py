@@ -183,9 +183,8 @@ class TrainerConfig(VerlBlock):
     n_gpus_per_node: Count
     total_training_steps: Count | None
     save_freq: int
-    """A number of steps; -1: never."""
     test_freq: int
-    """A number of steps; -1: never."""
+    """Number of steps between two saves or validations. -1: never."""
     val_before_train: bool
     logger: Annotated[list[str], BeforeValidator(lambda raw: [raw] if isinstance(raw, str) else raw)]
     """One name, such as tensorboard, or a list of names."""
@@ -274,7 +273,8 @@ class RunConfig(ExtendedSettings):
         """
         raw: Any = OmegaConf.to_container(tree, resolve=True)
         for name in POLICY_NAMES:
-            raw["policies"][name] = OmegaConf.to_container(merged_policy(tree, name).actor_rollout_ref, resolve=True)
+            policy = merged_policy(tree, name).actor_rollout_ref
+            raw["policies"][name] = OmegaConf.to_container(policy, resolve=True)
         problems: dict[str, str] = {}
         try:
             config = cls.model_validate(raw)

@@ -35,7 +35,9 @@ def changed_keys(tree: DictConfig, base: DictConfig, kind: str) -> Iterator[tupl
     own: Any = OmegaConf.to_container(base, resolve=False)
     for key, value in leaves(plain):
         rule = rule_of(key)
-        if rule is not None and rule.kind == kind and value != value_at(own, shared_key(key)):
+        if rule is None or rule.kind != kind:
+            continue
+        if value != value_at(own, shared_key(key)):
             what = "is not honoured here" if kind == "refused" else "has no effect here"
             yield key, f"{key}={value!r} {what}: {rule.hint}"
 
@@ -58,7 +60,8 @@ def _table() -> dict[str, KeyRule]:
     loaded = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
     rules = {key: KeyRule("honoured") for key in loaded["honoured"]}
     for kind in ("refused", "no_effect"):
-        rules |= {key: KeyRule(kind, hint) for key, hint in loaded[kind].items()}
+        for key, hint in loaded[kind].items():
+            rules[key] = KeyRule(kind, hint)
     return rules
 
 

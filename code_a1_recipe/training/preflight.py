@@ -92,7 +92,8 @@ def _model_folders(config: RunConfig) -> Iterator[str]:
 
 def _may_be_of_the_hub(path: str) -> bool:
     """Return True for a path of the form ``org/name`` if there is no folder ``org`` here."""
-    return path.count("/") == 1 and not path.startswith((".", "/", "~")) and not Path(path).parent.is_dir()
+    has_form = path.count("/") == 1 and not path.startswith((".", "/", "~"))
+    return has_form and not Path(path).parent.is_dir()
 
 
 def _not_set(key: str) -> str:
@@ -113,7 +114,8 @@ def _run_folder(config: RunConfig) -> Iterator[str]:
         return
     # A run that ended early may have only one of these files. It may be started again.
     is_run = folder.resolved_config.exists() or folder.metrics.exists() or folder.checkpoints.exists()
-    if folder.root.is_dir() and {path.name for path in folder.root.iterdir()} - {LOCK} and not is_run:
+    names = {path.name for path in folder.root.iterdir()} if folder.root.is_dir() else set()
+    if names - {LOCK} and not is_run:
         yield f"run_dir={config.run_dir!r} holds files that are no run's; choose another, or an empty folder"
     steps = saved_steps(Path(config.trainer.default_local_dir))
     if config.trainer.resume_mode == "disable" and (folder.metrics.exists() or steps):
@@ -127,7 +129,8 @@ def _run_folder(config: RunConfig) -> Iterator[str]:
 def _adapter_rates(config: RunConfig) -> Iterator[str]:
     for name in config.policy_names:
         policy = config.policy(name)
-        if policy.model.rank_of_lora and 0 < (rate := policy.actor.optim.lr) < _LEAST_ADAPTER_RATE:
+        rate = policy.actor.optim.lr
+        if policy.model.rank_of_lora and 0 < rate < _LEAST_ADAPTER_RATE:
             need = f"at least {_LEAST_ADAPTER_RATE:g} with a LoRA adapter, which a rate for whole weights hardly moves"
             yield f"policies.{name}.actor.optim.lr must be {need}, got {rate:g}; begin with 2e-5"
 
@@ -251,7 +254,8 @@ def _check_adapter(config: RunConfig, name: str) -> None:
     """Raise SettingsError if the model lacks the layers that LoRA changes. Otherwise verl's worker would fail later."""
     from peft import LoraConfig, get_peft_model
 
-    own, model = config.policy(name).model, config.for_policy(name).actor_rollout_ref.model
+    own = config.policy(name).model
+    model = config.for_policy(name).actor_rollout_ref.model
     keys = ("lora_alpha", "target_modules", "target_parameters", "exclude_modules")
     wanted = {key: model[key] for key in keys if key in model}
     try:

@@ -48,9 +48,9 @@ def check_left_out(config: RunConfig) -> None:
         return
     # With the list the dataset would leave out exactly the ids that are looked for, so it is emptied here.
     whole = config.with_values({"data.left_out": []})
-    known = {
-        question.id for key in ("train_files", "val_files") for question in questions_of_run(whole, key, whole=True)
-    }
+    known = set()
+    for key in ("train_files", "val_files"):
+        known |= {question.id for question in questions_of_run(whole, key, whole=True)}
     if unknown := [identity for identity in config.data.left_out if identity not in known]:
         raise SettingsError(
             f"data.left_out names {unknown!r}: no question of data.train_files or data.val_files has it"
@@ -93,9 +93,8 @@ def check_chat_template(config: RunConfig, name: str, tokenizer: Any) -> None:
     # If two different questions give the same prompt, the template does not print the question.
     fields: dict[str, Any] = {"entry_points": "", "candidate": "", "num_cases": 1}
     try:
-        short, long = (
-            prompt_token_ids(tokenizer, render(template, prompt=text, **fields)) for text in ("", "f(x) " * 9)
-        )
+        short = prompt_token_ids(tokenizer, render(template, prompt="", **fields))
+        long = prompt_token_ids(tokenizer, render(template, prompt="f(x) " * 9, **fields))
     except TemplateError as error:
         raise SettingsError(f"{told} refuses prompt {template!r}: {error}; change either") from error
     if short == long:
@@ -121,6 +120,7 @@ def overlong_prompts(config: RunConfig, questions: Sequence[Question], tokenizer
     for first in range(0, len(questions), 1000):  # all prompts of a large data set at once would fill the memory
         some = questions[first : first + 1000]
         prompts = [render(config.prompts.code_template, **question.prompt_fields) for question in some]
-        tokens = prompts_token_ids(tokenizer, prompts)
-        lengths |= {question.id: len(ids) for question, ids in zip(some, tokens, strict=True) if len(ids) > limit}
+        for question, ids in zip(some, prompts_token_ids(tokenizer, prompts), strict=True):
+            if len(ids) > limit:
+                lengths[question.id] = len(ids)
     return lengths

@@ -29,7 +29,8 @@ def resolve(config: RunConfig) -> RunConfig:
     config = with_sizes(config)  # needs the models; the values below need the sizes
     values = left_out_questions(config) | attention(config)
     if config.ray_kwargs.address == "local":  # the cards of other nodes are not known here
-        values |= engines(config, Machine.here(config.trainer.default_local_dir, device=config.trainer.device))
+        machine = Machine.here(config.trainer.default_local_dir, device=config.trainer.device)
+        values |= engines(config, machine)
     config = config.with_values(values)
     with contextlib.redirect_stdout(io.StringIO()):  # verl prints a line when its checks pass
         check_run(config)

@@ -60,9 +60,10 @@ def start_parts(
         # An error here is ignored, because the server will meet and report the same error.
         in_background(partial(_note_model_class, path), name="note-model-class")
     starting_judges = in_background(partial(JudgePool.start, config.sandbox, seed=config.seed), name="start-judges")
-    # Both policies start at once, because loading is mostly waiting. But a server may measure the free memory of its card
-    # while it starts. A second start on that card would falsify the measurement.
-    is_measured = config.trainer.device == "cuda" and not all(kv_memory(config, name) for name in config.policy_names)
+    # Both policies start at once, because loading is mostly waiting. But a server may measure the free memory of its
+    # card while it starts. A second start on that card would falsify the measurement.
+    has_fixed_memory = all(kv_memory(config, name) for name in config.policy_names)
+    is_measured = config.trainer.device == "cuda" and not has_fixed_memory
     in_turn = is_measured and config.layout == COLOCATED
     starting = {}
     for name in config.policy_names:

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -147,18 +148,26 @@ def _ray_arguments(config: RunConfig) -> dict[str, Any]:
         # These GPUs are logical: verl's placement groups need them to count.
         arguments["num_gpus"] = sum(sum(gpus) for gpus in config.pool_spec().values())
     runtime_env = ray_runtime_env(config.for_verl())
-    given = {key: value for key, value in (arguments.pop("runtime_env", None) or {}).items() if value is not None}
+    users_env = arguments.pop("runtime_env", None) or {}
+    given = {key: value for key, value in users_env.items() if value is not None}
+    checkout = str(Path(__file__).parents[3])
     runtime_env["env_vars"] = {
         **runtime_env["env_vars"],
         **prepare_environment(config),
         "TRANSFER_QUEUE_ENABLE": "1",
         # Nodes whose installation lacks the entry point load the plug-in because of this variable.
-        "VERL_USE_EXTERNAL_MODULES": ",".join(filter(None, [os.environ.get("VERL_USE_EXTERNAL_MODULES"), _PLUGIN])),
+        "VERL_USE_EXTERNAL_MODULES": _with_another("VERL_USE_EXTERNAL_MODULES", ",", _PLUGIN),
         # Workers must find the recipe even if it is not installed but runs from a checkout.
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH")])),
+        "PYTHONPATH": _with_another("PYTHONPATH", os.pathsep, checkout),
         **given.pop("env_vars", {}),
     }
     return {**arguments, "runtime_env": {**runtime_env, **given}}
+
+
+def _with_another(variable: str, separator: str, item: str) -> str:
+    """Put an item before those that an environment variable lists."""
+    listed = os.environ.get(variable)
+    return f"{item}{separator}{listed}" if listed else item
 
 
 def prepare_environment(config: RunConfig) -> dict[str, str]:
@@ -197,7 +206,8 @@ def _threads(config: RunConfig, *, at_a_time: bool) -> int:
     """Return the OpenMP threads of one policy's process: all cores, or a share if both policies compute at once."""
     if not all(config.policy(name).model.path for name in config.policy_names):
         return 1  # the matrices of the tiny models are too small for more
-    return max(1, usable_cores() // (len(config.policy_names) if at_a_time else 1))
+    shares = len(config.policy_names) if at_a_time else 1
+    return max(1, usable_cores() // shares)
 
 
 def ray_log_folder() -> Path:
@@ -225,11 +235,14 @@ def _close(trainer: Any, failure: BaseException | None, config: RunConfig, lefto
     timer = threading.Timer(_CLOSE_SECONDS, give_up)
     timer.daemon = True  # so that it does not keep the process alive by itself
     timer.start()
-    tracking = getattr(trainer, "logger", None)
-    steps: list[Callable[[], object]] = [trainer.close] if trainer is not None else []
-    steps += [lambda: tracking.finish(exit_code=0 if failure is None else 1)] if tracking is not None else []
+    steps: list[Callable[[], object]] = [row_queue.close, ray.shutdown, leftovers.remove]
+    if trainer is not None:
+        steps.insert(0, trainer.close)
+    if (tracking := getattr(trainer, "logger", None)) is not None:
+        status = 0 if failure is None else 1
+        steps.insert(1, partial(tracking.finish, exit_code=status))
     try:
-        for step in (*steps, row_queue.close, ray.shutdown, leftovers.remove):
+        for step in steps:
             try:
                 step()
             except Exception as error:  # noqa: BLE001  # it must not hide the error that ended the run

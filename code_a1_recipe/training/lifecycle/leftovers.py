@@ -41,5 +41,6 @@ def segments_below(pid: int) -> set[Path]:
     segments: set[Path] = set()
     for child in psutil.Process(pid).children(recursive=True):
         with contextlib.suppress(psutil.Error):  # the child has just ended, or belongs to another user
-            segments |= {Path(mapped.path) for mapped in child.memory_maps() if mapped.path.startswith(_PREFIX)}
+            paths = [mapped.path for mapped in child.memory_maps()]
+            segments.update(Path(path) for path in paths if path.startswith(_PREFIX))
     return {segment for segment in segments if segment.exists()}

@@ -72,7 +72,8 @@ def without_a_place(before: Collection[str] | None = None) -> str:
     """
     try:
         pending = _pending_actors()
-        actors = Counter(name for key, name in pending.items() if before is None or key in before)
+        counted = pending.keys() if before is None else pending.keys() & set(before)
+        actors = Counter(pending[key] for key in counted)
         groups = [group for group in placement_group_table().values() if group["state"] == "PENDING"]
         free = ray.available_resources()
     except RayError as error:
@@ -87,5 +88,5 @@ def without_a_place(before: Collection[str] | None = None) -> str:
 
 
 def _resources(amounts: dict[str, float]) -> str:
-    shown = [f"{amount:g} {name}" for name, amount in sorted(amounts.items()) if name in ("CPU", "GPU")]
+    shown = [f"{amounts[name]:g} {name}" for name in ("CPU", "GPU") if name in amounts]
     return " and ".join(shown) or "no CPUs"
