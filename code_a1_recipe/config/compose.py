@@ -70,16 +70,17 @@ def compose_config(preset_or_path: str, overrides: Sequence[str] = ()) -> DictCo
             message names all such overrides.
     """
     folder, name = _locate(preset_or_path)
-    if problems := list(_malformed(overrides)):
+    words = [_with_home(override) for override in overrides]
+    if problems := list(_malformed(words)):
         raise SettingsError(*problems)
     try:
-        tree = _compose(folder, name, overrides)
+        tree = _compose(folder, name, words)
         OmegaConf.set_struct(tree, False)
         if "run_dir" not in tree or "policies" not in tree:
             raise SettingsError(f"{preset_or_path} must build on a preset: begin it with `defaults: [cpu, _self_]`")
-        for policy in POLICY_NAMES:
-            if not isinstance(tree.policies.get(policy), DictConfig):
-                raise SettingsError(f"policies.{policy} must be a block of keys, got {tree.policies.get(policy)!r}")
+        for key in ("policies", *(f"policies.{policy}" for policy in POLICY_NAMES)):
+            if not isinstance(block := OmegaConf.select(tree, key), DictConfig):
+                raise SettingsError(f"{key} must be a block of keys, got {block!r}")
         _complete(tree, name)
     except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
         raise SettingsError(_explain(error)) from error
@@ -101,6 +102,12 @@ def _locate(preset_or_path: str) -> tuple[Path, str]:
             f"unknown preset {preset_or_path!r}; known: {', '.join(preset_names())}, or the path of a .yaml file"
         )
     return CONFIG_DIR, preset_or_path
+
+
+def _with_home(override: str) -> str:
+    """Replace ``~`` in ``key=~/path``, which bash does not expand and hydra cannot read."""
+    key, separator, value = override.partition("=")
+    return f"{key}{separator}{Path(value).expanduser()}" if value.startswith("~/") else override
 
 
 def _malformed(overrides: Sequence[str]) -> Iterator[str]:
@@ -208,6 +215,10 @@ def _explain(error: Exception) -> str:
         return f"{mark.name}, line {mark.line + 1}: not valid YAML: {error.problem}"
     lines = str(error).splitlines()
     first = lines[0] if lines else type(error).__name__
+    if refused := re.match(r"Error merging override \+*(.*)", first):
+        return f"{refused[1]!r} gives a list to a block of keys, or keys to a list"
+    if refused := re.search(r"node `(.*)` is not a container", first):
+        return f"{refused[1]} must be a block of keys"
     cause = str(error.__cause__).splitlines()[0] if error.__cause__ else ""
     return first if cause in first else f"{first} ({cause})"
 

@@ -48,6 +48,9 @@ def test_a_view_holds_no_other_policy_and_nothing_unresolved():
         ("policies.coder.actor.optim.lr=1", "policies.coder"),
         ("+rewards.alhpa=0.3", "did you mean rewards.alpha"),
         ("nonsense=1", "unknown key 'nonsense'"),
+        ("policies=3", "policies must be a block of keys, got 3"),
+        ("episode=3", "episode must be a block of keys"),
+        ("extensions={path: mine.py}", "'extensions={path: mine.py}' gives a list to a block of keys, or keys to a list"),
         ("policies.code.actor.optim=3", "policies.code.actor.optim must be a block of keys, got 3"),
         ("data.train_batch_size=[", "no viable alternative"),
         ("arm=golde", "unknown arm 'golde'; did you mean golden?"),
@@ -58,6 +61,12 @@ def test_a_key_that_does_not_exist_is_refused_with_near_misses(override, words):
     with pytest.raises(SettingsError) as caught:
         read_config("cpu", [override])
     assert words in str(caught.value)
+
+
+def test_the_home_folder_may_be_written_as_a_tilde(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    config = read_config("cpu", ["data.train_files=~/mine.jsonl"])
+    assert config.data.train_files == ("/home/me/mine.jsonl",)
 
 
 def test_a_key_that_nothing_reads_is_named_once():
