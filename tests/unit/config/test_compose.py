@@ -50,7 +50,10 @@ def test_a_view_holds_no_other_policy_and_nothing_unresolved():
         ("nonsense=1", "unknown key 'nonsense'"),
         ("policies=3", "policies must be a block of keys, got 3"),
         ("episode=3", "episode must be a block of keys"),
-        ("extensions={path: mine.py}", "'extensions={path: mine.py}' gives a list to a block of keys, or keys to a list"),
+        (
+            "extensions={path: mine.py}",
+            "'extensions={path: mine.py}' gives a list to a block of keys, or keys to a list",
+        ),
         ("policies.code.actor.optim=3", "policies.code.actor.optim must be a block of keys, got 3"),
         ("data.train_batch_size=[", "no viable alternative"),
         ("arm=golde", "unknown arm 'golde'; did you mean golden?"),
