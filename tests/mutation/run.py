@@ -119,6 +119,7 @@ WARM = (
 PYTEST = (
     "-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin",
     "--import-mode=importlib", "--hypothesis-profile=mutation",
+    "--assert=plain",  # pytest would load test_llm_reward.py itself, past the mutant, since its name is a test file's
 )  # fmt: skip
 
 MIN_SECONDS = 5.0
