@@ -72,7 +72,7 @@ TESTS = {
         f"{UNIT}/reward_fns/test_registry.py",
     ),
     f"{REWARDS}/answer_blocks.py": (
-        f"{UNIT}/reward_fns/test_extract.py",
+        f"{UNIT}/reward_fns/test_answer_blocks.py",
         f"{PROPERTY}/reward_fns/test_extraction_laws.py",
     ),
     f"{REWARDS}/breakdown.py": (f"{UNIT}/reward_fns/test_breakdown.py",),
