@@ -262,7 +262,7 @@ def _exit(message: str, status: int, config: RunConfig, leftovers: Leftovers) ->
 def resume_hint(run_dir: str) -> str:
     """Tell the user how to resume a run that ended early."""
     again = f"repeat the command with run_dir={run_dir}"
-    return f"what was written is in {run_dir}. To resume from its newest checkpoint, {again}"
+    return f"what was written is in {run_dir}. To resume from its newest checkpoint, if there is one, {again}"
 
 
 def configure_logging() -> None:
