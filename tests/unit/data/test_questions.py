@@ -155,7 +155,7 @@ def test_without_entry_points_tests_must_call_what_the_rows_own_tests_call(write
         ({"tests": 5}, "tests", "must be a list of strings, got int"),
         ({"prompt": [{"role": "user"}]}, "prompt", "must not be empty"),
         ({"prompt": ["f"]}, "prompt", "must not be empty"),
-        ({"reference": ""}, "reference", "must not be empty; put a correct solution there"),
+        ({"reference": ""}, "reference", "must not be empty; put a correct solution into it"),
         ({"reference": "def f(:"}, "reference", "does not parse"),
         ({"reference": "x = 1"}, "reference", "must define a function or a class"),
         ({"prelude": "import"}, "prelude", "does not parse"),
@@ -165,7 +165,7 @@ def test_without_entry_points_tests_must_call_what_the_rows_own_tests_call(write
         ({"tests": ["assert f(1) == 2", 3]}, "tests", "must hold strings only, got int: '3'"),
         ({"tests": {"a": 1}}, "tests", "must be a list of strings, got dict"),
         ({"golden_tests": "assert f(1) == 1"}, "golden_tests", "must be a list of strings"),
-        ({"id": "q0"}, "id", "must be unique, but 'q0' is that of row 0 too"),
+        ({"id": "q0"}, "id", "must be unique, but row 0 has the id 'q0' too"),
     ],
 )
 def test_a_bad_row_is_named_by_file_index_and_column(write, changes, column, words):
@@ -176,10 +176,11 @@ def test_a_bad_row_is_named_by_file_index_and_column(write, changes, column, wor
 
 def test_a_file_no_adapter_knows_lists_its_columns_and_the_nearest_shape(write):
     with pytest.raises(
-        InputError, match=r"columns: \['a', 'b'\]\. The nearest is 'native'.*Looked for: native: .*mbpp: "
+        InputError,
+        match=r"columns: \['a', 'b'\]\. The nearest is 'native'.*The columns of each adapter: native: .*mbpp: ",
     ):
         load_questions(write({"a": 1, "b": 2}))
-    with pytest.raises(InputError, match=r"The nearest is 'mbpp', which lacks \['code'\]\. Say which of yours"):
+    with pytest.raises(InputError, match=r"The nearest is 'mbpp', which also needs \['code'\]\. Map your columns"):
         load_questions(write({"task_id": 1, "text": "t", "test_list": [], "solution": "x"}))
 
 
