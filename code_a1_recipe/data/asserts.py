@@ -268,5 +268,9 @@ def _lists_of(check: ast.FunctionDef | ast.Module) -> dict[str, list[ast.expr]]:
 def _compares_plainly(assertion: ast.FunctionDef | None) -> bool:
     if assertion is None:
         return False
-    calls = [node for node in ast.walk(assertion) if isinstance(node, ast.Call)]
-    return all(ast.unparse(call.func) in _PLAIN_COMPARISON_CALLS for call in calls)
+    for node in ast.walk(assertion):
+        if isinstance(node, ast.Call):
+            callee = ast.unparse(node.func)
+            if callee not in _PLAIN_COMPARISON_CALLS:
+                return False
+    return True

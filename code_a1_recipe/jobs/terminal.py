@@ -9,14 +9,14 @@ _COLOURS = {"bad": "red", "good": "green", "doubtful": "yellow"}
 
 def paint(meaning: str, text: str) -> str:
     """Add the colour of a meaning to a text: bad, good or doubtful. A "heading" becomes bold."""
-    is_bold = True if meaning == "heading" else None
-    return typer.style(text, fg=_COLOURS.get(meaning), bold=is_bold)
+    if meaning == "heading":
+        return typer.style(text, bold=True)
+    return typer.style(text, fg=_COLOURS.get(meaning))
 
 
 def echo(text: str) -> None:
     """Print a text, with colours if the terminal has them and NO_COLOR is not set (https://no-color.org)."""
-    environment = os.environ
-    is_plain = environment.get("NO_COLOR") or environment.get("TERM") == "dumb"
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     typer.echo(text, color=False if is_plain else None)
 
 

@@ -99,7 +99,7 @@ def test_models_preset_and_overrides_are_passed_on(tmp_path):
         ({"overrides": "a=b"}, "overrides must be a list of key=value, got 'a=b'"),
         ({"overrides": ["a"]}, "overrides must be a list of key=value"),
         ({"overrides": [5]}, "overrides must be a list of key=value"),
-        ({"preset": "--help"}, "preset must be the name of one, or a YAML file, got '--help'"),
+        ({"preset": "--help"}, "preset must be the name of a preset, or a YAML file, got '--help'"),
     ],
 )
 def test_bad_arguments_are_refused(values, message):
