@@ -35,30 +35,27 @@ def test_native_rows_with_inputs_are_of_kind_stdin():
 
 def test_the_reference_of_such_a_row_need_not_define_anything():
     assert question_of(NATIVE | {"inputs": [], "outputs": []}).tests == ()
-    with pytest.raises(RowError) as caught:
-        question_of({name: NATIVE[name] for name in ("id", "prompt", "reference")})
-    assert caught.value.column == "reference"
 
 
 @pytest.mark.parametrize(
-    ("changes", "column", "rule"),
+    ("changes", "message"),
     [
-        ({"outputs": ["3"]}, "outputs", "as many as the inputs, 2, got 1"),
-        ({"outputs": None}, "outputs", "must be a list of strings"),
-        ({"inputs": "1 2"}, "inputs", "must be a list of strings"),
-        ({"inputs": [1, 2]}, "inputs", "must hold strings only"),
-        ({"kind": "shell"}, "kind", "must be one of functions, stdin, in_place, got 'shell'"),
-        ({"checker": "float"}, "checker", "unknown checker 'float'"),
-        ({"checker": "floats:-1"}, "checker", "unknown checker 'floats:-1'"),
-        ({"checker": "tokens:1"}, "checker", "unknown checker 'tokens:1'"),
-        ({"checker": "floats", "kind": "in_place"}, "checker", "unknown checker 'floats' for kind in_place"),
-        ({"entry_points": ["solve"]}, "entry_points", "must be names that the reference defines"),
+        ({"outputs": ["3"]}, "'outputs': must be as many as the inputs, 2, got 1"),
+        ({"outputs": None}, "'outputs': must be a list of strings"),
+        ({"inputs": "1 2"}, "'inputs': must be a list of strings"),
+        ({"inputs": [1, 2]}, "'inputs': must hold strings only"),
+        ({"inputs": None, "outputs": None}, "'reference': must define a function"),
+        ({"kind": "shell"}, "'kind': must be one of functions, stdin, in_place, got 'shell'"),
+        ({"checker": "float"}, "'checker': unknown checker 'float'"),
+        ({"checker": "floats:-1"}, "'checker': unknown checker 'floats:-1'"),
+        ({"checker": "tokens:1"}, "'checker': unknown checker 'tokens:1'"),
+        ({"checker": "floats", "kind": "in_place"}, "'checker': unknown checker 'floats' for kind in_place"),
+        ({"entry_points": ["solve"]}, "'entry_points': must be names that the reference defines"),
     ],
 )
-def test_a_row_that_breaks_a_rule_names_its_column(changes, column, rule):
-    with pytest.raises(RowError) as caught:
+def test_a_row_that_breaks_a_rule_names_its_column(changes, message):
+    with pytest.raises(RowError, match=f"column {message}"):
         question_of(NATIVE | changes)
-    assert (caught.value.column, rule in caught.value.rule) == (column, True)
 
 
 def test_columns_under_other_names_are_found(tmp_path):
@@ -94,9 +91,8 @@ def test_code_contests():
     ],
 )
 def test_a_row_of_code_contests_that_cannot_be_used(changes, column):
-    with pytest.raises(RowError) as caught:
+    with pytest.raises(RowError, match=f"column '{column}': "):
         question_of(CODE_CONTESTS | changes)
-    assert caught.value.column == column
 
 
 def test_taco_without_a_function_reads_standard_input():

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from unittest.mock import Mock
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_many_outages_in_a_row_end_the_work(store):
 
 
 def test_a_repeated_command_judges_what_is_missing_and_what_met_an_outage(tmp_path, monkeypatch):
-    monkeypatch.setattr(Confinement, "judges", lambda self, num_workers: contextlib.nullcontext(NoJudge))
+    monkeypatch.setattr(Confinement, "judges", lambda self, num_workers: contextlib.nullcontext(Mock()))
     outages, asked = {"b"}, []
 
     def work(name, judge_all):
@@ -71,19 +72,13 @@ def test_a_repeated_command_judges_what_is_missing_and_what_met_an_outage(tmp_pa
 
     for _ in range(2):
         with JsonlStore(tmp_path / "rows.jsonl", settings={}, key="name") as store:
-            judge_confined(store, ["a", "b"], work, key=str, confinement=Confinement(), num_workers=1, what="judge")
+            judge_confined(store, ["a", "b"], work, key=str, confinement=Confinement(), num_workers=1)
             outages.clear()
     assert asked == ["a", "b", "b"]
-    assert list(JsonlStore(tmp_path / "rows.jsonl", settings={}, key="name").rows()) == [row("a"), row("b")]
+    assert list(store.rows()) == [row("a"), row("b")]
 
 
 def test_no_judge_is_started_where_nothing_is_left(store, monkeypatch):
     monkeypatch.setattr(Confinement, "judges", None)
     store.append(row("a"))
     judge_confined(store, ["a"], None, key=str, confinement=Confinement(), num_workers=1)
-
-
-class NoJudge:
-    """Stands in for judge processes that no program is sent to."""
-
-    judge_all = None
