@@ -113,27 +113,34 @@ def test_every_format_gives_the_same_questions(tmp_path, write):
 
 
 def test_columns_may_have_other_names_and_be_nested(write):
-    path = write({"uid": 7, "text": "p", "reward_model": {"ground_truth": "def f(): pass"}})
-    columns = {"id": "uid", "prompt": "text", "reference": "reward_model.ground_truth"}
+    path = write({"uid": 7, "text": "p", "reward_model": {"ground_truth": "print(1)"}, "in": ["1"], "out": ["2"]})
+    columns = {
+        "id": "uid",
+        "prompt": "text",
+        "reference": "reward_model.ground_truth",
+        "inputs": "in",
+        "outputs": "out",
+    }
     (question,) = load_questions(path, columns=columns)
-    assert (question.id, question.prompt, question.reference) == ("7", "p", "def f(): pass")
+    assert (question.id, question.prompt, question.reference) == ("7", "p", "print(1)")
+    assert question.tests == ("assert run('1') == '2'",)
 
 
-def test_an_entry_point_may_come_from_the_prelude_or_an_assignment(write):
-    path = write(
-        row(entry_points=["g"], prelude="def g(): pass"), row(id="q2", reference="f = lambda x: x", entry_points=["f"])
-    )
-    assert len(load_questions(path)) == 2
+HELPER = "def helper(x): return x\ndef f(x): return helper(x)"
 
 
-def test_without_entry_points_tests_must_call_what_the_rows_own_tests_call(write):
-    reference = "def helper(x): return x\ndef f(x): return helper(x)"
-    path = write(
-        row(reference=reference, tests=["assert f(1) == 1"]),
-        row(id="q2", reference=reference),
-        row(id="q3", reference="class A:\n    def __init__(self):\n        self.b = 1", entry_points=["A", "A.b"]),
-    )
-    assert [one.entry_points for one in load_questions(path)] == [("f",), (), ("A", "A.b")]
+@pytest.mark.parametrize(
+    ("columns", "entry_points"),
+    [
+        ({"prelude": "def g(): pass", "entry_points": ["g"]}, ("g",)),
+        ({"reference": "f = lambda x: x", "entry_points": ["f"]}, ("f",)),
+        ({"reference": "class A:\n    def __init__(self): self.b = 1", "entry_points": ["A", "A.b"]}, ("A", "A.b")),
+        ({"reference": HELPER, "tests": ["assert f(1) == 1"]}, ("f",)),
+        ({"reference": HELPER}, ()),
+    ],
+)
+def test_entry_points_are_given_or_are_what_the_rows_own_tests_call(load, columns, entry_points):
+    assert load(**columns).entry_points == entry_points
 
 
 @pytest.mark.parametrize(
@@ -154,6 +161,7 @@ def test_without_entry_points_tests_must_call_what_the_rows_own_tests_call(write
         ({"tests": "assert f(1 == 2"}, "'tests': .*must be Python 3, but does not parse"),
         ({"tests": ["assert f(1) == 2", 3]}, "'tests': .*must hold strings only, got int: '3'"),
         ({"golden_tests": "assert f(1) == 1"}, "'golden_tests': .*must be a list of strings"),
+        ({"inputs": ["1"], "outputs": []}, "'outputs': .* give a list of texts, one for each"),
         ({"id": "q0"}, "'id': .*must be unique, but row 0 has the id 'q0' too"),
     ],
 )
