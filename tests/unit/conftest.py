@@ -125,11 +125,13 @@ def run_folder(tmp_path):
     def validation(num_solved, kills):
         found = []
         for index in range(6):
-            found.append(record(index, solved=index < num_solved))
-            found.append(record(index, kind="greedy", solved=index < num_solved + 1, reward=None))
             outcome = "wrong_value" if index < kills else "passed"
             buggy = suite(case(), case(outcome, call="f(2)"), valid=0.5 + kills / 10)
-            found.append(record(index, kind="buggy_program", solved=None, suites=[buggy]))
+            found += [
+                record(index, solved=index < num_solved),
+                record(index, kind="greedy", solved=index < num_solved + 1, reward=None),
+                record(index, kind="buggy_program", solved=None, suites=[buggy]),
+            ]
         return found
 
     equal = {"time_frac/episodes": 0.5, "time_frac/other": 0.5, "test/reward": 0.4, "code/pass@1": 0.5}

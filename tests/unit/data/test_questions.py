@@ -239,12 +239,13 @@ PAIRS = {"fn_name": "add", "inputs": [[1, 2]], "outputs": [[3]]}
 
 def test_rows_without_a_reference_are_judged_by_their_listed_outputs(write):
     given = {"prompt": "Write `add`.", "oracle": "listed"}
-    path = write(
+    rows = [
         {"id": "asserts", "tests": ["assert add(1, 2) == 3", "assert add(*pair) == 3"], **given},
         {"id": "calls", **PAIRS, **given},
         {"id": "lines", "inputs": ["1\n"], "outputs": [["1", "0.5"]], **given},
-    )
-    asserts, calls, lines = load_questions(path)
+    ]
+    asserts, calls, lines = load_questions(write(*rows))
+    assert load_questions(write(row(), *rows))[1:] == [asserts, calls, lines], "beside a row with a reference"
     assert asserts.tests == calls.tests == ("assert add(1, 2) == 3",), "the second assert cannot be looked up"
     assert asserts.reference == calls.reference
     assert calls.prompt_fields["entry_points"] == "`add`", "nothing is known of its parameters"
@@ -295,27 +296,21 @@ def test_kodcode_an_argument_that_is_looked_at_after_the_call(write, solution, t
     assert (question.kind, list(question.tests)) == (kind, tests)
 
 
-def test_rows_with_and_without_a_reference_may_stand_in_one_file(write):
-    listed = {"id": "listed", "prompt": "Write `add`.", "oracle": "listed", "reference": None, **PAIRS}
-    first, second = load_questions(write(row(tests=["assert f(1) == 2"]), listed))
-    assert (first.entry_points, second.entry_points) == (("f",), ("add",))
-
-
 def test_verls_files_are_read_as_they_are(write):
-    def row_of(truth, index):
-        extra = {"split": "train", "index": index}
-        return {"data_source": "mine", "prompt": CHAT, "reward_model": {"ground_truth": truth}, "extra_info": extra}
+    def row_of(truth, **columns):
+        return {"data_source": "mine", "prompt": CHAT, "reward_model": {"ground_truth": truth}} | columns
+
+    def place(index):
+        return {"split": "train", "index": index}
 
     own = {"reference": "def add(a, b):\n    return a + b", "tests": ["assert add(1, 2) == 3"]}
-    first, second = load_questions(write(row_of(json.dumps(PAIRS), 0), row_of(own, 1)))
+    first, second = load_questions(
+        write(row_of(json.dumps(PAIRS), extra_info=place(0)), row_of(own, extra_info=place(1)))
+    )
     assert (first.id, first.prompt, first.entry_points) == ("mine/train/0", "Write `add`.", ("add",))
-    assert (second.reference, second.tests) == (own["reference"], first.tests)
-    prompts = [f"Write `add`, number {number}." for number in range(2)]
-    rows = [{"prompt": prompt, "reward_model": {"ground_truth": PAIRS}} for prompt in prompts]
+    assert (second.id, second.reference, second.tests) == ("mine/train/1", own["reference"], first.tests)
+    rows = [row_of(PAIRS, prompt=prompt) for prompt in ("Write `add`.", "Write `add` again.")]
     assert len({question.id for question in load_questions(write(*rows))}) == 2, "nothing numbers them"
-    odd = {"prompt": CHAT, "reward_model": PAIRS["fn_name"], "extra_info": "{}"}
-    with pytest.raises(InputError, match="row 0, column 'ground_truth': must be JSON, got NoneType"):
-        load_questions(write(odd))
-    for truth in ("42", "The answer", None):
-        with pytest.raises(InputError, match=r"must have a mapping as ground_truth|must be JSON"):
-            load_questions(write(row_of(truth, 0)))
+    for bad in (row_of("42"), row_of("The answer"), row_of(None), row_of(None, reward_model="add", extra_info="{}")):
+        with pytest.raises(InputError, match=r"must have a mapping as ground_truth|'ground_truth': must be JSON"):
+            load_questions(write(bad))
