@@ -91,9 +91,7 @@ def flush(path: Path) -> None:
 
 def portable(text: str) -> str:
     """Remove the working folder from a text's paths, and write ``~`` for the home folder, since results are shared."""
-    working, home = Path.cwd(), Path.home()
-    for folder, short in ((working, ""), (home, "~/")):
-        is_root = folder == Path(folder.anchor)
-        if not is_root:
+    for folder, short in ((Path.cwd(), ""), (Path.home(), "~/")):
+        if folder != Path(folder.anchor):
             text = text.replace(f"{folder}/", short)
     return text

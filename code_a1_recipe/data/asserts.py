@@ -132,8 +132,7 @@ def asserts_of_pairs(callee: str, inputs: list[Any], outputs: list[Any]) -> Asse
             texts.append(f"assert {callee}({listed}) == {answer!r}")
     root = callee.partition("(")[0]
     tests = asserts_in(parsed_texts(texts), {root})["tests"]
-    num_calls = max(len(inputs), len(outputs))
-    return tests, num_calls - len(tests)
+    return tests, max(len(inputs), len(outputs)) - len(tests)
 
 
 def readings(answers: list[Any]) -> Iterator[list[Any]]:
@@ -149,11 +148,7 @@ def readings(answers: list[Any]) -> Iterator[list[Any]]:
         yield [tuple(answer) for answer in answers]
         yield [list(map(_as_tuple, answer)) for answer in answers]
     with contextlib.suppress(AttributeError, ValueError):
-        yield list(map(_with_int_keys, answers))
-
-
-def _with_int_keys(answer: Any) -> dict[int, Any]:
-    return {int(key): value for key, value in answer.items()}
+        yield [{int(key): value for key, value in answer.items()} for answer in answers]
 
 
 def _as_tuple(item: Any) -> Any:
@@ -228,8 +223,7 @@ class EvalPlusCheck:
                 entry = callee
             elif callee == "assertion":
                 returned, *others = node.args
-                assertion = functions.get("assertion")
-                is_plain = isinstance(returned, ast.Call) and _compares_plainly(assertion)
+                is_plain = isinstance(returned, ast.Call) and _compares_plainly(functions.get("assertion"))
                 if len(others) == 2:
                     tolerance = others[1]
         return cls(
@@ -251,8 +245,7 @@ class EvalPlusCheck:
                 asserts.append(ast.Assert(comparison))
         module = ast.Module(asserts, [])
         tests = asserts_in(module, {self.entry})["tests"]
-        num_dropped = len(self.inputs) - len(tests)
-        return {"tests": tests, "num_dropped_tests": num_dropped}
+        return {"tests": tests, "num_dropped_tests": len(self.inputs) - len(tests)}
 
 
 def _lists_of(check: ast.FunctionDef | ast.Module) -> dict[str, list[ast.expr]]:

@@ -36,8 +36,7 @@ def from_native(row: Row) -> NativeRow:
 
 
 def _given_columns(row: Row, *names: str) -> dict[str, Any]:
-    given = {name: row.get(name) for name in names}
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: row[name] for name in names if row.get(name) is not None}
 
 
 def _tests_columns(given: Row) -> dict[str, Any]:
@@ -113,8 +112,7 @@ def from_verl(row: Row) -> NativeRow:
     if not isinstance(truth, Mapping):
         raise RowError("reward_model", f"must have a mapping as ground_truth, got {truth!r:.60}")
     info = _mapping_in(row, "extra_info")
-    prompt_digest = fingerprint(str(row.get("prompt")))
-    number = info.get("index", prompt_digest)
+    number = info.get("index", fingerprint(str(row.get("prompt"))))
     identity = f"{row.get('data_source')}/{info.get('split')}/{number}"
     return from_native({"oracle": "listed", "id": identity, **row, **truth})
 

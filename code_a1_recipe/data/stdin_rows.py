@@ -40,8 +40,7 @@ def input_asserts(inputs: Sequence[Any], outputs: Sequence[Any]) -> Asserts:
         test = f"assert {INPUT_ENTRY}({given!r}) == {printed!r}"
         if len(test) <= MAX_ASSERT_CHARS:
             tests[test] = None
-    num_pairs = max(len(inputs), len(outputs))
-    return list(tests), num_pairs - len(tests)
+    return list(tests), max(len(inputs), len(outputs)) - len(tests)
 
 
 def _text(value: Any) -> str | None:

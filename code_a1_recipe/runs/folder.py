@@ -137,8 +137,7 @@ class RunFolder:
 
     def _keep_rows(self, step: int) -> None:
         """Remove the rows after ``step``, and damaged lines."""
-        rows = [row for row in self._rows() if row["step"] <= step]
-        write_whole(self.metrics, json_lines(rows))
+        write_whole(self.metrics, json_lines(row for row in self._rows() if row["step"] <= step))
 
     def rollout_file(self, step: int, *, validation: bool) -> Path:
         """Return the path of the file with a step's rollouts."""
@@ -206,8 +205,7 @@ def plain_number(value: Any) -> float | int | None:
     number = value.item() if hasattr(value, "item") else value
     if isinstance(number, int):
         return int(number)
-    is_finite = isinstance(number, float) and math.isfinite(number)
-    return float(number) if is_finite else None
+    return float(number) if isinstance(number, float) and math.isfinite(number) else None
 
 
 def versions(packages: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -151,8 +151,7 @@ def _candidate_values(candidate: CandidateResult, verdict: CandidateVerdict, rew
     for case in verdict.history:
         yield "book/replay_pass_rate", case.outcome is CaseOutcome.PASSED
     if candidate.hidden is not None:
-        has_full_reward = reward.total > FULL_REWARD
-        yield from _hidden_values(candidate.hidden, has_full_reward=has_full_reward)
+        yield from _hidden_values(candidate.hidden, has_full_reward=reward.total > FULL_REWARD)
 
 
 def _hidden_values(verdict: CandidateVerdict, *, has_full_reward: bool) -> Values:

@@ -136,13 +136,11 @@ def bootstrap(*columns: Sequence[float], statistic: Statistic = mean_over_questi
             method="percentile",
             rng=np.random.default_rng(seed),
         ).bootstrap_distribution
-    is_defined = ~np.isnan(replicates)
-    defined = replicates[is_defined]
+    defined = replicates[~np.isnan(replicates)]
     low = high = math.nan
     if len(defined) >= (1 - MOST_UNDEFINED) * RESAMPLES:
         tail = 100 * (1 - CONFIDENCE) / 2
-        bounds = np.percentile(defined, [tail, 100 - tail])
-        low, high = map(float, bounds)
+        low, high = map(float, np.percentile(defined, [tail, 100 - tail]))
     return Estimate(value=value, low=low, high=high, num_values=number)
 
 

@@ -24,8 +24,7 @@ class Table:
         for column in zip(*rows, strict=True):
             longest = max(map(len, column))
             widths.append(max(3, longest))  # Markdown needs at least three dashes below the head
-        dashes = ["-" * width for width in widths]
-        rows.insert(1, dashes)
+        rows.insert(1, ["-" * width for width in widths])
         text = ""
         if self.title:
             text = f"**{self.title}**\n\n"
@@ -75,5 +74,4 @@ def table_of(title: str, rows: Sequence[Mapping[str, str]], *, note: str = "") -
 def _in_markdown(cell: str) -> str:
     """Put a cell on one line, and escape the characters that would end the cell or begin a tag."""
     line = " ".join(cell.split())
-    line = line.replace("|", "\\|")
-    return line.replace("<", "&lt;")
+    return line.replace("|", "\\|").replace("<", "&lt;")

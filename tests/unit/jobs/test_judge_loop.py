@@ -62,6 +62,11 @@ def test_many_outages_in_a_row_end_the_work(store):
     assert len(store) == MAX_OUTAGES_IN_A_ROW - 1
 
 
+def test_outages_between_judged_items_do_not_end_the_work(store):
+    judge_into(store, range(60), lambda n: [row(str(n), outage="down" if n % 2 else None)], num_workers=1, total=60)
+    assert len(store) == 60
+
+
 def test_a_repeated_command_judges_what_is_missing_or_met_an_outage_and_starts_no_judge_for_nothing(
     tmp_path, monkeypatch
 ):
