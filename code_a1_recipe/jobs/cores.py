@@ -12,8 +12,10 @@ _OLD_QUOTA = Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), Path("/sys/fs/cgroup/c
 def usable_cores() -> int:
     """Count the CPUs that this process may run on, but no more than its container's quota, rounded up; at least 1."""
     cores = len(os.sched_getaffinity(0))
-    files = [_QUOTA] if _QUOTA.is_file() else _OLD_QUOTA
-    words = [word for path in files if path.is_file() for word in path.read_text().split()]
+    words = []
+    for path in [_QUOTA] if _QUOTA.is_file() else _OLD_QUOTA:
+        if path.is_file():
+            words += path.read_text().split()
     if len(words) == 2 and all(map(str.isdecimal, words)):  # no quota reads "max" or -1, which are not decimal
         quota, period = map(int, words)
         if period:

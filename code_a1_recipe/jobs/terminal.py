@@ -4,7 +4,11 @@ import os
 
 import typer
 
-_COLOURS = {"bad": "red", "good": "green", "doubtful": "yellow"}
+_COLOURS = {
+    "bad": "red",
+    "good": "green",
+    "doubtful": "yellow",
+}
 
 
 def paint(meaning: str, text: str) -> str:
@@ -16,8 +20,10 @@ def paint(meaning: str, text: str) -> str:
 
 def echo(text: str) -> None:
     """Print a text, with colours if the terminal has them and NO_COLOR is not set (https://no-color.org)."""
-    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    typer.echo(text, color=False if is_plain else None)
+    color = None  # typer decides
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        color = False
+    typer.echo(text, color=color)
 
 
 def printable(text: str) -> str:
