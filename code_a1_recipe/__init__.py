@@ -10,7 +10,7 @@ __all__ = ["AdversarialCodeTrainer", "AdversarialReward", "MistakeBook"]
 
 
 def __getattr__(name: str) -> Any:
-    # Every worker of a run imports this package, and none of them needs the API.
+    # Every worker of a run imports this package, but no worker needs the API.
     if name in __all__:
         return getattr(importlib.import_module(".api", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,35 +1,37 @@
-"""The recipe's errors. A message has the rule, the value, the place and a hint, since users read it unchanged.
+"""The recipe's errors. A message has the rule, the value, the place and a hint, because users read it unchanged.
 
-``exit_status`` is the exit status of a command: 2 if the user's input cannot be used and nothing was started, 1 if work
-that had started broke off. Only ``cli.status`` reads it.
+``exit_status`` is the exit status of a command. It is 2 if the user's input was refused and nothing was started, and 1
+if work that had started broke off. Only ``cli.status`` reads it.
 """
 
 PARSE_ERRORS = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
-"""Errors that Python may raise for an untrusted text that is parsed or read as a literal, e.g. if it nests too deep."""
+"""Errors that Python may raise when it parses an untrusted text, for example if the text nests too deep."""
 
 
 class CodeA1Error(Exception):
-    """Base of all errors of this package. It is raised itself if no other class describes the failure."""
+    """Base class of this package's errors. It is raised itself if no subclass describes the failure."""
 
     exit_status = 1
 
 
 class InputError(CodeA1Error, ValueError):
-    """A file, option or row from the user cannot be used. Raised before any work starts."""
+    """A file, option or row of the user's cannot be used. It is raised before any work starts."""
 
     exit_status = 2
 
 
 class SettingsError(InputError):
-    """A configuration cannot work. ``args`` are all problems with it. Raised before Ray starts."""
+    """A configuration cannot work. ``args`` has all its problems. It is raised before Ray starts."""
 
     def __str__(self) -> str:
         problems = [str(problem) for problem in self.args]
-        return problems[0] if len(problems) == 1 else "\n  - ".join([f"{len(problems)} problems:", *problems])
+        if len(problems) == 1:
+            return problems[0]
+        return "\n  - ".join([f"{len(problems)} problems:", *problems])
 
 
 class OutputError(InputError):
-    """An output would destroy a file, holds rows of other settings, or is being written by another process."""
+    """An output would destroy a file, has rows of other settings, or is being written by another process."""
 
 
 class CheckpointError(InputError):
@@ -37,7 +39,7 @@ class CheckpointError(InputError):
 
 
 class RowError(InputError):
-    """A row of a question file breaks a rule. The reader of the file adds its name and the row's number."""
+    """A row of a question file breaks a rule. The reader of the file adds the file's name and the row's number."""
 
     def __init__(self, column: str, rule: str) -> None:
         super().__init__(column, rule)

@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all, and fingerprints of texts, files and folders."""
+"""Writing of whole files, and fingerprints of texts, files and folders."""
 
 import hashlib
 import json
@@ -13,23 +13,24 @@ _FINGERPRINT_DIGITS = 16
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Replace a file by ``content`` completely, or not at all.
+    """Replace the whole content of a file, or change nothing.
 
     Raises:
-        OSError: it cannot be written. Nothing has changed.
+        OSError: the file cannot be written. It has not changed.
     """
+    data = content.encode("utf-8") if isinstance(content, str) else content
     with replacing(path) as partial:
-        partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        partial.write_bytes(data)
 
 
 def json_lines(rows: Iterable[object]) -> str:
-    """JSON lines, one for each row."""
+    """Write each row as a line of JSON."""
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path beside ``path`` to write to. It is flushed and renamed to ``path`` if the block ends without an error."""
+    """Yield a path to write to. The file is flushed and renamed to ``path`` if the block ends without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.partial")
     try:
@@ -43,7 +44,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def fingerprint(*parts: str | bytes) -> str:
-    """16 hexadecimal digits of the SHA-256 of the parts. ("ab", "c") and ("a", "bc") have different fingerprints."""
+    """Return 16 hexadecimal digits of the parts' SHA-256. The limits of parts count: ("ab", "c") is not ("a", "bc")."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
@@ -52,33 +53,35 @@ def fingerprint(*parts: str | bytes) -> str:
 
 
 def file_fingerprint(path: Path) -> str:
-    """``NAME FINGERPRINT`` of a file, or of all files below a folder.
+    """Return ``NAME FINGERPRINT`` of a file, or of all files below a folder.
 
     Raises:
-        InputError: it does not exist, or cannot be read.
+        InputError: the file or folder does not exist or cannot be read.
     """
     try:
         if path.is_dir():
             return f"{path.name} {files_fingerprint(path, path.rglob('*'))}"
         return f"{path.name} {fingerprint(file_digest(path))}"
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}; name a file that is there") from error
+        raise InputError(f"{path} cannot be read: {error.strerror or error}; name a file that exists") from error
 
 
 def files_fingerprint(folder: Path, paths: Iterable[Path]) -> str:
-    """16 hexadecimal digits of the names and contents of files below a folder. Paths of folders are ignored."""
-    files = sorted(path for path in paths if path.is_file())
-    return fingerprint(*(part for file in files for part in (str(file.relative_to(folder)), file_digest(file))))
+    """Return 16 hexadecimal digits for the names and contents of files below a folder. Subfolders in it are ignored."""
+    parts: list[str | bytes] = []
+    for file in sorted(path for path in paths if path.is_file()):
+        parts += [str(file.relative_to(folder)), file_digest(file)]
+    return fingerprint(*parts)
 
 
 def file_digest(path: Path) -> bytes:
-    """SHA-256 of a file's content. OSError: the file cannot be read."""
+    """Compute the SHA-256 of a file's content. OSError: the file cannot be read."""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").digest()
 
 
 def flush(path: Path) -> None:
-    """Write a file's content, or a folder's entries, to the disk, so that a crash of the machine cannot lose them."""
+    """Write a file's content, or a folder's list of files, to the disk. A crash of the machine cannot lose it then."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -87,7 +90,7 @@ def flush(path: Path) -> None:
 
 
 def portable(text: str) -> str:
-    """Shorten paths in a text: no working folder, and ``~`` for the home folder. Results are passed on to others."""
+    """Remove the working folder from a text's paths, and write ``~`` for the home folder, since results are shared."""
     for folder, short in ((Path.cwd(), ""), (Path.home(), "~/")):
         if folder != Path(folder.anchor):
             text = text.replace(f"{folder}/", short)

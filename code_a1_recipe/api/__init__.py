@@ -1,4 +1,4 @@
-"""The Python API. It imports neither torch nor verl, since training runs in a process of its own."""
+"""The Python API. It imports neither torch nor verl, because training runs in its own process."""
 
 from reward_fns import AdversarialReward as AdversarialReward
 

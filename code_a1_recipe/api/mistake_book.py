@@ -1,7 +1,6 @@
-"""MistakeBook for scripts: asserts of a run's book, or tests of the caller, each with its quality.
+"""The MistakeBook for scripts. It holds asserts, each with a quality, from a run's book or from the caller.
 
-A run counts in ``algorithm.mistake_book`` how many programs each case broke. The class here is the Python API's view of
-that book.
+``algorithm.mistake_book`` is the book that a run writes. It counts how many programs each case broke.
 """
 
 import heapq
@@ -20,7 +19,7 @@ _FORMAT = 1
 
 
 class MistakeBook:
-    """The ``max_size`` tests of the highest quality. Not safe for several threads.
+    """The tests of the highest quality, at most ``max_size``. It must not be shared by threads.
 
     >>> book = MistakeBook(max_size=2, quality_threshold=0.3, seed=1)
     >>> [book.add_test(f"assert f({n}) == {n}", quality) for n, quality in enumerate([0.5, 0.2, 0.9, 0.6])]
@@ -34,7 +33,7 @@ class MistakeBook:
 
     Args:
         max_size: maximum number of tests, at least 1.
-        quality_threshold: the lowest quality of a kept test, in [0, 1].
+        quality_threshold: lowest quality of a test in the book, in [0, 1].
         seed: seed of ``sample_batch``.
 
     Raises:
@@ -46,49 +45,55 @@ class MistakeBook:
         self.quality_threshold = _quality("quality_threshold", quality_threshold)
         self._chance = random.Random(seed)
         self._qualities: dict[str, float] = {}
-        """Quality by test, in the order in which they were added."""
+        """Quality by test, in the order in which the tests were added."""
 
     @classmethod
     def of_run(cls, run: str | Path, **bounds: Any) -> "MistakeBook":
-        """The cases of a run's saved book as asserts; quality is the frequency, where the highest of the book is 1.
+        """Copy the cases of a run's saved book as asserts. Quality is the frequency divided by the book's highest.
+
+        Args:
+            run: folder of the run.
+            bounds: arguments of the new book.
 
         Raises:
-            InputError: there is no run, or its book is damaged.
+            InputError: the folder holds no run, or its book is damaged.
         """
         view = cls(**bounds)
         saved = RunRecords.open(Path(run)).mistake_book()
         entries = [entry for question_id in saved.question_ids() for entry in saved.entries(question_id)]
-        most = max((entry.frequency for entry in entries), default=1)
+        highest = max((entry.frequency for entry in entries), default=1)
         for entry in entries:
-            view.add_test(f"assert {entry.call} == {entry.answer}", entry.frequency / most)
+            quality = entry.frequency / highest
+            view.add_test(f"assert {entry.call} == {entry.answer}", quality)
         return view
 
     def __len__(self) -> int:
         return len(self._qualities)
 
     def __iter__(self) -> Iterator[str]:
-        """The tests, oldest first."""
+        """Iterate over the tests, the oldest first."""
         return iter(self._qualities)
 
     def __contains__(self, test: object) -> bool:
         return test in self._qualities
 
     def quality(self, test: str) -> float:
-        """The quality of a test. KeyError: the test is not in the book."""
+        """Return the quality of a test. KeyError: the test is not in the book."""
         return self._qualities[test]
 
     def add_test(self, test: str, quality_score: float) -> bool:
-        """Add a test, or change its quality. If the book is full, the oldest test of the lowest quality is removed.
+        """Add a test, or change its quality. A full book loses the oldest of its tests with the lowest quality.
 
         Args:
             test: any text that is not empty, such as ``assert f(3) == 6``.
-            quality_score: in [0, 1]. A test below ``quality_threshold`` is not kept, and is removed if it was there.
+            quality_score: quality in [0, 1]. A test below ``quality_threshold`` is not added, and is removed if the
+                book has it.
 
         Returns:
-            Whether the book has the test now.
+            Whether the test is in the book now.
 
         Raises:
-            InputError: ``test`` is no text or empty, or the score is out of its range.
+            InputError: ``test`` is no text or is empty, or the score is out of its range.
         """
         if not isinstance(test, str) or not test.strip():
             raise InputError(f"a test must be a text that is not empty, got {test!r}")
@@ -102,22 +107,24 @@ class MistakeBook:
         return test in self._qualities
 
     def sample_batch(self, n: int) -> list[str]:
-        """Draw at most ``n`` different tests in proportion to quality. Tests of quality 0 come last.
+        """Draw at most ``n`` different tests in proportion to quality. Tests of quality 0 are drawn last.
 
-        Each test gets an exponential time whose rate is its quality, and the ``n`` shortest times win (Efraimidis and
-        Spirakis 2006).
+        Each test gets an exponential waiting time whose rate is its quality, and the ``n`` shortest times win
+        (Efraimidis and Spirakis 2006).
         """
+        number = check_count("n (tests)", n, least=0)
         times = {}
         for test, rate in self._qualities.items():
             times[test] = self._chance.expovariate(rate) if rate else math.inf
-        return heapq.nsmallest(check_count("n (tests)", n, least=0), times, key=times.__getitem__)
+        return heapq.nsmallest(number, times, key=times.__getitem__)
 
     def get_top_k(self, k: int) -> list[str]:
-        """The ``k`` tests of the highest quality, the best first; of equal tests the older first."""
-        return heapq.nlargest(check_count("k (tests)", k, least=0), self._qualities, key=self.quality)
+        """Return the ``k`` tests of the highest quality, the best first. Of equal tests the oldest is first."""
+        number = check_count("k (tests)", k, least=0)
+        return heapq.nlargest(number, self._qualities, key=self.quality)
 
     def save(self, path: str | Path) -> None:
-        """Write the book as a JSON file, completely or not at all. OSError: it cannot be written."""
+        """Write the whole book to a JSON file, or change nothing. OSError: the file cannot be written."""
         content = {
             "format": _FORMAT,
             "max_size": self.max_size,
@@ -129,15 +136,15 @@ class MistakeBook:
 
     @classmethod
     def load(cls, path: str | Path) -> "MistakeBook":
-        """Read a book that ``save`` wrote. Its random state continues, too.
+        """Read a book that ``save`` wrote. Later samples are those that the saved book would have drawn.
 
         Raises:
-            InputError: there is no such file, or it has no such book.
+            InputError: the file is missing or holds no such book.
         """
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             if content["format"] != _FORMAT:
-                raise ValueError(f"its format is {content['format']!r}, this release reads {_FORMAT}")
+                raise ValueError(f"its format is {content['format']!r}, but this release reads {_FORMAT}")
             book = cls(content["max_size"], content["quality_threshold"])
             version, numbers, gauss = content["random_state"]
             book._chance.setstate((version, tuple(numbers), gauss))
@@ -151,7 +158,7 @@ class MistakeBook:
 
 
 def check_count(name: str, value: object, *, least: int = 1) -> int:
-    """Check an argument that is a count. InputError: it is no integer, or below ``least``."""
+    """Check an argument that is a count. InputError: it is not an integer, or is below ``least``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
     return value
@@ -159,5 +166,5 @@ def check_count(name: str, value: object, *, least: int = 1) -> int:
 
 def _quality(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
-        raise InputError(f"{name} must be a number in [0, 1], got {value!r}; of a Breakdown take max(0, total)")
+        raise InputError(f"{name} must be a number in [0, 1], got {value!r}; for a Breakdown, pass max(0, total)")
     return float(value)

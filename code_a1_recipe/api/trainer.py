@@ -1,4 +1,4 @@
-"""AdversarialCodeTrainer, the trainer for scripts and notebooks. Its questions are Python dictionaries."""
+"""AdversarialCodeTrainer, a trainer for scripts and notebooks. Questions are given as Python dictionaries."""
 
 import ctypes
 import json
@@ -21,32 +21,33 @@ from ..runs.reader import RunRecords
 from .mistake_book import check_count
 
 _KEPT_LINES = 40
-"""Number of a training process's last lines, which have its error."""
+"""Number of lines that are kept from the end of a training process's output, where its error message is."""
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
-"""prctl(2): sets the signal that a process gets when its parent process ends."""
+"""Option of prctl(2): the signal that a process gets when its parent process ends."""
 
 
 class AdversarialCodeTrainer:
-    """Trains a Code LLM and a Test LLM against each other. Every call resumes where the last one ended.
+    """Trains a Code LLM and a Test LLM against each other. Every call resumes where the last call ended.
 
-    Each call of ``step`` and ``train`` runs ``code-a1 train`` in a process of its own, resumes from ``run_dir``, and
-    saves its last step there with both policies, their optimizers and the Mistake Book. The start of two servers takes
-    a minute on a laptop, so ``train(specs, 10)`` is much faster than ten calls of ``step(specs)``. Ctrl-C (in a
-    notebook: interrupt) saves the last finished step and raises KeyboardInterrupt; the next call resumes from it.
+    Each call of ``step`` or ``train`` runs ``code-a1 train`` in a new process. The process resumes from ``run_dir`` and
+    saves its last step there, with both policies, their optimizers and the Mistake Book. Its two servers need a minute
+    to start on a laptop, so ``train(specs, 10)`` is much faster than ten calls of ``step(specs)``. Ctrl-C (or the
+    interrupt button of a notebook) saves the last finished step and raises KeyboardInterrupt. The next call resumes
+    from that step.
 
     >>> trainer = AdversarialCodeTrainer(run_dir="outputs/api", max_code_len=64)  # doctest: +SKIP
     >>> trainer.train(problem_specs, num_steps=10)[-1]["code/reward"]  # doctest: +SKIP
 
     Args:
-        code_llm: folder or hub id of the Code LLM; None: the preset's (``cpu``: a tiny one, made on first use).
-        test_llm: folder or hub id of the Test LLM; None: the preset's.
-        reward_fn: rewards of programs and suites; None: the preset's, which are the paper's.
-        max_code_len: maximum length of a program in tokens; None: the preset's.
-        preset: name or YAML file; None: ``cpu`` without a GPU, else ``qwen2.5-coder-1.5b``.
-        run_dir: folder for all results. If it has a run, the run is resumed.
-        overrides: further settings, ``key=value`` as on the command line. They override all others.
-        show: called with each line that the run prints.
+        code_llm: folder or hub id of the Code LLM; None: the preset's model (``cpu``: a tiny model, made on first use).
+        test_llm: folder or hub id of the Test LLM; None: the preset's model.
+        reward_fn: rewards of programs and suites; None: the rewards of the preset, which are those of the paper.
+        max_code_len: maximum length of a program in tokens; None: the preset's length.
+        preset: name of a preset, or a YAML file; None: ``cpu`` without a GPU, else ``qwen2.5-coder-1.5b``.
+        run_dir: folder for all results. A run in this folder is resumed.
+        overrides: further settings ``key=value``, as on the command line. They replace all other settings.
+        show: called with each line that the process prints.
 
     Raises:
         InputError: an argument cannot be used.
@@ -66,15 +67,17 @@ class AdversarialCodeTrainer:
     ) -> None:
         if reward_fn is not None and not isinstance(reward_fn, AdversarialReward):
             rule = "reward_fn must be an AdversarialReward or None"
-            raise InputError(f"{rule}, got {reward_fn!r}; another function goes by overrides=['rewards.test.path=...']")
+            raise InputError(f"{rule}, got {reward_fn!r}; name another function in overrides: 'rewards.test.path=...'")
         are_listed = isinstance(overrides, list | tuple)
         if not are_listed or not all(isinstance(word, str) and "=" in word for word in overrides):
             raise InputError(f"overrides must be a list of key=value, got {overrides!r}")
         if preset is not None and str(preset).startswith("-"):
-            raise InputError(f"preset must be the name of one, or a YAML file, got {preset!r}")
+            raise InputError(f"preset must be the name of a preset, or a YAML file, got {preset!r}")
         self.run_dir = Path(run_dir or f"outputs/api-{datetime.now():%Y%m%d-%H%M%S}").absolute()
-        """The run's folder, an argument of ``code-a1 report``, ``watch``, ``eval`` and ``export``."""
-        self._preset, self._overrides, self._show = preset, tuple(overrides), show
+        """Folder of the run. ``code-a1 report``, ``watch``, ``eval`` and ``export`` take it as their argument."""
+        self._preset = preset
+        self._overrides = tuple(overrides)
+        self._show = show
         self._settings: dict[str, Any] = {"run_dir": str(self.run_dir), "checkpoint.allow_new_questions": True}
         for policy, model in (("code", code_llm), ("test", test_llm)):
             if model is None:
@@ -83,18 +86,26 @@ class AdversarialCodeTrainer:
                 raise InputError(f"{policy}_llm must be a Hugging Face folder or id, got {model!r}")
             self._settings[f"policies.{policy}.model.path"] = str(model)
         if max_code_len is not None:
-            self._settings["policies.code.rollout.response_length"] = check_count("max_code_len (tokens)", max_code_len)
+            length = check_count("max_code_len (tokens)", max_code_len)
+            self._settings["policies.code.rollout.response_length"] = length
         if reward_fn is not None:
             self._settings |= reward_fn.settings()
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """The metrics of every step so far, from ``metrics.jsonl``. Steps of earlier calls are included."""
+        """The metrics of every step so far, including steps of earlier calls, from ``metrics.jsonl``."""
         run = RunRecords(self.run_dir)
-        return [row for row in run.metrics if row["step"] > 0] if run.paths.metrics.is_file() else []
+        if not run.paths.metrics.is_file():
+            return []
+        return [row for row in run.metrics if row["step"] > 0]
 
     def step(self, problem_specs: Sequence[Mapping[str, Any]], num_samples: int = 4) -> dict[str, Any]:
-        """Train a step on all of these questions, with ``num_samples`` programs each, like ``train``; its metrics."""
+        """Train one step on all of these questions, as ``train`` does, and return the metrics of the step.
+
+        Args:
+            problem_specs: questions, as in ``train``.
+            num_samples: number of programs for each question.
+        """
         size = len(problem_specs) if isinstance(problem_specs, list | tuple) else None
         return self.train(problem_specs, 1, num_samples=num_samples, questions_per_step=size)[0]
 
@@ -109,11 +120,11 @@ class AdversarialCodeTrainer:
         """Train further steps, and return their metrics.
 
         Args:
-            problem_specs: questions: ``prompt``, ``reference`` (source of a correct solution), and other columns of
-                ``data/README.md`` (``tests``, ``entry_points``, ...). Without ``id`` it is made from the first two.
-            num_steps: at least 1.
-            num_samples: programs for each question (``episode.num_candidates``); None: the preset's.
-            questions_per_step: at most the number of questions; None: 8, or all if they are fewer.
+            problem_specs: questions with ``prompt``, ``reference`` (source of a correct solution) and other columns of
+                ``data/README.md`` (``tests``, ``entry_points``, ...). A missing ``id`` is made from the first two.
+            num_steps: number of steps, at least 1.
+            num_samples: programs for each question (``episode.num_candidates``); None: the preset's number.
+            questions_per_step: at most the number of questions; None: 8, or all questions if they are fewer.
 
         Raises:
             InputError: a question, a model or a setting cannot be used. Nothing was started.
@@ -122,14 +133,16 @@ class AdversarialCodeTrainer:
         """
         check_count("num_steps", num_steps)
         file, number = self._write_questions(problem_specs)
-        size = check_count("questions_per_step", min(8, number) if questions_per_step is None else questions_per_step)
-        done = len(self.history)
+        if questions_per_step is None:
+            questions_per_step = min(8, number)
+        size = check_count("questions_per_step", questions_per_step)
+        num_done = len(self.history)
         settings = self._settings | {
             "data.train_files": str(file),
             "data.train_batch_size": size,
             "policies.code.actor.ppo_mini_batch_size": size,
             "policies.test.actor.ppo_mini_batch_size": size,
-            "trainer.total_training_steps": done + num_steps,
+            "trainer.total_training_steps": num_done + num_steps,
             "trainer.save_freq": num_steps,
             "trainer.test_freq": -1,
             "trainer.val_before_train": False,
@@ -139,12 +152,12 @@ class AdversarialCodeTrainer:
         words = [self._preset] if self._preset else []
         words += [f"{key}={_hydra(value)}" for key, value in settings.items()]
         self._run([sys.executable, "-m", "code_a1_recipe", "train", *words, *self._overrides])
-        return self.history[done:]
+        return self.history[num_done:]
 
     def _write_questions(self, problem_specs: Sequence[Mapping[str, Any]]) -> tuple[Path, int]:
-        """Write and check a file of the questions; the file, and the number of questions.
+        """Write the questions to a file, and check them. Return the file and the number of questions.
 
-        It is beside the run's folder, which must have no other files.
+        The file lies beside the run's folder, because no other program may write into that folder.
         """
         are_listed = isinstance(problem_specs, list | tuple)
         if not are_listed or not all(isinstance(spec, Mapping) for spec in problem_specs):
@@ -156,8 +169,9 @@ class AdversarialCodeTrainer:
         try:
             text = json_lines(rows)
         except (TypeError, ValueError) as error:
-            raise InputError(f"problem_specs must hold what JSON can say (texts, numbers, lists): {error}") from error
-        file = self.run_dir.with_name(f"{self.run_dir.name}_questions") / f"{fingerprint(text)}.jsonl"
+            raise InputError(f"problem_specs must hold values of JSON (texts, numbers, lists, ...): {error}") from error
+        folder = self.run_dir.with_name(f"{self.run_dir.name}_questions")
+        file = folder / f"{fingerprint(text)}.jsonl"
         try:
             write_whole(file, text)
         except (OSError, ValueError) as error:
@@ -167,7 +181,7 @@ class AdversarialCodeTrainer:
     def _run(self, command: Sequence[str]) -> None:
         last: deque[str] = deque(maxlen=_KEPT_LINES)
         is_interrupted = False
-        # In a process group of its own it gets a terminal's Ctrl-C once, from this process.
+        # In a process group of its own, the process does not get Ctrl-C from the terminal, but once from this process.
         process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
@@ -175,7 +189,7 @@ class AdversarialCodeTrainer:
             text=True,
             errors="replace",
             process_group=0,
-            preexec_fn=lambda: _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM),  # otherwise it outlives a killed script
+            preexec_fn=lambda: _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM),  # it must not outlive a killed script
         )
         assert process.stdout is not None
         try:
@@ -188,7 +202,7 @@ class AdversarialCodeTrainer:
                     break
                 except KeyboardInterrupt:
                     is_interrupted = True
-                    process.send_signal(signal.SIGINT)  # it saves; a second signal ends it at once
+                    process.send_signal(signal.SIGINT)  # the run saves its step; a second signal ends it at once
         finally:
             if process.poll() is None:  # `show` has raised an error
                 process.terminate()
@@ -197,17 +211,22 @@ class AdversarialCodeTrainer:
         if is_interrupted:
             raise KeyboardInterrupt
         if status:
-            raise (InputError if status == InputError.exit_status else CodeA1Error)(_error_of([*last], status))
+            error_class = InputError if status == InputError.exit_status else CodeA1Error
+            raise error_class(_error_of([*last], status))
 
 
 def _error_of(lines: Sequence[str], status: int) -> str:
-    """The process's message after its last ``error:``, or else its last lines."""
-    _, is_error, message = "\n".join(["", *lines]).rpartition("\nerror: ")
-    return (message if is_error else "\n".join(lines[-3:])) or f"training ended with status {status}"
+    """Return the text after the last ``error:`` of a process's output, or else the last lines of the output."""
+    output = "\n".join(["", *lines])
+    _, is_error, message = output.rpartition("\nerror: ")
+    if not is_error:
+        message = "\n".join(lines[-3:])
+    return message or f"training ended with status {status}"
 
 
 def _hydra(value: Any) -> str:
-    """A value in the syntax of hydra's overrides. Special characters of a text are quoted."""
+    """Write a value in the syntax of hydra's overrides. Texts with special characters are quoted."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_hydra(inner)}" for key, inner in value.items()) + "}"
+        pairs = [f"{key}: {_hydra(inner)}" for key, inner in value.items()]
+        return "{" + ", ".join(pairs) + "}"
     return quoted(value) if isinstance(value, str) else json.dumps(value)

@@ -1,4 +1,4 @@
-"""``code-a1``, a Typer app. The files of its commands are thin: they read options, call a function and print."""
+"""``code-a1``, a Typer app. Each command only reads its options, calls a function of another room and prints."""
 
 import difflib
 import importlib.metadata
@@ -15,22 +15,24 @@ from . import curate, evaluate, model, recorded, runs, status, train, use
 
 app = typer.Typer(
     name="code-a1",
-    help="Train a Code LLM and a Test LLM against each other, evaluate them, and put them to use.\n\n"
+    help="Train a Code LLM and a Test LLM against each other, evaluate them, and use them.\n\n"
     "`code-a1 [PRESET | FILE.yaml] [KEY=VALUE]...` trains: the word `train` may be left out.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for panel, commands in {
+_COMMANDS = {
     "Train": (train.train, train.plan, train.doctor),
     "Runs": (runs.watch, runs.report, runs.export, recorded.score, recorded.harvest, recorded.validate),
     "Use": (use.select, use.attack),
-}.items():
+}
+for panel, commands in _COMMANDS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
-for panel, group in (("Evaluate", evaluate.group), ("Data", curate.group), ("Data", model.group)):
-    app.add_typer(group, rich_help_panel=panel)
+app.add_typer(evaluate.group, rich_help_panel="Evaluate")
+app.add_typer(curate.group, rich_help_panel="Data")
+app.add_typer(model.group, rich_help_panel="Data")
 
 
 def _print_version(wanted: bool) -> None:
@@ -47,34 +49,37 @@ def code_a1(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line. Returns its exit status; see ``status``."""
+    """Run a command line, and return its exit status; see ``status``."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     train.configure_logging()
     return status.run(lambda: app(_with_command(words), prog_name="code-a1"))
 
 
 def _with_command(words: list[str]) -> list[str]:
-    """Put ``train`` before the words if they begin with a preset, a YAML file or a setting, or if there are none.
+    """Put ``train`` before words that are empty, or that begin with a preset, a YAML file or a setting.
 
     Raises:
         InputError: the words name a removed command or option, or the first word looks like a misspelled command.
     """
-    if words and words[0].startswith("-"):
+    if not words:
+        return ["train"]
+    first = words[0]
+    if first.startswith("-"):
         return words
     _refuse_removed(words)
     names = list(typer.main.get_group(app).commands)
-    if words and words[0] in names:
+    if first in names:
         return words
-    is_training = not words or "=" in words[0] or words[0] in preset_names() or words[0].endswith((".yaml", ".yml"))
-    if not is_training and (near := difflib.get_close_matches(words[0], names, n=1)):
-        raise InputError(f"unknown command {words[0]!r}; did you mean {near[0]!r}? `code-a1 --help` lists them")
+    is_training = "=" in first or first in preset_names() or first.endswith((".yaml", ".yml"))
+    if not is_training and (near := difflib.get_close_matches(first, names, n=1)):
+        raise InputError(f"unknown command {first!r}; did you mean {near[0]!r}? `code-a1 --help` lists all commands")
     return ["train", *words]
 
 
 def _refuse_removed(words: Sequence[str]) -> None:
     """Raise InputError if the words name a removed command or option. A command has one word or two."""
-    for command in (" ".join(words[:1]), " ".join(words[:2])):
-        options = [f"{command} {word.partition('=')[0]}" for word in words if word.startswith("--")]
-        for removed in (command, *options):
+    options = [word.partition("=")[0] for word in words if word.startswith("--")]
+    for command in (words[0], " ".join(words[:2])):
+        for removed in (command, *(f"{command} {option}" for option in options)):
             if replacement := REMOVED_COMMANDS.get(removed) or REMOVED_OPTIONS.get(removed):
                 raise InputError(f"`code-a1 {removed}` was removed: {replacement}")

@@ -1,4 +1,4 @@
-"""``code-a1 data``: training data."""
+"""``code-a1 data``, which prepares and shows training data."""
 
 import sys
 from functools import partial
@@ -12,7 +12,7 @@ from . import status
 from .declared import with_options
 
 group = typer.Typer(
-    name="data", help="Problem sets: prepared, turned into demonstrations, inspected.", no_args_is_help=True
+    name="data", help="Prepare problem sets, make demonstrations from them, or show them.", no_args_is_help=True
 )
 
 
@@ -22,9 +22,9 @@ def prepare(options: PrepareOptions) -> None:
     """Turn public problem sets into a checked training set in this project's columns.
 
     INPUT is a parquet, JSONL or JSON file, or org/name[:split] of the Hugging Face hub: KodCode-V1, MBPP, HumanEval,
-    LeetCodeDataset, TACO, APPS, UnLeakedTestBench, or any set whose columns you name. Every reference runs on its own
-    tests in the sandbox. A row is left out and counted if it is bad, overlaps with an evaluation set, or repeats
-    another row.
+    LeetCodeDataset, TACO, APPS, UnLeakedTestBench, or any set whose columns you name. Every reference is run in the
+    sandbox on the tests of its row. A row is left out and counted if it is bad, overlaps with an evaluation set, or
+    repeats another row.
 
     `code-a1 data prepare kodcode.parquet --output train.parquet --against evalplus.parquet`
 
@@ -32,13 +32,13 @@ def prepare(options: PrepareOptions) -> None:
 
     `code-a1 data prepare train.parquet --output frontier.parquet --base-model MODEL --samples 16 --keep 0.05 0.95`
 
-    With --base-model, a model writes --samples programs for each question that is left. The share of programs that
-    pass all tests becomes the column base_pass_rate. A question that is solved always or never teaches nothing.
-    Responses and verdicts are in OUTPUT.base/, from which a repeated command resumes.
+    With --base-model, a model writes --samples programs for each question that passed the other checks. The share of
+    programs that pass all tests becomes the column base_pass_rate. A question that the model always solves, or never,
+    teaches nothing. Responses and verdicts are in OUTPUT.base/, from which a repeated command resumes.
 
     Further files: OUTPUT.card.md (sources, counts, overlaps, how to train), OUTPUT.dropped.jsonl (file, row, id, reason
     and detail of each row that was left out) and OUTPUT.judged.jsonl, from which a repeated command resumes.
-    `code_a1_recipe/data/README.md` lists the reasons, and says how to upload the set.
+    `code_a1_recipe/data/README.md` explains the reasons, and how to upload the set.
     """
     from ..tools.prepare.prepare import prepare as prepare_sets
 
@@ -49,17 +49,18 @@ def prepare(options: PrepareOptions) -> None:
 @group.command()
 @with_options
 def sft(options: SftOptions) -> None:
-    """Write demonstrations for a cold start of the Test LLM: prompts as training shows them, each with a good suite.
+    """Write demonstrations for a cold start of the Test LLM: prompts of training, each with a good suite.
 
-    A base model whose asserts are mostly invalid earns no reward to learn from. A demonstration shows it a correct
-    suite: tests of the question that pass on the reference. Tests that break the program shown come first. The program
-    is the reference, one of its buggy_programs, or with --mutants the reference with a small mistake.
+    A base model that writes mostly invalid asserts earns no reward from which it could learn. A demonstration shows a
+    correct suite: tests of the question that pass on the reference. Tests that fail on the program in the prompt come
+    first. That program is the reference, one of its buggy_programs, or, with --mutants, the reference with a small
+    mistake.
 
     `code-a1 data sft train.parquet --mutants 4 --output demonstrations.parquet`
 
-    OUTPUT and OUTPUT.val.parquet (without the first .parquet) have a column `messages`, split by question;
-    OUTPUT.card.md has counts and the command that trains on them with verl's SFT trainer, on one NVIDIA GPU. A repeated
-    command resumes from OUTPUT.judged.jsonl.
+    OUTPUT and OUTPUT.val.parquet (without the first .parquet) have a column `messages`, and no question is in both.
+    OUTPUT.card.md has counts, and the command that trains on the files with verl's SFT trainer on one NVIDIA GPU. A
+    repeated command resumes from OUTPUT.judged.jsonl.
     """
     from ..tools.prepare.sft import make_demonstrations
 
@@ -69,14 +70,14 @@ def sft(options: SftOptions) -> None:
 @group.command()
 @with_options
 def inspect(options: InspectOptions) -> None:
-    """Show a run, or a data set, question by question.
+    """Show a run or a data set, question by question.
 
-    - RUN: the programs of one step with their rewards, suites, expected outputs, the oracle's return values and
+    - RUN: the programs of one step with their rewards, suites, expected outputs, the oracle's return values, and
     outcomes; with --outcome NAME only programs with this outcome
 
     - RUN --question ID: prompt, reference, Mistake Book, and the question's programs of one step
 
-    - FILE, without --question: what is in the data set
+    - FILE: a table of the questions in a data set
 
     - FILE --question ID: prompt, reference and tests
 

@@ -1,4 +1,4 @@
-"""Commands whose parameters are the fields of a dataclass, so that an option is declared only once."""
+"""Typer commands whose parameters are the fields of a dataclass. So an option is declared in one place only."""
 
 import copy
 import dataclasses
@@ -12,15 +12,15 @@ from typing import Annotated, Any
 import typer
 
 Reader = Callable[[Mapping[str, Any]], Any]
-"""Makes the value of a field, or a whole dataclass, from the values of all parameters of a command."""
+"""A function that makes a field's value, or a whole dataclass, from the values of all parameters of a command."""
 
 
 def with_options(run: Callable[[Any], None]) -> Callable[..., None]:
-    """Make a Typer command from ``run``, whose only argument ``options`` is a dataclass.
+    """Make a Typer command from ``run``, whose only parameter ``options`` is a dataclass.
 
-    A field is a parameter if its type is ``Annotated`` with ``typer.Option`` or ``typer.Argument``. A field ``model``
-    or ``NAME_model`` may be such a dataclass itself. Its fields are parameters too, with ``NAME_`` before their names,
-    and its field ``prefix`` is "NAME-".
+    A field becomes a parameter if its type is ``Annotated`` with ``typer.Option`` or ``typer.Argument``. A field
+    ``model`` or ``NAME_model`` may itself be such a dataclass. Then its fields become parameters too, ``NAME_`` is put
+    before their names, and the dataclass gets the prefix "NAME-".
     """
     parameters: list[inspect.Parameter] = []
     read_options = _declare(typing.get_type_hints(run)["options"], "", parameters)
@@ -35,10 +35,10 @@ def with_options(run: Callable[[Any], None]) -> Callable[..., None]:
 
 
 def _declare(options_class: type, prefix: str, parameters: list[inspect.Parameter]) -> Reader:
-    """Add the parameters of a dataclass to ``parameters``, each with ``prefix`` before its name.
+    """Add a parameter for each field of a dataclass to ``parameters``, with ``prefix`` before its name.
 
     Returns:
-        A function that makes the dataclass from their values.
+        A function that makes the dataclass from the values of the parameters.
     """
     readers = {}
     hints = typing.get_type_hints(options_class, include_extras=True)
@@ -50,21 +50,22 @@ def _declare(options_class: type, prefix: str, parameters: list[inspect.Paramete
         if typing.get_origin(hint) is not Annotated:
             continue
         hint, info, *list_readers = typing.get_args(hint)
+        parts = typing.get_args(hint)
         read: Callable[[Any], Any] | None = None
-        if list_readers:  # the option's texts become another value
+        if list_readers:  # a function converts the option's texts
             hint = list[str]
             read = list_readers[0]
-        elif typing.get_origin(hint) is Sequence or Ellipsis in typing.get_args(hint):
-            hint = list[typing.get_args(hint)[0]]  # type: ignore[misc]
+        elif typing.get_origin(hint) is Sequence or Ellipsis in parts:
+            hint = list[parts[0]]  # type: ignore[valid-type]
             read = tuple
-        info = copy.copy(info)  # fields of several dataclasses may share it
+        info = copy.copy(info)  # several dataclasses may share one Option
         default = field.default
-        if default is field.default_factory:  # no default of either kind
+        if default is field.default_factory:  # both are MISSING: the field has no default
             default = inspect.Parameter.empty
         elif read is not None:
             default = []
         elif hint is bool and default is False:
-            info.param_decls = (f"--{name.replace('_', '-')}",)  # no --no-NAME, which would change nothing
+            info.param_decls = (f"--{name.replace('_', '-')}",)  # without --no-NAME, which would change nothing
         parameters.append(
             inspect.Parameter(
                 name,
@@ -84,8 +85,9 @@ def _declare(options_class: type, prefix: str, parameters: list[inspect.Paramete
 
 
 def _read_list(name: str, read: Callable[[Any], Any], values: Mapping[str, Any]) -> Any:
-    """Call ``read`` with a parameter's texts. An error names the option, which ``read`` does not know."""
+    """Call ``read`` with a parameter's texts. Add the option's name to an error, because ``read`` does not know it."""
     try:
         return read(values[name])
     except typer.BadParameter as error:
-        raise typer.BadParameter(error.message, param_hint=f"'--{name.replace('_', '-')}'") from error
+        option = f"--{name.replace('_', '-')}"
+        raise typer.BadParameter(error.message, param_hint=f"'{option}'") from error

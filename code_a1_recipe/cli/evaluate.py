@@ -1,4 +1,4 @@
-"""``code-a1 eval``: evaluates models on benchmarks, and compares evaluations."""
+"""``code-a1 eval``, which evaluates models on benchmarks and compares evaluations."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,9 +21,10 @@ group = typer.Typer(name="eval", help="Evaluate models on benchmarks.", no_args_
 def evaluate_code(options: CodeEvalOptions) -> None:
     """Sample programs from a Code LLM and grade them: avg@n and pass@k with bootstrap intervals.
 
-    HumanEval+ and MBPP+ are graded by EvalPlus's rules, other files by their asserts with the reference solution as the
-    oracle. Expected values stay outside of the program's process. For LiveCodeBench and BigCodeBench the command writes
-    the samples for the benchmark's own evaluator, and the table names the command that judges them.
+    HumanEval+ and MBPP+ are graded by EvalPlus's rules. Other files are graded by their asserts, with the reference
+    solution as the oracle. A program cannot see expected values, because they stay outside of its process. For
+    LiveCodeBench and BigCodeBench the command writes samples for the benchmark's own evaluator. The table then names
+    the command that judges the samples.
 
     Examples:
 
@@ -42,18 +43,20 @@ def evaluate_code(options: CodeEvalOptions) -> None:
     _show(results, options.output)
     if failed:
         lines = "\n".join(f"does not pass: {line}" for line in failed)
-        finish(Report(text=lines, failure=f"{len(failed)} of the files' own references do not pass"))
+        finish(Report(text=lines, failure=f"{len(failed)} references in the files do not pass"))
 
 
 @group.command("test")
 @with_options
 def evaluate_tests(options: SuiteEvalOptions) -> None:
-    """Let a Test LLM write tests for each function and measure them, by UnLeakedTestBench's definitions.
+    """Let a Test LLM write tests for functions, and measure the tests as UnLeakedTestBench defines it.
 
     Metrics: correct assertions (pass@k), line and branch coverage, killed mutants (mut@k), and Mul = pass@k * mut@k.
-    mut@k counts functions whose first k tests are all correct. mut_all@k counts all functions, as 0 if one of the tests
-    is incorrect. mut_right_only@k lets only the correct tests among the first k kill. *_killable counts only mutants
-    that the question's own tests kill, since other mutants may be equivalent to the original.
+
+    - mut@k counts only functions whose first k tests are all correct
+    - mut_all@k counts all functions; a function with an incorrect test counts as 0
+    - mut_right_only@k uses only the correct tests among the first k
+    - *_killable counts only mutants that the question's own tests kill; the others may be equivalent to the original
 
     Examples:
 
@@ -73,14 +76,14 @@ def compare(
     first: Annotated[Path, typer.Argument(help="--output of the first evaluation")],
     second: Annotated[Path, typer.Argument(help="--output of the second; differences are second minus first")],
 ) -> None:
-    """Compare two finished evaluations, with 95 % intervals of their differences paired by question."""
+    """Compare two finished evaluations. Differences are paired by question and have 95 % intervals."""
     print_table(comparison_table(Results.load(first), Results.load(second)))
 
 
 def _show(results: Results | int, output: Path) -> None:
-    """Print the table of an evaluation, and write it beside the results. Lost responses make the command fail."""
+    """Print the table of an evaluation, and write it beside the results. Raise CodeA1Error if responses were lost."""
     if isinstance(results, int):
-        typer.echo(f"{results} responses in {output}; judge them with --judge-only")
+        typer.echo(f"{results} responses are in {output}; judge them with --judge-only")
         return
     table = results_table(results)
     write_whole(output / "table.md", table.markdown())

@@ -1,4 +1,4 @@
-"""Commands that put a recorded run to use again: score, harvest, validate."""
+"""Commands that use a recorded run again: score, harvest, validate."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,8 +20,8 @@ SOURCE is a run folder, a file of its rollouts/, or a file of yours (JSON lines 
 
 {columns}
 
-A run has its own settings and questions, so the command without options computes its rewards again. Options change
-settings.
+Settings and questions come from the run. So the command without options computes the run's rewards again, and an
+option changes one setting.
 
 `code-a1 score outputs/my-run --alpha 0.7 --output rescored.jsonl`
 
@@ -42,12 +42,15 @@ score.__doc__ = SCORE_HELP.format(columns="\n".join(f"- {name}: {meaning}" for n
 def harvest(
     run: Run,
     output: ResumedFile,
-    minimise: Annotated[bool, Option(help="keep as few tests as kill the same programs; else the best 32")] = True,
+    minimise: Annotated[
+        bool,
+        Option(help="keep as few tests as possible that still kill the same programs; else the best 32"),
+    ] = True,
     workers: Workers = NUM_CORES,
 ) -> None:
-    """Write a run's questions with its Test LLM's tests as golden tests. A minimal set kills the same programs.
+    """Write a run's questions with tests of its Test LLM as golden tests. A minimal set kills the same programs.
 
-    Programs are mutants of the references (small mistakes, by cosmic-ray) and incorrect programs that the run recorded.
+    The killed programs are mutants of the references (small mistakes, by cosmic-ray) and incorrect programs of the run.
 
     `code-a1 harvest outputs/my-run --output tests.jsonl`, then `code-a1 cpu arm=static data.train_files=tests.jsonl`
     """
@@ -60,10 +63,10 @@ def harvest(
 
 def validate(
     run: Run,
-    output: Annotated[Path, Option(help="folder; responses in it are not sampled again")],
+    output: Annotated[Path, Option(help="folder of the results; a repeated command resumes from it")],
     step: Annotated[str, Option(help="latest, best, or a saved step")] = "latest",
 ) -> None:
-    """Run a run's validation of a checkpoint again, and show its figures beside the figures of training.
+    """Repeat a run's validation of a checkpoint, and show the new figures beside those of training.
 
     `code-a1 validate outputs/my-run --step 40 --output out/validation`
     """
@@ -73,4 +76,4 @@ def validate(
         figures, num_different = validate_again(run, step=step, output=output)
     print_table(figures)
     if num_different:
-        raise CodeA1Error(f"{num_different} figures are not those of training")
+        raise CodeA1Error(f"{num_different} figures differ from those of training")

@@ -11,7 +11,7 @@ from ..jobs.options import listed_in
 
 def watch(
     run: Annotated[Path, Argument(help="run folder")],
-    once: Annotated[bool, Option("--once", help="print once and end, as for a run that has ended")] = False,
+    once: Annotated[bool, Option("--once", help="print once instead of following the run")] = False,
 ) -> None:
     """Follow a run in the terminal until it ends: curves, rates, time and the newest step's programs."""
     from ..tools.report.watch import watch as follow
@@ -19,8 +19,8 @@ def watch(
     follow(run, once=once)
 
 
-def report(run: Annotated[Path, Argument(help="run folder: what was given as run_dir")]) -> None:
-    """Write a self-contained page with curves and sample episodes, also of a run that is going on."""
+def report(run: Annotated[Path, Argument(help="run folder, as given by run_dir")]) -> None:
+    """Write a self-contained page with curves and sample episodes. The run may still be going on."""
     from ..tools.report.report import write_report
 
     typer.echo(f"report: {write_report(run)}")
@@ -28,9 +28,9 @@ def report(run: Annotated[Path, Argument(help="run folder: what was given as run
 
 def export(
     source: Annotated[Path, Argument(help="a run folder, or the folder of one step in its checkpoints")],
-    output: Annotated[Path, Option(help="folder to write; with --policy both its code/ and test/")],
+    output: Annotated[Path, Option(help="folder to write; --policy both writes its subfolders code/ and test/")],
     policy: Annotated[str, Option(callback=listed_in(("code", "test", "both")), help="code, test or both")] = "code",
-    step: Annotated[str, Option(help="latest, best, or a step that was saved")] = "latest",
+    step: Annotated[str, Option(help="latest, best, or a saved step")] = "latest",
 ) -> None:
     """Write a trained policy as a plain Hugging Face folder, which transformers and vLLM can load.
 

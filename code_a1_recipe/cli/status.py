@@ -1,7 +1,7 @@
-"""The message and the exit status of a command's end. No other module decides them.
+"""How a command ends: its last message and its exit status. No other module decides them.
 
-0: done. 1: work that had started broke off, or a check found failures. 2: the user's input was refused before any work.
-130: Ctrl-C. 128 + n: any other signal n.
+0: done. 1: work that had started broke off, or a check found failures. 2: the input was refused before any work.
+130: Ctrl-C. 128 + n: another signal n.
 """
 
 import os
@@ -22,17 +22,19 @@ Options = TypeVar("Options")
 DONE, BROKE_OFF, REFUSED = 0, 1, 2
 SIGNAL_BASE = 128
 _EXTRAS = (
-    "what commands load beyond the package's own needs comes with its extras: `bash run_codea1.sh setup`, or "
-    "`pip install 'code-a1-recipe[cpu,eval]'`, for cards [gpu,eval]"
+    "some commands need the packages of an extra: run `bash run_codea1.sh setup`, or "
+    "`pip install 'code-a1-recipe[cpu,eval]'` ([gpu,eval] for GPUs)"
 )
 
 
 def run(work: Callable[[], object]) -> int:
-    """Call ``work`` and return the exit status. Errors become messages on stderr; bugs keep their traceback."""
+    """Call ``work`` and return the exit status. Errors become messages on stderr, but bugs keep their traceback."""
     try:
         work()
-    except SystemExit as done:  # Typer's own: help, usage errors, Ctrl-C
-        return done.code if isinstance(done.code, int) else BROKE_OFF if done.code else DONE
+    except SystemExit as done:  # Typer ends so after help, usage errors and Ctrl-C
+        if isinstance(done.code, int):
+            return done.code
+        return BROKE_OFF if done.code else DONE
     except CodeA1Error as error:
         return _report(error, error.exit_status)
     except SandboxConfigError as error:
@@ -41,11 +43,11 @@ def run(work: Callable[[], object]) -> int:
         error.add_note("the sandbox is down; try `python -m sandbox check`")
         return _report(error, BROKE_OFF)
     except ModuleNotFoundError as error:
-        if type(error) is not ModuleNotFoundError:  # Ray gives a worker's error this class, too, in a subclass
+        if type(error) is not ModuleNotFoundError:  # Ray raises a worker's error as a subclass of the error's own class
             raise
         error.add_note(_EXTRAS)
         return _report(error, REFUSED)
-    except BrokenPipeError:  # `... | head`: the reader has seen enough
+    except BrokenPipeError:  # the reader of the output has ended, as in `... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKE_OFF
     except (FileExistsError, NotADirectoryError) as error:
@@ -57,8 +59,8 @@ def run(work: Callable[[], object]) -> int:
 
 @contextmanager
 def resumable(output: Path) -> Iterator[None]:
-    """Surround work that a repeated command resumes. If it breaks off, the message names the finished part."""
-    hint = f"what is done is in {output}; repeat the command to resume"
+    """Wrap work that a repeated command resumes. If the work breaks off, the message says where its results are."""
+    hint = f"finished work is in {output}; repeat the command to resume"
     try:
         yield
     except KeyboardInterrupt:
@@ -71,7 +73,7 @@ def resumable(output: Path) -> Iterator[None]:
 
 
 def resume(output: Path, run: Callable[[Options], Report], options: Options) -> None:
-    """Run a command that resumes from ``output``, and finish with its report."""
+    """Run a command that can resume from ``output``, and print its report."""
     with resumable(output):
         report = run(options)
     finish(report)
@@ -81,7 +83,7 @@ def finish(report: Report) -> None:
     """Print a report.
 
     Raises:
-        CodeA1Error: the report says that something failed.
+        CodeA1Error: the report has a failure.
     """
     if report.text:
         typer.echo(report.text)
@@ -90,6 +92,8 @@ def finish(report: Report) -> None:
 
 
 def _report(error: Exception, exit_status: int) -> int:
-    kind = "" if exit_status > SIGNAL_BASE else "error: "
-    sys.stderr.write("\n".join([f"{kind}{error}", *getattr(error, "__notes__", ())]) + "\n")
+    lines = [str(error), *getattr(error, "__notes__", ())]
+    if exit_status <= SIGNAL_BASE:
+        lines[0] = f"error: {lines[0]}"
+    sys.stderr.write("\n".join(lines) + "\n")
     return exit_status

@@ -1,4 +1,4 @@
-"""Tables for the terminal. rich draws them there; in a pipe they are Markdown."""
+"""Tables for the terminal. rich draws a table there; in a pipe it is Markdown."""
 
 import sys
 
@@ -16,7 +16,9 @@ def print_table(table: Table) -> None:
         typer.echo(table.markdown(), nl=False)
         return
     drawn = RichTable(
-        title=Text(table.title) if table.title else None, caption=Text(table.note), caption_justify="left"
+        title=Text(table.title) if table.title else None,
+        caption=Text(table.note),
+        caption_justify="left",
     )
     for column in table.columns:
         drawn.add_column(Text(column))

@@ -21,19 +21,19 @@ from .tables import print_table
 
 configure_logging = launch.configure_logging
 SETUP_STAMP = ".code-a1-run"
-"""File in an environment that ``run_codea1.sh`` made. It begins with cpu or gpu."""
+"""File in an environment that ``run_codea1.sh`` made. Its text begins with "cpu" or "gpu"."""
 
-HELP = """Train both LLMs. Words are a preset or YAML file, then hydra's `key=value`.
+HELP = """Train both LLMs. WORDS are a preset or a YAML file, and then settings `key=value` as in hydra.
 
-Presets: {presets}. Without one: `cpu` on a machine without an NVIDIA GPU, else `qwen2.5-coder-1.5b`.
+Presets: {presets}. The default is `cpu` on a machine without an NVIDIA GPU, else `qwen2.5-coder-1.5b`.
 
 Arms (`arm=NAME`, with every preset): code_a1 (the paper, the default), pooled, golden, golden_full, static, self_play,
 frozen, sft, repair.
 
-The keys that matter most (any key of verl's configuration works; `code_a1_recipe/config/code_a1.yaml` explains them):
+The most important keys (`code_a1_recipe/config/code_a1.yaml` explains all; any key of verl's configuration works too):
 
 - `policies.code.model.path`, `policies.test.model.path`: Hugging Face folders or model ids
-- `data.train_files`, `data.val_files`: questions: parquet, JSONL (.gz) or JSON
+- `data.train_files`, `data.val_files`: files of questions: parquet, JSONL (.gz) or JSON
 - `data.train_batch_size` (Q), `episode.num_candidates` (C), `episode.num_suites` (S), `episode.cases_per_suite` (K)
 - `rewards.alpha`: weight of validity against difficulty in the Test LLM's reward
 - `trainer.total_training_steps`, `run_dir` (default outputs/PRESET-TIME)
@@ -42,7 +42,7 @@ The keys that matter most (any key of verl's configuration works; `code_a1_recip
 
 def train(
     words: Annotated[list[str] | None, Argument(metavar="[PRESET | FILE.yaml] [KEY=VALUE]...")] = None,
-    print_config: Annotated[bool, Option("--print-config", help="print the composed configuration only")] = False,
+    print_config: Annotated[bool, Option("--print-config", help="only print the composed configuration")] = False,
 ) -> None:
     given = list(words or [])
     preset = given.pop(0) if given and "=" not in given[0] else _default_preset()
@@ -52,7 +52,8 @@ def train(
     from ..training.preflight import START_RULES
 
     config = read_config(preset, given, rules=START_RULES)
-    folder = _train(config, command=shlex.join(["code-a1", *sys.argv[1:]]))
+    command = shlex.join(["code-a1", *sys.argv[1:]])
+    folder = _train(config, command=command)
     _print_result(preset, folder)
 
 
@@ -61,14 +62,14 @@ train.__doc__ = HELP.format(presets=", ".join(preset_names()))
 
 def plan(
     words: Annotated[list[str], Argument(metavar="PRESET | FILE.yaml [KEY=VALUE]...")],
-    gpus: Annotated[int | None, Option(min=1, help="GPUs; sets trainer.n_gpus_per_node too")] = None,
-    gpu_memory: Annotated[float | None, Option(min=1, help="GB of each GPU, as its label says")] = None,
-    cores: Annotated[int | None, Option(min=1, help="CPU cores")] = None,
-    memory: Annotated[float | None, Option(min=1, help="GB of memory; half of it for /dev/shm")] = None,
+    gpus: Annotated[int | None, Option(min=1, help="number of GPUs; also sets trainer.n_gpus_per_node")] = None,
+    gpu_memory: Annotated[float | None, Option(min=1, help="memory of each GPU in GB, as its label says")] = None,
+    cores: Annotated[int | None, Option(min=1, help="number of CPU cores")] = None,
+    memory: Annotated[float | None, Option(min=1, help="main memory in GB; half of it is for /dev/shm")] = None,
 ) -> None:
-    """Show what a run needs at least, process by process, and what surely does not fit. No run is started.
+    """Show the least that each process of a run needs, and what surely does not fit. No run is started.
 
-    This machine is measured unless options describe another. Every run is checked in the same way before it starts.
+    The plan is for this machine, unless options describe another machine. Before a run starts, the same is checked.
 
     `code-a1 plan qwen2.5-coder-1.5b --gpus 2 --gpu-memory 80 --cores 64 --memory 512`
     """
@@ -83,38 +84,39 @@ def plan(
     machine = Machine.here(config.trainer.default_local_dir, device=config.trainer.device)
     machine = machine.with_given(gpus=gpus, gpu_memory=gpu_memory, cores=cores, memory=memory)
     if config.trainer.device == "cuda" and not (machine.num_gpus and machine.gpu_memory):
-        raise InputError("torch finds no GPU here; say what to plan for: --gpus 8 --gpu-memory 80")
+        raise InputError("torch finds no GPU here; describe the GPUs to plan for: --gpus 8 --gpu-memory 80")
     needs = plan_of(with_sizes(config), machine)
     print_table(table_of("", needs.process_table()))
     for row in needs.rows:
         typer.echo(row.text())
     if refused := list(needs.problems()):
         raise SettingsError(*refused)
-    typer.echo("no place is too small for the least that a run needs")
+    typer.echo("the machine has room for the least that a run needs")
 
 
 def doctor(
-    folder: Annotated[Path, Argument(help="where runs are to be written")] = Path(),
-    as_json: Annotated[bool, Option("--json", help="for a report of a fault")] = False,
+    folder: Annotated[Path, Argument(help="folder in which runs will be written")] = Path(),
+    as_json: Annotated[bool, Option("--json", help="print JSON, for a bug report")] = False,
 ) -> None:
-    """Check versions, GPUs, sandbox, Ray, shared memory and disk. Exit status 1: no run would start."""
+    """Check versions, GPUs, sandbox, Ray, shared memory and disk. With exit status 1 no run would start."""
     from ..training.doctor import check_findings, examine, table_of_findings
 
     if "=" in str(folder) and not folder.exists():
-        raise InputError(f"doctor takes the folder where runs are to be written and no settings, got {folder}")
+        raise InputError(f"doctor takes the folder in which runs will be written, and no settings, got {folder}")
     findings = examine(str(folder))
     if as_json:
-        typer.echo(json.dumps([asdict(finding) | {"state": finding.state} for finding in findings], indent=1))
+        rows = [asdict(finding) | {"state": finding.state} for finding in findings]
+        typer.echo(json.dumps(rows, indent=1))
     else:
         print_table(table_of_findings(findings))
     check_findings(findings)
 
 
 def _default_preset() -> str:
-    """`cpu` if torch sees no GPU, else the smallest preset of the paper.
+    """Return `cpu` if torch sees no GPU, else the smallest preset of the paper.
 
     Raises:
-        InputError: torch sees none in an environment that was set up for GPUs.
+        InputError: torch sees no GPU in an environment that was set up for GPUs.
     """
     import torch
 
@@ -123,17 +125,18 @@ def _default_preset() -> str:
     stamp = Path(sys.prefix) / SETUP_STAMP
     if stamp.is_file() and stamp.read_text(encoding="utf-8").startswith("gpu"):
         raise InputError(
-            f"this environment was set up for GPUs, and torch sees none: {why_no_gpu()}. Mend that (`nvidia-smi` shows "
-            "the driver), or set one up for CPUs: CODE_A1_VENV=.venv-cpu bash run_codea1.sh setup --cpu"
+            f"this environment was set up for GPUs, but torch sees none: {why_no_gpu()}. Repair that (`nvidia-smi` "
+            "shows the driver), or make an environment for CPUs: CODE_A1_VENV=.venv-cpu bash run_codea1.sh setup --cpu"
         )
     return "cpu"
 
 
 def _train(config: RunConfig, *, command: str) -> RunFolder:
-    """Train. If the run breaks off, the error has a hint how to resume.
+    """Train. If the run breaks off, the error says how to resume it.
 
     Raises:
-        CodeA1Error: the run was refused, broke off, or was ended by a signal (its status is 128 + the signal's number).
+        CodeA1Error: the run was refused, broke off, or was ended by a signal. After a signal the exit status is 128 +
+            the signal's number.
     """
     from ..training.lifecycle.failures import explain
     from ..training.lifecycle.signals import InterruptedRunError
@@ -160,7 +163,7 @@ def _train(config: RunConfig, *, command: str) -> RunFolder:
 
 
 def _print_result(preset: str, folder: RunFolder) -> None:
-    """Print where the results are, and what changed on held-out questions if there are any."""
+    """Print where the results are, and how the figures on held-out questions have changed, if the run has any."""
     from ..runs.reader import RunRecords
     from ..tools.report.measures import change_table
     from ..tools.report.report import write_report

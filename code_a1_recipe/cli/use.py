@@ -1,4 +1,4 @@
-"""Commands that put a trained pair to use: select, attack."""
+"""Commands that use a trained pair: select, attack."""
 
 from pathlib import Path
 
@@ -12,9 +12,9 @@ from .declared import with_options
 def select(options: SelectOptions) -> None:
     """Choose the best of N programs by generated tests, without a reference.
 
-    Samples N programs for each question from a Code LLM and M suites from a Test LLM (--test-..., or one run for both),
-    runs all programs on all tests, and chooses the program with the best agreement. If a question has tests of its own,
-    all rules are compared on the same samples, also with random choice and with the oracle.
+    A Code LLM writes N programs for each question, and a Test LLM writes M suites (--test-..., or one run for both).
+    All programs are run on all tests, and the program with the best agreement is chosen. If a question has tests of its
+    own, all rules of choice are compared on the same samples, and also with a random choice and with the oracle.
 
     `code-a1 select questions.jsonl --model CODE_LLM --test-model TEST_LLM --output out/best-of-16`
     """
@@ -27,22 +27,23 @@ def select(options: SelectOptions) -> None:
 def attack(options: AttackOptions) -> None:
     """Look for bugs in a Python function of yours.
 
-    A Test LLM (--model, --endpoint) writes asserts for it, or you have some (--suites). They run in the sandbox, and
-    also with small changes of their arguments. For each kind of wrong answer a call is shrunk to a minimal one:
+    A Test LLM (--model, --endpoint) writes asserts for the function, or you give some (--suites). The asserts are run
+    in the sandbox, as written and also with small changes of their arguments. For each kind of wrong answer, the call
+    is shrunk to a minimal one:
 
     `assert median([0, 1]) == 0.5  # your function: 1`
 
-    With --reference (a slow but right solution, an old version) an answer is wrong if the reference gives another, and
-    the minimal calls are written as a pytest file. The reference also decides which calls are valid: if it raises an
-    error, nothing is compared; if it answers inputs that the problem rules out, your function must do so, too
-    (--max-calls 1 makes only the tests' calls). Without a reference you see tests that expect another answer, and not
-    who is right. No test file is written then, since it might test the wrong answer.
+    With --reference (a slow but right solution, or an old version) an answer is wrong if the reference gives another
+    answer. The minimal calls are then written as a pytest file. The reference also decides which calls are valid. If it
+    raises an error, nothing is compared. If it answers inputs that the problem excludes, your function must answer them
+    too; --max-calls 1 makes only the calls of the tests. Without a reference, you see tests that expect another answer,
+    but not whether the test or the function is right. So no test file is written.
 
     `code-a1 attack median.py --question median.md --reference slow_median.py --model my-test-llm`
 
-    Ends with status 0 if every call that can be compared was made and nothing was found. Ends with 1 if bugs were found
-    (without a reference: tests that expect another answer), if the time did not suffice for some calls, or if a model
-    or the sandbox is down.
+    The exit status is 0 if all calls were made that can be compared, and no bug was found. It is 1 if bugs were found
+    (without a reference: tests that expect another answer), if there was no time for some calls, or if a model or the
+    sandbox is down.
     """
     from ..tools.bug_finder import command
 

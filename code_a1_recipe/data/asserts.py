@@ -14,36 +14,40 @@ from ..algorithm.question import definitions, parsed
 from ..errors import RowError
 from .native_row import Asserts
 
-# EvalPlus's own comparison calls only these. An ``assertion`` that calls others (``set``, ``isinstance``) does not
-# compare value by value.
+# The comparison that most EvalPlus rows use calls only these functions. An ``assertion`` that calls any other function,
+# such as ``set`` or ``isinstance``, does not compare value by value.
 _PLAIN_COMPARISON_CALLS = {"is_floats", "np.allclose"}
 _READERS = {"set", "sorted", "len"}
-"""Functions that a test may apply to a result; the judge allows the same."""
+"""Functions that a test may apply to the result of a call. The judge accepts the same three."""
 LOOSE = "  # read from another form"
-"""Remark behind an assert whose source has another form: ``is``, ``isclose``, no comparison, or names. If the reference
-fails such an assert, it may have been read wrongly."""
+"""Comment behind a rewritten assert whose source had another form, such as ``is``, ``isclose`` or a variable. If the
+reference fails such an assert, the rewriting may be wrong."""
 
 
 def asserts_in(
-    module: ast.Module, names: Collection[str], *, in_place: Collection[str] = frozenset()
+    module: ast.Module,
+    names: Collection[str],
+    *,
+    in_place: Collection[str] = frozenset(),
 ) -> dict[str, Any]:
-    """Read the tests of a source that call one of ``names``.
+    """Rewrite the tests in a module that call one of ``names``.
 
-    ``assert True`` is not counted.
+    A constant test, such as ``assert True``, is neither kept nor counted.
 
     Args:
-        module: the source, parsed.
+        module: parsed source of the tests.
         names: functions and classes under test.
-        in_place: functions whose first argument is the result: a test looks at it after the call.
+        in_place: functions that change their first argument. A test of such a function checks the argument after the
+            call.
 
     Returns:
-        The columns ``tests`` and ``num_dropped_tests``.
+        The columns ``tests`` and ``num_dropped_tests`` of a ``NativeRow``.
     """
     tests: list[str] = []
     num_tests = 0
     for statement, test in asserted(module, only_tests=False, in_place=in_place):
         num_tests += not isinstance(test, ast.Constant)
-        with contextlib.suppress(ValueFormatError, RecursionError):  # a test that cannot be written is only counted
+        with contextlib.suppress(ValueFormatError, RecursionError):  # a test without a literal form is dropped
             left, right, is_exact = compared(test)
             text = f"assert {_call_text(left, names)} == {_literal_text(right)}"
             if not is_exact or test not in vars(statement).values():
@@ -53,7 +57,7 @@ def asserts_in(
 
 
 def parsed_texts(texts: Iterable[str]) -> ast.Module:
-    """Join the statements of several sources. A source that does not parse has none."""
+    """Parse several sources into one module. A source that is not Python adds no statement."""
     statements: list[ast.stmt] = []
     for text in texts:
         statements += parsed(text.strip()).body
@@ -61,24 +65,28 @@ def parsed_texts(texts: Iterable[str]) -> ast.Module:
 
 
 def _call_text(node: ast.expr, names: Collection[str]) -> str:
-    """The text of a call of one of ``names`` with literals, or of a reader around such a call.
+    """Return the text of a call with literal arguments, such as ``f(1)``, or of a reader's call, such as ``len(f(1))``.
 
     Raises:
-        ValueFormatError: the expression is something else.
+        ValueFormatError: the expression is no such call of one of ``names``.
     """
-    if not isinstance(node, ast.Call) or not all(keyword.arg for keyword in node.keywords):
+    if not isinstance(node, ast.Call):
         raise ValueFormatError("no call")
     callee = ast.unparse(node.func)
-    given = node.args
+    arguments = node.args
     texts = []
     root = re.split(r"[.(]", callee)[0]
     if root not in names:
-        if callee not in _READERS:
+        if callee not in _READERS or not arguments:
             raise ValueFormatError(f"{callee} is not under test")
-        first, *given = given or [node.func]
-        texts = [_call_text(first, names)]
-    texts += map(_literal_text, given)
-    texts += [f"{keyword.arg}={_literal_text(keyword.value)}" for keyword in node.keywords]
+        inner_call, *arguments = arguments
+        texts.append(_call_text(inner_call, names))
+    texts += map(_literal_text, arguments)
+    for keyword in node.keywords:
+        if keyword.arg is None:  # ``**mapping``
+            raise ValueFormatError("unpacked keywords")
+        value = _literal_text(keyword.value)
+        texts.append(f"{keyword.arg}={value}")
     return f"{callee}({', '.join(texts)})"
 
 
@@ -87,14 +95,14 @@ def _literal_text(node: ast.expr) -> str:
 
 
 def literal_value(node: ast.expr) -> Any:
-    """The value of a literal, or of ``inf``. ValueFormatError: the expression is something else."""
+    """Return the value of a literal. The name ``inf`` counts as one. ValueFormatError: the expression is no literal."""
     infinity = ast.Constant(float("inf"))
-    reader = LiteralReader(arithmetic=True)
-    return reader.read(put_in(node, {"inf": infinity}))
+    literal = put_in(node, {"inf": infinity})
+    return LiteralReader(arithmetic=True).read(literal)
 
 
 def called_names(text: str) -> list[str]:
-    """Names that a test calls, the outermost call first. A text that does not parse calls none."""
+    """List the names that a test calls, the outermost call first. A text that is not Python has none."""
     names = []
     for node in ast.walk(parsed(text.strip())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -103,7 +111,7 @@ def called_names(text: str) -> list[str]:
 
 
 def asserts_of_pairs(callee: str, inputs: list[Any], outputs: list[Any]) -> Asserts:
-    """Write asserts from lists of arguments and of answers that were read from JSON.
+    """Write an assert for each list of arguments and its answer, both read from JSON.
 
     Args:
         callee: ``f`` or ``Solution().f``.
@@ -111,7 +119,7 @@ def asserts_of_pairs(callee: str, inputs: list[Any], outputs: list[Any]) -> Asse
         outputs: an answer for each call.
 
     Returns:
-        The asserts, and the number of calls that cannot be written as one.
+        The asserts, and the number of calls for which no assert can be written.
 
     Example:
         >>> asserts_of_pairs("f", [[1, "a"], [2, "b"]], [True, False])
@@ -120,16 +128,17 @@ def asserts_of_pairs(callee: str, inputs: list[Any], outputs: list[Any]) -> Asse
     texts = []
     for arguments, answer in zip(inputs, outputs, strict=False):
         if isinstance(arguments, list):
-            texts.append(f"assert {callee}({', '.join(map(repr, arguments))}) == {answer!r}")
+            listed = ", ".join(map(repr, arguments))
+            texts.append(f"assert {callee}({listed}) == {answer!r}")
     root = callee.partition("(")[0]
     tests = asserts_in(parsed_texts(texts), {root})["tests"]
     return tests, max(len(inputs), len(outputs)) - len(tests)
 
 
 def readings(answers: list[Any]) -> Iterator[list[Any]]:
-    """Possible readings of answers in JSON, the likeliest first, as in the scorers of TACO and APPS.
+    """Yield possible readings of a row's answers in JSON, the likeliest first, as the scorers of TACO and APPS do.
 
-    JSON has no tuples, its keys are texts, and both sets may put an answer into a list of its own.
+    JSON has no tuples, and keys of its objects are always strings. Besides, both sets may wrap an answer in a list.
     """
     are_lists = all(isinstance(answer, list) for answer in answers)
     if are_lists and all(len(answer) == 1 for answer in answers):
@@ -137,7 +146,7 @@ def readings(answers: list[Any]) -> Iterator[list[Any]]:
     yield answers
     if are_lists:
         yield [tuple(answer) for answer in answers]
-        yield [[_as_tuple(item) for item in answer] for answer in answers]
+        yield [list(map(_as_tuple, answer)) for answer in answers]
     with contextlib.suppress(AttributeError, ValueError):
         yield [{int(key): value for key, value in answer.items()} for answer in answers]
 
@@ -147,7 +156,7 @@ def _as_tuple(item: Any) -> Any:
 
 
 def signature_of(source: str, name: str) -> str:
-    """``name(parameters)`` as ``source`` defines it at top level, or ``name(...)`` if it is no function.
+    """Return ``name(parameters)`` for a function at the top level of ``source``, else ``name(...)``.
 
     Example:
         >>> signature_of("def f(a, b=2): pass", "f")
@@ -160,7 +169,7 @@ def signature_of(source: str, name: str) -> str:
 
 
 def callee_in(source: str, name: str) -> str:
-    """The text that calls ``name`` of a solution: ``name``, ``Solution().name``, or "" if it is not defined."""
+    """Return the text that calls a solution's function: ``name``, ``Solution().name``, or "" if it is not defined."""
     defined = definitions(source)
     if name in defined:
         return name
@@ -176,24 +185,25 @@ class EvalPlusCheck:
     """The ``check`` function of an EvalPlus test: lists of inputs and results, and their comparison."""
 
     entry: str
-    """The function that ``check`` calls, even if the dataset names another one."""
+    """Name of the function that ``check`` calls. The dataset's own column may have a wrong name."""
     inputs: list[ast.expr]
     results: list[ast.expr]
-    """Empty if ``check`` computes the results."""
+    """Expected results; empty if ``check`` computes them."""
     tolerance: ast.expr | None
-    """The third argument of ``assertion``, or the right side of ``<=``."""
+    """Third argument of ``assertion``, or the right side of ``<=``."""
     is_plain: bool
-    """Whether ``assertion`` compares value by value, with a tolerance at most."""
+    """Whether ``assertion`` compares value by value, exactly or within a tolerance."""
 
     @classmethod
     def read(cls, module: ast.Module, *, declared_name: str) -> "EvalPlusCheck":
         """Read ``check`` from a parsed test.
 
         Args:
-            declared_name: name of the function in the dataset, used if ``check`` calls its argument ``candidate``.
+            module: parsed source of the test.
+            declared_name: the function's name in the dataset. It is used if ``check`` calls its argument ``candidate``.
 
         Raises:
-            RowError: there is no ``check`` with a list called ``inputs``.
+            RowError: no ``check`` has a list called ``inputs``.
         """
         functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
         check = functions.get("check", module)
@@ -204,17 +214,18 @@ class EvalPlusCheck:
         tolerance = None
         is_plain = False
         for node in ast.walk(check):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                callee = node.func.id
-                if ast.unparse(node) == f"{callee}(*inp)" and callee != "ref_func":
-                    entry = callee
-                elif callee == "assertion":
-                    returned, *others = node.args
-                    is_plain = isinstance(returned, ast.Call) and _compares_plainly(functions.get("assertion"))
-                    if len(others) == 2:
-                        tolerance = others[1]
-            elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.LtE):
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.LtE):
                 tolerance = node.comparators[0]
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            callee = node.func.id
+            if ast.unparse(node) == f"{callee}(*inp)" and callee != "ref_func":
+                entry = callee
+            elif callee == "assertion":
+                returned, *others = node.args
+                is_plain = isinstance(returned, ast.Call) and _compares_plainly(functions.get("assertion"))
+                if len(others) == 2:
+                    tolerance = others[1]
         return cls(
             entry=declared_name if entry == "candidate" else entry,
             inputs=lists["inputs"],
@@ -224,23 +235,26 @@ class EvalPlusCheck:
         )
 
     def tests(self) -> dict[str, Any]:
-        """The columns of ``asserts_in``, from pairs of literals. No test if values are not compared one by one."""
+        """Return the columns of ``asserts_in``. Without a plain comparison, every test is dropped."""
         asserts: list[ast.stmt] = []
         for arguments, expected in zip(self.inputs, self.results, strict=False):
             if self.is_plain and isinstance(arguments, ast.List | ast.Tuple):
-                call = ast.Call(ast.Name(self.entry), arguments.elts, [])
+                callee = ast.Name(self.entry)
+                call = ast.Call(callee, arguments.elts, [])
                 comparison = ast.Compare(call, [ast.Eq()], [expected])
                 asserts.append(ast.Assert(comparison))
-        tests = asserts_in(ast.Module(asserts, []), {self.entry})["tests"]
+        module = ast.Module(asserts, [])
+        tests = asserts_in(module, {self.entry})["tests"]
         return {"tests": tests, "num_dropped_tests": len(self.inputs) - len(tests)}
 
 
 def _lists_of(check: ast.FunctionDef | ast.Module) -> dict[str, list[ast.expr]]:
-    """Lists by name, from statements ``name = [...]`` directly in ``check``."""
+    """Return lists by name, from the statements ``name = [...]`` directly in ``check``."""
     lists = {}
     for node in check.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.List):
-            lists[ast.unparse(node.targets[0])] = node.value.elts
+            name = ast.unparse(node.targets[0])
+            lists[name] = node.value.elts
     return lists
 
 
@@ -248,6 +262,8 @@ def _compares_plainly(assertion: ast.FunctionDef | None) -> bool:
     if assertion is None:
         return False
     for node in ast.walk(assertion):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) not in _PLAIN_COMPARISON_CALLS:
-            return False
+        if isinstance(node, ast.Call):
+            callee = ast.unparse(node.func)
+            if callee not in _PLAIN_COMPARISON_CALLS:
+                return False
     return True

@@ -1,16 +1,17 @@
 """Conversion of rows of public code problem sets to the recipe's native columns.
 
-An adapter has a name, the columns that it needs, and a function of a row. ``reader.load_questions`` takes the first of
-``ADAPTERS`` whose columns are all there.
+An adapter has the names of the columns that it needs, and a function that converts a row. ``reader.load_questions``
+takes the first entry of ``ADAPTERS`` whose columns are all in the file.
 
-Tests become ``assert f(literals) == literal``, the only form that the judge accepts. Other tests are left out and
-counted in ``NativeRow.num_dropped_tests``; data/README.md lists them.
+Tests become ``assert f(literals) == literal``, the only form that the judge accepts. Tests that cannot be rewritten are
+left out and counted in ``NativeRow.num_dropped_tests``. data/README.md lists their kinds.
 """
 
 import ast
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from reward_fns.listed import SITES_PRELUDE
 from sandbox import Kind
@@ -29,26 +30,26 @@ from .asserts import (
     signature_of,
 )
 from .native_formats import from_listed, from_native, from_verl
-from .native_row import NativeRow, Row, json_of, list_of, parsed, text_of
+from .native_row import Asserts, NativeRow, Row, json_of, list_of, parsed, text_of
 from .stdin_rows import from_codecontests, input_asserts, is_python
 
 UNLEAKED_PRELUDE = "import itertools, logging, math, operator, os, random, re, sys, time\n"
-"""Standard modules that functions of UnLeakedTestBench use without importing them."""
+"""Imports that functions of UnLeakedTestBench need but do not have."""
 NODES = "A test writes linked lists as list_node([1, 2]) and trees as tree_node([1, None, 2]), level by level."
-"""A sentence after the statement of a question about lists or trees."""
+"""Sentence that a question about lists or trees gets after its statement."""
 _MOST_READINGS = 12
-"""Readings of a row after which no further solution is read. There may be hundreds, and each may cost a run of all
-tests."""
+"""Number of readings of a row after which no further solution is tried. A row may have hundreds of solutions, and each
+reading may cost a run of all tests."""
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """The reader of a dataset's rows."""
+    """Converter of a dataset's rows, with the columns that it needs."""
 
     columns: str
-    """Names of columns, separated by blanks. All must exist, so they also tell which dataset a file is."""
+    """Column names, separated by blanks. A file belongs to the dataset if it has all of them."""
     convert: Callable[[Row], NativeRow]
-    """Raises ``RowError``."""
+    """Raises ``RowError`` if the row cannot be converted."""
 
     @property
     def needs(self) -> set[str]:
@@ -56,11 +57,11 @@ class Adapter:
 
 
 def from_mbpp(row: Row) -> NativeRow:
-    """MBPP: ``task_id, text, code, test_list``. The sanitized set and MBPP+ call the statement ``prompt``.
+    """Convert a row of MBPP: ``task_id, text, code, test_list``. The sanitized set names the statement ``prompt``.
 
-    The statement does not name the function, so the prompt adds its name and parameters. It is the function that the
-    first test calls. Tests that use ``test_setup_code`` are dropped: their arguments are objects of the reference's own
-    classes and no literals.
+    The statement does not name the function. So the prompt adds the name and the parameters of the function that the
+    first test calls. Tests that use ``test_setup_code`` are dropped, because their arguments are objects of the
+    reference's own classes instead of literals.
     """
     reference = text_of(row, "code").replace("\r\n", "\n")
     texts = list_of(row, "test_list")
@@ -82,29 +83,43 @@ def from_mbpp(row: Row) -> NativeRow:
 
 
 def from_humaneval(row: Row) -> NativeRow:
-    """HumanEval: ``task_id, prompt, entry_point, canonical_solution, test``. The solution is a function's body."""
+    """Convert a row of HumanEval: ``task_id, prompt, entry_point, canonical_solution, test``.
+
+    The solution is the body of the function that ``prompt`` begins.
+    """
     native = _with_check(row, prompt=text_of(row, "prompt"), data_source="humaneval")
     return replace(native, reference=native.prompt + text_of(row, "canonical_solution"))
 
 
 def from_mbpp_plus(row: Row) -> NativeRow:
-    """The MBPP+ file of EvalPlus's package. It has no results of its inputs, so only ``assertion`` has tests."""
-    inputs = [*(row.get("base_input") or ()), *(row.get("plus_input") or ())]
-    native = _with_check({**row, "test": row.get("assertion")}, prompt=text_of(row, "prompt"), data_source="mbppplus")
-    num_dropped = max(0, len(inputs) - len(native.tests))
-    return replace(native, reference=text_of(row, "canonical_solution"), num_dropped_tests=num_dropped)
+    """Convert a row of MbppPlus.jsonl, the MBPP+ file of EvalPlus's package.
+
+    The file lists inputs without their results. So the tests come from the column ``assertion`` alone.
+    """
+    num_inputs = sum(len(row.get(column) or ()) for column in ("base_input", "plus_input"))
+    with_test = {**row, "test": row.get("assertion")}
+    native = _with_check(with_test, prompt=text_of(row, "prompt"), data_source="mbppplus")
+    return replace(
+        native,
+        reference=text_of(row, "canonical_solution"),
+        num_dropped_tests=max(0, num_inputs - len(native.tests)),
+    )
 
 
 def from_leetcode(row: Row) -> NativeRow:
-    """LeetCodeDataset: ``task_id, query, prompt, completion, entry_point, test``. Its ``prompt`` is a prelude."""
+    """Convert a row of LeetCodeDataset: ``task_id, query, prompt, completion, entry_point, test``.
+
+    The column ``prompt`` holds imports and helpers, so it becomes the prelude.
+    """
     native = _with_check(row, prompt=text_of(row, "query"), data_source="leetcode")
-    if any(name in text for name in NODE_NAMES for text in native.tests):
+    tests = " ".join(native.tests)
+    if any(name in tests for name in NODE_NAMES):
         native = replace(native, prompt=f"{native.prompt}\n\n{NODES}")
     return replace(native, reference=text_of(row, "completion"), prelude=text_of(row, "prompt"))
 
 
 def _with_check(row: Row, *, prompt: str, data_source: str) -> NativeRow:
-    """A native row without a reference, from a row whose tests are ``def check(candidate)``."""
+    """Convert a row whose tests are a function ``check(candidate)``. The native row has no reference yet."""
     entry = text_of(row, "entry_point")
     called = {"test": text_of(row, "test").replace("candidate(", f"{entry}(")}
     root = entry.split("(")[0].split(".")[0]
@@ -119,25 +134,29 @@ def _with_check(row: Row, *, prompt: str, data_source: str) -> NativeRow:
 
 
 def _with_plus_tests(row: Row, native: NativeRow, entry: str) -> NativeRow:
-    """Replace the tests if ``test`` has lists of inputs and results, as in the hub's HumanEval+ and MBPP+."""
-    if not all(mark in str(row.get("test")) for mark in ("def assertion(", "inputs = [", "results = [")):
+    """Replace the tests if ``test`` has lists of inputs and results, as in HumanEval+ and MBPP+ of the hub."""
+    source = str(row.get("test"))
+    if not all(mark in source for mark in ("def assertion(", "inputs = [", "results = [")):
         return native
     check = EvalPlusCheck.read(parsed(row, "test"), declared_name=entry)
     return replace(native, data_source=f"{native.data_source}plus", **check.tests())
 
 
 def from_kodcode(row: Row) -> NativeRow:
-    """KodCode: ``question_id, question, solution, test``. The tests are a pytest or unittest module.
+    """Convert a row of KodCode: ``question_id, question, solution, test``. The tests are a pytest or unittest module.
 
-    The prompt declares all functions of the solution that tests call, since ``test_info`` names one of them at most.
+    The prompt declares every function of the solution that a test calls, because ``test_info`` names at most one.
     """
     reference, module = text_of(row, "solution"), parsed(row, "test")
     defined = definitions(reference)
-    silent = {name for name, entry in Interface.of(reference).entry_points.items() if entry.returns_nothing}
-    kind, tests = Kind.FUNCTIONS, asserts_in(module, defined)
+    entries = Interface.of(reference).entry_points
+    silent = {name for name, entry in entries.items() if entry.returns_nothing}
+    kind = Kind.FUNCTIONS
+    tests = asserts_in(module, defined)
     in_place = asserts_in(module, silent, in_place=silent)
     if len(in_place["tests"]) > len(tests["tests"]):
-        kind, tests = Kind.IN_PLACE, in_place
+        kind = Kind.IN_PLACE
+        tests = in_place
     called = {name for test in tests["tests"] for name in called_names(test)}
     names = tuple(name for name in defined if name in called or not called)
     declarations = []
@@ -157,18 +176,17 @@ def from_kodcode(row: Row) -> NativeRow:
 
 
 def from_unleaked(row: Row) -> NativeRow:
-    """UnLeakedTestBench: ``task_id, func_name, prompt, code, test_list`` (a list, or its text).
+    """Convert a row of UnLeakedTestBench: ``task_id, func_name, prompt, code, test_list`` (a list, or a list as text).
 
-    Most of the set's own asserts fail on ``code``. They are kept, since the oracle decides. The functions were cut out
-    of files, and 24 of the 200 lost their imports; the prelude has these.
+    Most asserts of the set fail on ``code``. They are kept, because the oracle decides. The functions were cut out of
+    larger files, and 24 of the 200 lost their imports in this way; the prelude adds these imports.
     """
     raw = row.get("test_list")
     try:
         texts = ast.literal_eval(raw) if isinstance(raw, str) else list_of(row, "test_list")
     except (ValueError, SyntaxError) as error:
         raise RowError("test_list", f"must be a list of asserts or its text: {error}") from error
-    entry = text_of(row, "func_name")
-    reference = text_of(row, "code")
+    entry, reference = text_of(row, "func_name"), text_of(row, "code")
     return NativeRow(
         id=f"ULT/{row.get('task_id')}",
         prompt=f"{text_of(row, 'prompt')}\n\nName the function `{signature_of(reference, entry)}`.",
@@ -181,25 +199,25 @@ def from_unleaked(row: Row) -> NativeRow:
 
 
 def from_evalplus(row: Row) -> NativeRow:
-    """HumanEval+ and MBPP+ as one parquet file: ``problem, GT_code, test, extra_info``.
+    """Convert a row of HumanEval+ and MBPP+ in one parquet file: ``problem, GT_code, test, extra_info``.
 
-    ``GT_code`` is a program (MBPP+) or a function's body that continues ``problem`` (HumanEval+). ``test`` compares two
-    lists, ``inputs`` and ``results``, pair by pair.
+    ``GT_code`` is a program (MBPP+), or the body of the function that ``problem`` begins (HumanEval+). ``test``
+    compares the lists ``inputs`` and ``results`` pair by pair.
     """
     return evalplus_row(row)[0]
 
 
 def evalplus_row(row: Row) -> tuple[NativeRow, EvalPlusCheck]:
-    """The row of :func:`from_evalplus` with its ``check``. RowError: it cannot be read."""
+    """Convert a row as :func:`from_evalplus` does, and return its ``check`` too. RowError: the row cannot be read."""
     info = row.get("extra_info")
     if not isinstance(info, Mapping) or not info.get("function_name"):
         raise RowError("extra_info", "must be a mapping with 'function_name' and 'question_id'")
     check = EvalPlusCheck.read(parsed(row, "test"), declared_name=str(info["function_name"]))
-    code = text_of(row, "GT_code")
+    code, problem = text_of(row, "GT_code"), text_of(row, "problem")
     native = NativeRow(
         id=info.get("question_id"),
-        prompt=text_of(row, "problem"),
-        reference=code if check.entry in definitions(code) else text_of(row, "problem") + code,
+        prompt=problem,
+        reference=code if check.entry in definitions(code) else problem + code,
         entry_points=(check.entry,),
         prelude=info.get("imports") or "",
         data_source=row.get("data_source") or "evalplus",
@@ -209,45 +227,64 @@ def evalplus_row(row: Row) -> tuple[NativeRow, EvalPlusCheck]:
 
 
 def from_taco(row: Row) -> NativeRow:
-    """TACO and APPS: ``question, solutions, starter_code, input_output``. The second and the last are JSON texts.
+    """Convert a row of TACO or APPS: ``question, solutions, starter_code, input_output``.
 
-    If ``input_output`` names no function, programs read standard input.
+    The columns ``solutions`` and ``input_output`` are JSON. If ``input_output`` names no function, the programs read
+    standard input.
 
-    The reference is the first solution that is Python 3 and defines the function, since the sets have Python 2 too.
-    Other solutions and other ``readings`` of the answers are alternatives. TACO has no ids; they are digests of the
-    questions.
+    The reference is the first solution that is Python 3 and defines the function; the sets have Python 2 too. Other
+    solutions and other ``readings`` of the answers are alternatives. TACO has no ids, so an id is a digest of the
+    question.
     """
     cases = json_of(row, "input_output")
     if not isinstance(cases, Mapping):
         raise RowError("input_output", f"must be a mapping, got {type(cases).__name__}")
-    name, inputs, outputs = cases.get("fn_name"), cases.get("inputs") or [], cases.get("outputs") or []
+    name = cases.get("fn_name")
     solutions = [text.replace("\r\n", "\n") for text in json_of(row, "solutions") if isinstance(text, str)]
-    question, starter = text_of(row, "question"), str(row.get("starter_code") or "").rstrip()
-    given = f"Complete this code:\n```python\n{starter}\n```" if starter else f"Name the function `{name}`."
-    source = "taco" if row.get("problem_id") is None else "apps"
-    digest = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    question = text_of(row, "question")
+    source, identity = "apps", row.get("problem_id")
+    if identity is None:
+        source = "taco"
+        identity = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     native = NativeRow(
-        id=f"{source.upper()}/{digest if source == 'taco' else row['problem_id']}",
-        prompt=f"{question.rstrip()}\n\n{given}" if name else question,
+        id=f"{source.upper()}/{identity}",
+        prompt=f"{question.rstrip()}\n\n{_declaration(row, name)}" if name else question,
         prelude=SITES_PRELUDE,
         data_source=source,
         kind=Kind.FUNCTIONS if name else Kind.STDIN,
     )
+    inputs, outputs = cases.get("inputs") or [], cases.get("outputs") or []
+    printed = [] if name else [input_asserts(inputs, outputs)]
     candidates: list[NativeRow] = []
-    readings_of_tests = [input_asserts(inputs, outputs)]
-    for text in solutions:
+    for reference in solutions:
         if len(candidates) >= _MOST_READINGS:
             break
         if name:
-            callee = callee_in(text, str(name))
-            readings_of_tests = [asserts_of_pairs(callee, inputs, answers) for answers in readings(outputs) if callee]
-        elif not is_python(text):
-            continue
-        for tests, num_dropped in readings_of_tests:
-            candidates.append(replace(native, reference=text, tests=tests, num_dropped_tests=num_dropped))
+            tests_by_reading = _tests_of_calls(reference, str(name), inputs, outputs)
+        else:
+            tests_by_reading = printed if is_python(reference) else []
+        for tests, num_dropped in tests_by_reading:
+            candidates.append(replace(native, reference=reference, tests=tests, num_dropped_tests=num_dropped))
     if not candidates:
         raise RowError("solutions", f"none of {len(solutions)} is Python 3 and fits fn_name={name!r} of input_output")
-    return replace(candidates[0], alternatives=tuple(candidates[1:]))
+    first, *others = candidates
+    return replace(first, alternatives=tuple(others))
+
+
+def _declaration(row: Row, name: object) -> str:
+    """Return the sentence that tells the function's name, with the starter code if the row has some."""
+    starter = str(row.get("starter_code") or "").rstrip()
+    if not starter:
+        return f"Name the function `{name}`."
+    return f"Complete this code:\n```python\n{starter}\n```"
+
+
+def _tests_of_calls(reference: str, name: str, inputs: list[Any], outputs: list[Any]) -> list[Asserts]:
+    """Write the tests of a solution once for each reading of the answers."""
+    callee = callee_in(reference, name)
+    if not callee:
+        return []
+    return [asserts_of_pairs(callee, inputs, answers) for answers in readings(outputs)]
 
 
 ADAPTERS = {

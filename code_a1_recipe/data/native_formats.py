@@ -1,4 +1,4 @@
-"""Readers of rows in the recipe's own columns, with a reference or without, and of verl's files."""
+"""Readers of rows in native columns, of rows without a reference, and of verl's files."""
 
 import contextlib
 import json
@@ -19,33 +19,16 @@ from .stdin_rows import with_inputs
 
 
 def from_native(row: Row) -> NativeRow:
-    """Read the columns ``id, prompt, reference`` and any other native column of the row."""
+    """Convert a row that has the native columns ``id, prompt, reference``, and perhaps others."""
     if row.get("oracle") is not None and not row.get("reference"):
         return from_listed(row)
     given = _given_columns(row, *COLUMNS)
-    prompt = given.get("prompt")
-    if isinstance(prompt, str) and re.match(r"\s*\[\s*\{", prompt):  # chat messages as JSON
-        with contextlib.suppress(ValueError):
-            prompt = json.loads(prompt)
-    if isinstance(prompt, list):
-        given["prompt"] = "\n\n".join(_user_texts(prompt))
-    reference = str(given.get("reference"))
-    if "```" in reference and not program_in(reference).body:
-        extracted = extract_candidate(reference)
-        if isinstance(extracted, str):
-            given["reference"] = extracted
-    tests = given.get("tests")
-    if isinstance(tests, str):
-        with contextlib.suppress(ValueError):
-            tests = given["tests"] = json.loads(tests)
-    if isinstance(tests, list | tuple) and not all(str(test).lstrip().startswith("assert") for test in tests):
-        # An item that is a function or a loop may hold several tests, as a text may.
-        tests = given["tests"] = "\n".join(list_of(given, "tests"))
-    if isinstance(tests, str):
-        tested = [INPUT_ENTRY]
-        for program in (text_of(given, "reference"), str(given.get("prelude"))):
-            tested += definitions(program)
-        given |= asserts_in(parsed(given, "tests"), tested)
+    if "prompt" in given:
+        given["prompt"] = _statement(given["prompt"])
+    if "reference" in given:
+        given["reference"] = _without_fence(given["reference"])
+    if "tests" in given:
+        given |= _tests_columns(given)
     native = NativeRow(**given)
     if row.get("inputs") is None:
         return native
@@ -56,8 +39,48 @@ def _given_columns(row: Row, *names: str) -> dict[str, Any]:
     return {name: row[name] for name in names if row.get(name) is not None}
 
 
+def _tests_columns(given: Row) -> dict[str, Any]:
+    """Return the column ``tests``. A text with tests is rewritten, and then ``num_dropped_tests`` is returned too."""
+    tests = given["tests"]
+    if isinstance(tests, str):
+        with contextlib.suppress(ValueError):
+            tests = json.loads(tests)
+    if isinstance(tests, list | tuple):
+        beginnings = [str(test).lstrip() for test in tests]
+        if not all(text.startswith("assert") for text in beginnings):
+            # A test that is a function or a loop may hold several asserts, so all tests are read as one source.
+            tests = "\n".join(list_of({"tests": tests}, "tests"))
+    if not isinstance(tests, str):
+        return {"tests": tests}
+    names = [INPUT_ENTRY]
+    reference, prelude = text_of(given, "reference"), str(given.get("prelude"))
+    for program in (reference, prelude):
+        names += definitions(program)
+    return asserts_in(parsed({"tests": tests}, "tests"), names)
+
+
+def _statement(prompt: Any) -> Any:
+    """Join what the user says in a list of chat messages, or in such a list as JSON. Leave other prompts unchanged."""
+    messages = prompt
+    if isinstance(prompt, str) and re.match(r"\s*\[\s*\{", prompt):
+        with contextlib.suppress(ValueError):
+            messages = json.loads(prompt)
+    if isinstance(messages, list):
+        return "\n\n".join(_user_texts(messages))
+    return prompt
+
+
+def _without_fence(reference: Any) -> Any:
+    """Extract the program from a reference that is a text with a fenced program. Leave other references unchanged."""
+    text = str(reference)
+    if "```" not in text or program_in(text).body:
+        return reference
+    extracted = extract_candidate(text)
+    return extracted if isinstance(extracted, str) else reference
+
+
 def _user_texts(messages: list[Any]) -> Iterator[str]:
-    """The texts of the user's messages. ShareGPT's files have `from` and `value` for `role` and `content`."""
+    """Yield the texts of the user's messages. ShareGPT's messages have the keys ``from`` and ``value``."""
     for message in messages:
         if not isinstance(message, Mapping):
             continue
@@ -72,10 +95,10 @@ def _user_texts(messages: list[Any]) -> Iterator[str]:
 
 
 def from_listed(row: Row) -> NativeRow:
-    """Read a row with ``oracle: listed`` and no reference. It has ``tests``, or ``inputs`` and ``outputs``."""
+    """Convert a row with ``oracle: listed`` and no reference. Its ``tests``, or its ``outputs``, are the oracle."""
     oracle = row["oracle"]
     if oracle != "listed":
-        raise RowError("oracle", f"must be 'listed', got {oracle!r}; a row with a reference needs no such column")
+        raise RowError("oracle", f"must be 'listed', got {oracle!r}; leave the column out of a row with a reference")
     listed = _given_columns(row, *COLUMNS, "inputs", "outputs", "fn_name")
     try:
         return from_native(with_listed_outputs(listed))
@@ -84,7 +107,7 @@ def from_listed(row: Row) -> NativeRow:
 
 
 def from_verl(row: Row) -> NativeRow:
-    """Read verl's ``prompt, reward_model``. The ground truth is this project's reward entry's, or ``prime_code``'s."""
+    """Convert verl's columns ``prompt, reward_model``. The ground truth has our reward entry's form or prime_code's."""
     truth = json_of(_mapping_in(row, "reward_model"), "ground_truth")
     if not isinstance(truth, Mapping):
         raise RowError("reward_model", f"must have a mapping as ground_truth, got {truth!r:.60}")

@@ -13,17 +13,17 @@ from ..algorithm.question import Question
 from ..errors import PARSE_ERRORS, RowError
 
 COLUMNS = tuple(column.name for column in fields(Question))
-"""The native columns; see ``Question`` for their meaning. A row needs the first three."""
+"""Native columns; ``Question`` says what they mean. A row needs the first three."""
 Row = Mapping[str, Any]
 Asserts = tuple[list[str], int]
-"""Tests as asserts, and the number of further tests that cannot be written as one."""
+"""Tests in the form of asserts, and the number of tests that were left out."""
 Columns = Mapping[str, str]
-"""Columns of a file by native column."""
+"""A file's column names by native column."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NativeRow:
-    """A row in native columns, not yet checked."""
+    """A row in native columns, before it is checked."""
 
     id: Any = None
     prompt: Any = None
@@ -37,13 +37,13 @@ class NativeRow:
     kind: Any = Kind.FUNCTIONS
     checker: Any = DEFAULT_CHECKER
     num_dropped_tests: int = 0
-    """Tests of the row that cannot be written as ``assert f(literals) == literal``."""
+    """Number of the row's tests that cannot be written as ``assert f(literals) == literal``."""
     alternatives: tuple["NativeRow", ...] = ()
-    """The row with other solutions, or with other readings of its answers. The judge decides between them."""
+    """The same row with other solutions, or with other readings of its answers. The judge finds the right one."""
 
 
 def json_of(row: Row, column: str) -> Any:
-    """The row's JSON in ``column``, which may be a text or parsed already. RowError: it is no JSON."""
+    """Return the JSON value in ``column``, decoded if it is a text. RowError: the column holds no JSON."""
     value: Any = row.get(column)
     if not isinstance(value, str):
         if not isinstance(value, list | Mapping):
@@ -56,26 +56,31 @@ def json_of(row: Row, column: str) -> Any:
 
 
 def text_of(row: Row, column: str) -> str:
-    """The row's string in ``column``. RowError: it is something else."""
+    """Return the string in ``column``. RowError: the column holds no string."""
     value = row.get(column)
     if not isinstance(value, str):
-        got = "nothing" if value is None else f"{type(value).__name__}: {str(value)[:60]!r}"
+        got = "nothing" if value is None else _described(value)
         raise RowError(column, f"must be a string, got {got}")
     return value
 
 
 def list_of(row: Row, column: str) -> list[str]:
-    """The row's list of strings in ``column``. RowError: it is something else."""
+    """Return the list of strings in ``column``. RowError: the column holds something else."""
     items = row.get(column)
     if not isinstance(items, list | tuple):
-        raise RowError(column, f"must be a list of strings, got {type(items).__name__}: {str(items)[:60]!r}")
-    if odd := [item for item in items if not isinstance(item, str)]:
-        raise RowError(column, f"must hold strings only, got {type(odd[0]).__name__}: {str(odd[0])[:60]!r}")
+        raise RowError(column, f"must be a list of strings, got {_described(items)}")
+    for item in items:
+        if not isinstance(item, str):
+            raise RowError(column, f"must hold strings only, got {_described(item)}")
     return list(items)
 
 
+def _described(value: object) -> str:
+    return f"{type(value).__name__}: {str(value)[:60]!r}"
+
+
 def parsed(row: Row, column: str) -> ast.Module:
-    """The row's Python source in ``column``, parsed. RowError: it is not Python 3."""
+    """Parse the Python source in ``column``. RowError: the source is not Python 3."""
     text = text_of(row, column)
     try:
         return parse_untrusted(text)

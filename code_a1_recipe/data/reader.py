@@ -1,4 +1,4 @@
-"""Conversion of dataset files to questions. Each row is checked."""
+"""Reading of dataset files. Every row is checked and becomes a question."""
 
 import ast
 import functools
@@ -25,47 +25,49 @@ QuestionTable = dict[str, Question]
 logger = logging.getLogger(__name__)
 
 _READABLE = (*COLUMNS, "inputs", "outputs")
-"""Columns that may have another name. The last two become ``tests`` of programs that read standard input."""
+"""Columns that a file may name differently. ``inputs`` and ``outputs`` become the ``tests`` of a stdin program."""
 _CALLABLES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BATCH_ROWS = 1024
-"""Rows of a parquet file in memory at a time."""
+"""Number of rows of a parquet file that are in memory at a time."""
 
 _CURES = {
-    "id": "give every row its own id; the Mistake Book is kept by it",
-    "prompt": "put the problem statement there, as text; chat templates are applied later",
-    "reference": "put a correct solution there: it is the oracle of every test; without one, `oracle: listed` lets "
-    "the listed outputs judge the Code LLM alone",
-    "entry_points": "list the names a test must call, or leave it empty for those that its tests call",
-    "outputs": "give a list of texts, one for each of the inputs",
+    "id": "give every row its own id, by which the Mistake Book finds the cases of a question",
+    "prompt": "put the problem statement into it, as text; chat templates are applied later",
+    "reference": "put a correct solution into it, which is the oracle of every test; without a solution, set "
+    "`oracle: listed`, and the listed outputs judge the programs of the Code LLM",
+    "entry_points": "list the names that a test must call; without a list, they are those that the row's tests call",
+    "outputs": "give a list of texts, one for each input",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionFile:
-    """The questions of a file, with the number of tests that were lost."""
+    """The questions of a file, and the number of tests that were left out."""
 
     questions: tuple[Question, ...]
     adapter: str
     num_dropped_tests: int
-    """Tests that cannot be written as ``assert f(literals) == literal``."""
+    """Number of tests that cannot be written as ``assert f(literals) == literal``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowReader:
-    """Conversion of a file's rows to native rows."""
+    """Converter of a file's rows to native rows."""
 
     adapter: str
     """A name in ``formats.ADAPTERS``."""
     columns: Columns | None = None
-    """Columns of the file by native column, applied before the adapter. None: no column has another name."""
+    """The file's column names by native column. They are renamed before the adapter reads a row."""
 
     def native(self, row: Row) -> NativeRow:
-        """The row in native columns, not yet checked. RowError: its adapter cannot read it."""
-        return ADAPTERS[self.adapter].convert(_renamed(row, self.columns) if self.columns else row)
+        """Convert a row to native columns, without checks. RowError: the adapter cannot read the row."""
+        if self.columns:
+            row = _renamed(row, self.columns)
+        return ADAPTERS[self.adapter].convert(row)
 
 
 def load_questions(path: str | Path, *, adapter: str = "auto", columns: Columns | None = None) -> list[Question]:
-    """The questions of a file; see :func:`read_questions`. Their counts are logged."""
+    """Read the questions of a file as :func:`read_questions` does, and log their number."""
     loaded = read_questions(path, adapter=adapter, columns=columns)
     counts = f"questions={len(loaded.questions)} dropped_tests={loaded.num_dropped_tests}"
     logger.info("file=%s adapter=%s %s", path, loaded.adapter, counts)
@@ -73,25 +75,24 @@ def load_questions(path: str | Path, *, adapter: str = "auto", columns: Columns 
 
 
 def read_questions(path: str | Path, *, adapter: str = "auto", columns: Columns | None = None) -> QuestionFile:
-    """Load a file of questions. A file that was read before and has not changed is not read again.
+    """Read a file of questions. A file that has not changed since its last reading comes from a cache.
 
     Args:
         path: the file. Its name must end in ``.parquet``, ``.jsonl`` or ``.json``; the last two also with ``.gz``.
         adapter: a name in ``formats.ADAPTERS``, or "auto" for the first adapter whose columns are all in the file.
-        columns: columns of the file by native column, for the native adapter. A dot leads into a nested column
-            (``{"reference": "reward_model.ground_truth"}``). If the file has the native columns and none of these,
-            they are ignored: training and held-out files may have different columns.
-
+        columns: the file's column names by native column, for the native adapter. A dot leads into a nested column
+            (``{"reference": "reward_model.ground_truth"}``). They are ignored if the file has none of them but has the
+            native columns, so that training and held-out files may have different columns.
     Returns:
         Questions in the order of the file.
 
     Raises:
         InputError: the file cannot be read, or a row breaks a rule.
-        ValueError: unknown adapter or native column.
+        ValueError: the adapter or a native column is unknown.
     """
     path = Path(path)
     if not path.is_file():
-        next(iter_rows(path))  # raises an error with the reason
+        next(iter_rows(path))  # raises InputError with the reason
     state = path.stat()
     named = tuple((columns or {}).items())
     return _read_once(path.absolute(), adapter, named, state.st_mtime_ns, state.st_size)
@@ -99,8 +100,8 @@ def read_questions(path: str | Path, *, adapter: str = "auto", columns: Columns 
 
 @functools.lru_cache(maxsize=8)
 def _read_once(path: Path, adapter: str, columns: tuple[tuple[str, str], ...], mtime: int, size: int) -> QuestionFile:
-    """Read a file. A run needs it before and after its start, and a million rows take minutes each time."""
-    del mtime, size  # part of the cache's key: a changed file is read again
+    """Read a file. A run needs its questions twice, and a million rows take minutes each time."""
+    del mtime, size  # They are part of the cache's key, so a changed file is read again.
     rows = list(iter_rows(path))
     if not rows:
         raise InputError(f"{path}: no rows; a dataset needs at least one")
@@ -110,8 +111,8 @@ def _read_once(path: Path, adapter: str, columns: tuple[tuple[str, str], ...], m
     def read(row: Row) -> tuple[Question, int]:
         native = reader.native(row)
         question = check_row(native)
-        if question.id in row_of_id:
-            raise RowError("id", f"must be unique, but {question.id!r} is that of row {row_of_id[question.id]} too")
+        if (earlier := row_of_id.get(question.id)) is not None:
+            raise RowError("id", f"must be unique, but row {earlier} has the id {question.id!r} too")
         row_of_id[question.id] = len(row_of_id)
         return question, native.num_dropped_tests
 
@@ -120,42 +121,45 @@ def _read_once(path: Path, adapter: str, columns: tuple[tuple[str, str], ...], m
 
 
 def question_table(files: Sequence[Path], *, adapter: str = "auto", columns: Columns | None = None) -> QuestionTable:
-    """Questions of all files by id.
+    """Read the questions of all files into one table by id.
 
     Raises:
-        InputError: a file cannot be read, a row breaks a rule, or an id stands for two different questions.
+        InputError: a file cannot be read, a row breaks a rule, or two different questions have the same id.
     """
     table: QuestionTable = {}
     for path in files:
         for question in load_questions(path, adapter=adapter, columns=columns):
             if table.setdefault(question.id, question) != question:
                 raise InputError(
-                    f"{path}: id {question.id!r} stands for another question in an earlier file; questions are known "
-                    "by their ids, which must be unique over all files"
+                    f"{path}: id {question.id!r} belongs to another question in an earlier file; give every question "
+                    "an id that is unique over all files"
                 )
     return table
 
 
 def check_row(row: NativeRow) -> Question:
-    """Check a row and make it a question. RowError: a column breaks a rule."""
+    """Check a row and convert it to a question. RowError: a column breaks a rule."""
     if type(row.id) not in (str, int) or row.id == "":
         raise RowError("id", f"must be a string that is not empty, or an integer, got {row.id!r}")
     columns = vars(row)
     kind, checker = _kind_of(columns)
-    if empty := [name for name in ("prompt", "reference") if not text_of(columns, name).strip()]:
-        raise RowError(empty[0], "must not be empty")
-    program, _ = parsed(columns, "reference"), parsed(columns, "prelude")
+    for name in ("prompt", "reference"):
+        if not text_of(columns, name).strip():
+            raise RowError(name, "must not be empty")
+    program = parsed(columns, "reference")
+    parsed(columns, "prelude")  # raises RowError if the prelude is not Python
     names = list(definitions(row.reference))
     callable_names = [*names, *definitions(row.prelude)]
     tests, golden_tests, buggy_programs, entry_points = (
         tuple(list_of(columns, name)) for name in ("tests", "golden_tests", "buggy_programs", "entry_points")
     )
     if kind == Kind.STDIN:
-        names = callable_names = [INPUT_ENTRY]  # its tests call no function that it defines
-    elif not entry_points:  # names that the tests call, since a program need not have the reference's helpers
+        names = callable_names = [INPUT_ENTRY]  # A stdin test calls ``run``, which no reference defines.
+    elif not entry_points:  # Take only names that a test calls: another program need not have the reference's helpers.
         called = {name for text in tests + golden_tests for name in called_names(text)}
         entry_points = tuple(name for name in names if name in called)
-    if kind != Kind.STDIN and not entry_points and not any(isinstance(node, _CALLABLES) for node in program.body):
+    defines_callable = any(isinstance(node, _CALLABLES) for node in program.body)
+    if kind != Kind.STDIN and not entry_points and not defines_callable:
         rule = "must define a function or a class at top level, or read standard input (`inputs`, or `kind: stdin`)"
         raise RowError("reference", rule)
     if unknown := [name for name in entry_points if name.split(".")[0] not in callable_names]:
@@ -189,17 +193,19 @@ def _kind_of(columns: Mapping[str, Any]) -> tuple[str, str]:
 def row_reader(
     there: Set[str], *, where: str | Path, adapter: str = "auto", columns: Columns | None = None
 ) -> RowReader:
-    """Choose how a file is read. The other arguments and the errors are those of :func:`read_questions`.
+    """Choose the reader of a file's rows. Parameters and errors without a description are as in ``read_questions``.
 
     Args:
         there: names of all columns of the file.
-        where: the file's name in messages.
+        where: name of the file in messages.
+        adapter: see :func:`read_questions`.
+        columns: see :func:`read_questions`.
     """
     if columns and (unknown := sorted(set(columns) - set(_READABLE))):
         raise ValueError(f"unknown native columns {unknown}; known: {', '.join(_READABLE)}")
     named = {column.split(".")[0] for native, column in (columns or {}).items() if column != native}
     if named and named.isdisjoint(there) and ADAPTERS["native"].needs <= there:
-        logger.warning("%s has no column %r: its own native columns are read", where, min(named))
+        logger.warning("%s has no column %r, so its native columns are read", where, min(named))
         columns = None
     if columns:
         there = {native for native in _READABLE if columns.get(native, native).split(".")[0] in there}
@@ -208,35 +214,36 @@ def row_reader(
     missing = sorted(lookup(name, ADAPTERS, what="dataset adapter").needs - there)
     if missing:
         raise InputError(
-            f"{where}: the {name!r} adapter needs the columns {missing}, the file has {sorted(there)}; name "
-            f"them with columns={{native: yours}}, or choose another adapter: {', '.join(ADAPTERS)}"
+            f"{where}: the {name!r} adapter needs the columns {missing}, the file has {sorted(there)}; map your "
+            f"columns with columns={{native: yours}}, or choose another adapter: {', '.join(ADAPTERS)}"
         )
     return RowReader(adapter=name, columns=columns)
 
 
 def _detect(there: Set[str], where: str | Path) -> str:
-    """The first adapter whose columns are all there."""
+    """Return the first adapter whose columns are all in the file."""
+    shares = {}
     for name, known in ADAPTERS.items():
-        if known.needs <= there:
+        shares[name] = len(known.needs & there) / len(known.needs)
+        if shares[name] == 1:
             return name
-    shares = {name: len(known.needs & there) / len(known.needs) for name, known in ADAPTERS.items()}
     nearest = max(shares, key=shares.__getitem__)
     lacks = sorted(ADAPTERS[nearest].needs - there)
-    looked_for = "; ".join(f"{name}: {known.columns}" for name, known in ADAPTERS.items())
+    known_columns = "; ".join(f"{name}: {known.columns}" for name, known in ADAPTERS.items())
     raise InputError(
-        f"{where}: no adapter knows these columns: {sorted(there)}. The nearest is {nearest!r}, which lacks {lacks}. "
-        f"Say which of yours are the native ones, columns={{native: yours}} (at least id, prompt and reference), or "
-        f"rename them. Looked for: {looked_for}"
+        f"{where}: no adapter knows these columns: {sorted(there)}. The nearest is {nearest!r}, which also needs "
+        f"{lacks}. Map your columns to the native ones with columns={{native: yours}} (at least id, prompt and "
+        f"reference), or rename them. The columns of each adapter: {known_columns}"
     )
 
 
 def columns_of(rows: Iterable[Row]) -> set[str]:
-    """Names of the columns of all rows. A row need not have all of them."""
+    """Collect the names of all columns. A row need not have all of them."""
     return {name for row in rows for name in row}
 
 
 def _renamed(row: Row, columns: Columns) -> Row:
-    """The row with native names of its columns. Columns that it does not have, or that are null, are left out."""
+    """Rename the columns of a row to native names. Missing columns and null values are left out."""
     renamed = {}
     for native in _READABLE:
         value: Any = row
@@ -248,11 +255,11 @@ def _renamed(row: Row, columns: Columns) -> Row:
 
 
 def read_each(rows: Iterable[Row], read: Callable[[Row], Read], *, where: Path, hint: str = "") -> Iterator[Read]:
-    """Call ``read`` with each row of the file ``where``, and give its results.
+    """Call ``read`` with each row of the file ``where``, and yield the results.
 
     Raises:
-        InputError: ``read`` raised a RowError. The message names the row and ends with ``hint``, or a hint for its
-            column.
+        InputError: ``read`` raised a RowError. The message has the row's number and ends with ``hint``, or else with a
+            hint for the column.
     """
     for index, row in enumerate(rows):
         try:
@@ -263,19 +270,19 @@ def read_each(rows: Iterable[Row], read: Callable[[Row], Read], *, where: Path, 
 
 
 def iter_rows(path: Path) -> Iterator[Row]:
-    """The rows of a ``.parquet``, ``.jsonl`` or ``.json`` file as dictionaries; the last two also with ``.gz``.
+    """Yield the rows of a ``.parquet``, ``.jsonl`` or ``.json`` file as dictionaries. The last two may end in ``.gz``.
 
-    Files may have gigabytes, so JSON lines are read one by one, and parquet in batches. A JSON array is read whole.
+    A file may have gigabytes, so JSON lines are read one by one, and parquet in batches. A JSON array is read whole.
 
     Raises:
-        InputError: the file cannot be read, or a row is no JSON object.
+        InputError: the file cannot be read, or a row is not a JSON object.
     """
     name = path.name.removesuffix(".gz")
     if not name.endswith((".parquet", ".jsonl", ".json")):
         raise InputError(f"{path}: must end in .parquet, .jsonl or .json (the last two also with .gz)")
     try:
         if name.endswith(".parquet"):
-            import pyarrow.parquet  # slow to import, and only this format needs it
+            import pyarrow.parquet  # slow to import, and needed for this format alone
 
             with pyarrow.parquet.ParquetFile(path) as file:
                 for batch in file.iter_batches(_BATCH_ROWS):
@@ -291,10 +298,10 @@ def iter_rows(path: Path) -> Iterator[Row]:
 
 
 def _json_rows(handle: IO[str], path: Path) -> Iterator[Row]:
-    """The rows of a JSON array or of JSON lines. The content decides, since either may be in a file of either name."""
-    is_array = next((line for line in handle if line.strip()), "").lstrip().startswith("[")
+    """Yield the rows of a JSON array or of JSON lines. The content decides which, since file names do not tell."""
+    first_line = next((line for line in handle if line.strip()), "")
     handle.seek(0)
-    if is_array:
+    if first_line.lstrip().startswith("["):
         for index, value in enumerate(_parsed_json(handle.read(), f"{path}:")):
             yield _json_object(value, f"{path}: row {index}")
         return

@@ -1,6 +1,6 @@
 """Readers of rows whose programs read standard input and print.
 
-A test is ``assert run(input) == output``, a form that ``sandbox`` reads.
+A test is ``assert run(input) == output``, where ``run`` returns the program's printed output for an input.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,15 +17,16 @@ from .native_row import Asserts, NativeRow, Row, list_of, text_of
 MAX_ASSERT_CHARS = Limits().assert_chars
 """Longer tests are left out and counted, since the judge refuses them by default."""
 _PYTHON_3 = 3
-"""The value of Python 3 in CodeContests' column ``language``."""
-_MAX_BUGGY_PROGRAMS = 4
+"""Value of the column ``language`` in CodeContests for Python 3."""
+_MAX_OTHERS = 4
+"""Largest number of alternatives, and of buggy programs, from a row of CodeContests."""
 
 
 def input_asserts(inputs: Sequence[Any], outputs: Sequence[Any]) -> Asserts:
-    """Write asserts from pairs of an input and an output. Each is a text, or a list of its lines.
+    """Write an assert for each pair of an input and an output. Both are a text, or the list of its lines.
 
     Returns:
-        The asserts, and the number of pairs that cannot be written as one.
+        The asserts, and the number of pairs that add none: the text is missing or too long, or the pair is repeated.
 
     Example:
         >>> input_asserts(["3\\n", 4], ["6\\n", "8"])
@@ -34,8 +35,10 @@ def input_asserts(inputs: Sequence[Any], outputs: Sequence[Any]) -> Asserts:
     tests: dict[str, None] = {}
     for pair in zip(inputs, outputs, strict=False):
         given, printed = map(_text, pair)
+        if given is None or printed is None:
+            continue
         test = f"assert {INPUT_ENTRY}({given!r}) == {printed!r}"
-        if given is not None and printed is not None and len(test) <= MAX_ASSERT_CHARS:
+        if len(test) <= MAX_ASSERT_CHARS:
             tests[test] = None
     return list(tests), max(len(inputs), len(outputs)) - len(tests)
 
@@ -47,8 +50,9 @@ def _text(value: Any) -> str | None:
 
 
 def with_inputs(row: Row, native: NativeRow) -> NativeRow:
-    """Add tests from a row's columns ``inputs`` and ``outputs``. A row without ``kind`` gets the kind "stdin"."""
-    given, printed = list_of(row, "inputs"), list_of({"outputs": [], **row}, "outputs")
+    """Add the tests in the columns ``inputs`` and ``outputs``. A row without ``kind`` gets the kind "stdin"."""
+    given = list_of(row, "inputs")
+    printed = list_of({"outputs": [], **row}, "outputs")
     if len(given) != len(printed):
         rule = f"must be as many as the inputs, {len(given)}, got {len(printed)}; they are what the reference prints"
         raise RowError("outputs", rule)
@@ -62,14 +66,15 @@ def with_inputs(row: Row, native: NativeRow) -> NativeRow:
 
 
 def from_codecontests(row: Row) -> NativeRow:
-    """CodeContests: ``name, description, solutions, incorrect_solutions`` and three columns of tests.
+    """Convert a row of CodeContests: ``name, description, solutions, incorrect_solutions``, three columns of tests.
 
-    The reference is the first solution in Python 3, and up to four others are alternatives. Public tests are golden,
-    all others hidden. Up to four incorrect solutions in Python 3 are buggy programs.
+    The reference is the first solution in Python 3, and up to four further solutions are alternatives. Public tests
+    become golden tests, and all others hidden tests. Up to four incorrect solutions in Python 3 become buggy programs.
     """
     references = _python_3(row, "solutions")
     if not references:
-        raise RowError("solutions", "holds none in Python 3 (language 3) that parses")
+        raise RowError("solutions", "must hold a solution in Python 3 (language 3) that parses")
+    reference, *others = references
     golden, num_dropped = _tests(row, "public_tests")
     hidden = []
     for column in ("private_tests", "generated_tests"):
@@ -79,15 +84,16 @@ def from_codecontests(row: Row) -> NativeRow:
     native = NativeRow(
         id=row.get("name"),
         prompt=text_of(row, "description"),
-        reference=references[0],
+        reference=reference,
         tests=hidden or golden,
         golden_tests=golden,
-        buggy_programs=_python_3(row, "incorrect_solutions")[:_MAX_BUGGY_PROGRAMS],
+        buggy_programs=_python_3(row, "incorrect_solutions")[:_MAX_OTHERS],
         data_source="codecontests",
         num_dropped_tests=num_dropped,
         kind=Kind.STDIN,
     )
-    return replace(native, alternatives=tuple(replace(native, reference=text) for text in references[1:5]))
+    alternatives = [replace(native, reference=other) for other in others[:_MAX_OTHERS]]
+    return replace(native, alternatives=tuple(alternatives))
 
 
 def _tests(row: Row, column: str) -> Asserts:
@@ -104,10 +110,14 @@ def _lists(row: Row, column: str, first: str, second: str) -> tuple[Sequence[Any
 
 
 def _python_3(row: Row, column: str) -> list[str]:
-    pairs = zip(*_lists(row, column, "language", "solution"), strict=False)
-    return [text for language, text in pairs if language == _PYTHON_3 and isinstance(text, str) and is_python(text)]
+    languages, solutions = _lists(row, column, "language", "solution")
+    programs = []
+    for language, text in zip(languages, solutions, strict=False):
+        if language == _PYTHON_3 and isinstance(text, str) and is_python(text):
+            programs.append(text)
+    return programs
 
 
 def is_python(text: str) -> bool:
-    """Tell whether the text is a program in Python 3."""
+    """Whether the text is a program in Python 3."""
     return bool(parsed(text).body)

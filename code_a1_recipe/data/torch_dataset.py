@@ -1,4 +1,4 @@
-"""Questions as a torch dataset for verl's dataloader (`data.custom_cls`)."""
+"""A torch dataset of questions for verl's dataloader (``data.custom_cls``)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,13 +14,17 @@ from .reader import load_questions
 class QuestionDataset(Dataset[dict[str, Any]]):
     """Questions of ``data.train_files`` or ``data.val_files``. Item ``i`` is ``{"question": Question, "index": i}``.
 
+    verl passes ``tokenizer`` and ``processor`` to every dataset; both are ignored.
+
     Args:
-        data_files: a path or several. The order of the rows is kept.
-        config: verl's ``data`` block, of which ``adapter``, ``columns`` and ``left_out`` are read.
-        max_samples: number of questions that are kept, from the first one on; -1: all.
+        data_files: one path or several. The rows keep their order.
+        tokenizer: ignored.
+        config: verl's ``data`` block. Only ``adapter``, ``columns`` and ``left_out`` are read.
+        processor: ignored.
+        max_samples: number of questions that are kept, from the first on; -1: all.
 
     Raises:
-        InputError: a row cannot be used; the message names file, row and column. Or an id stands twice.
+        InputError: a row cannot be used, and the message has its file, number and column; or two rows have the same id.
     """
 
     def __init__(
@@ -32,16 +36,17 @@ class QuestionDataset(Dataset[dict[str, Any]]):
         max_samples: int = -1,
     ) -> None:
         options = config or {}
-        adapter, columns = options.get("adapter", "auto"), dict(options.get("columns") or {})
+        adapter = options.get("adapter", "auto")
+        columns = dict(options.get("columns") or {})
         questions = []
         for path in [data_files] if isinstance(data_files, str) else data_files:
             questions += load_questions(path, adapter=adapter, columns=columns)
-        counts = Counter(question.id for question in questions)
-        if repeated := [identity for identity, count in counts.items() if count > 1]:
-            raise InputError(
-                f"{data_files}: id {repeated[0]!r} stands for {counts[repeated[0]]} questions; ids must be unique over "
-                "all files of a dataset, since the Mistake Book is kept by them"
-            )
+        for identity, count in Counter(question.id for question in questions).items():
+            if count > 1:
+                raise InputError(
+                    f"{data_files}: {count} questions have the id {identity!r}; ids must be unique over all files of a "
+                    "dataset, because the Mistake Book finds the cases of a question by its id"
+                )
         left_out = set(options.get("left_out") or ())
         questions = [question for question in questions if question.id not in left_out]
         self.questions: list[Question] = questions if max_samples < 0 else questions[:max_samples]

@@ -1,1 +1,1 @@
-"""Parts of long commands: resumable stores, judge loops, outputs, progress."""
+"""Parts that long commands share: a resumable store, a parallel judge loop, rules for outputs, a progress bar."""

@@ -1,4 +1,4 @@
-"""The confinement of a command's programs, and a loop that judges many items under it."""
+"""The confinement under which a command runs programs, and a loop that judges many items in it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,22 +18,22 @@ from .jsonl_store import JsonlStore, Key, Row
 from .judge_loop import judge_into
 
 JudgeAll = Callable[[Iterable[JudgeRequest]], Iterable[CandidateVerdict | SandboxUnavailableError]]
-"""The type of ``JudgeProcesses.judge_all``: results come in the order of the requests."""
+"""Type of ``JudgeProcesses.judge_all``. The results come in the order of the requests."""
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Confinement:
-    """Limits and confinement of programs."""
+    """Limits and confinement of the programs of a command."""
 
     limits: Limits = field(default_factory=Limits)
     tier: int = 0
     allow_missing: tuple[str, ...] = ()
-    """Protections that the kernel may lack. They change no verdict."""
+    """Names of protections that the kernel may lack. A missing protection changes no verdict."""
 
     @classmethod
     def of_run(cls, sandbox: SandboxSettings, *, allow_missing: tuple[str, ...] = ()) -> "Confinement":
-        """Confine as a recorded run did by its block ``sandbox``. A given ``allow_missing`` replaces the run's own."""
+        """Confine as the block ``sandbox`` of a recorded run says. A given ``allow_missing`` replaces the run's."""
         return cls(
             limits=sandbox.limits,
             tier=sandbox.tier,
@@ -41,12 +41,13 @@ class Confinement:
         )
 
     def described(self) -> dict[str, Any]:
-        """Return what decides verdicts, as plain values for a settings file."""
+        """Return the settings that decide verdicts, as plain values for a settings file."""
         return {"limits": asdict(self.limits), "tier": self.tier}
 
     def judges(self, num_workers: int | None, *, seed: int = 0) -> JudgeProcesses:
-        """Make judge processes for a ``with`` statement, by default as many as there are cores."""
-        return JudgeProcesses(num_workers, settings=WorkerSettings(seed=seed, runner=dict(vars(self))))
+        """Start judge processes, for a ``with`` statement. By default each core gets one."""
+        runner = dict(vars(self))
+        return JudgeProcesses(num_workers, settings=WorkerSettings(seed=seed, runner=runner))
 
 
 def judge_confined(
@@ -64,16 +65,16 @@ def judge_confined(
 
     Args:
         store: receives the rows.
-        items: all items, whether stored or not.
-        work: makes the row of an item; several threads call it. After an outage the row's ``outage`` is the reason.
+        items: all items, including those that are stored.
+        work: makes the row of an item, in any of several threads. After an outage the row's ``outage`` is the reason.
         key: returns the key of an item in ``store``.
-        confinement: confines the programs.
+        confinement: confinement of the programs.
         num_workers: number of judge processes, at least 1.
         what: name of the work in the progress bar.
         unit: name of an item in the progress bar.
 
     Raises:
-        SandboxConfigError: programs cannot be confined in this way.
+        SandboxConfigError: this machine cannot confine programs in this way.
         OutageError: too many items in a row could not be judged.
     """
     left = [item for item in items if key(item) not in store]

@@ -1,7 +1,7 @@
-"""The one resumable store of long commands: a file of JSON lines to which rows are appended.
+"""The resumable store that all long commands use: a file of JSON lines to which rows are appended.
 
-``OUT`` holds one row for each item, keyed by the column ``item`` or another. ``OUT.settings.json`` holds the inputs and
-settings that the rows were made with. A later run continues the file only with the same inputs and settings.
+``OUT`` holds one row for each item. A column, often ``item``, holds the item's key. ``OUT.settings.json`` holds the
+inputs and settings from which the rows were made. A repeated command continues ``OUT`` only if these are unchanged.
 """
 
 import errno
@@ -25,19 +25,19 @@ class JsonlStore(Closing):
     """One output file, open for appending by this process alone.
 
     Args:
-        path: the file of JSON lines; it is made if it is missing.
+        path: file of JSON lines; it is created if it is missing.
         settings: plain JSON values that decide the content of the rows.
-        key: the column that identifies a row. ``item`` holds integers, any other column texts.
+        key: name of the column that identifies a row. ``item`` holds integers, any other column texts.
 
     Raises:
-        OutputError: the file holds something else or rows of other settings, or another process writes it.
+        OutputError: the file is no store or has rows of other settings, or another process writes it.
     """
 
     def __init__(self, path: Path, *, settings: Mapping[str, Any], key: str = "key") -> None:
         self.path = path
         self._key = key
         self.settings_path = files_of(path)[1]
-        self._settings = json.loads(json.dumps(settings))  # as they are read back: tuples become lists
+        self._settings = json.loads(json.dumps(settings))  # the form in which a file gives them back: tuples are lists
         self._check_settings()
         try:
             self._handle = _open_locked(path)
@@ -58,9 +58,9 @@ class JsonlStore(Closing):
         return item in self._offsets
 
     def append(self, row: Row) -> bool:
-        """Append a row unless its item has one; returns True if it was appended.
+        """Append a row, unless the store has a row of the same item. Return whether the row was appended.
 
-        A single system call writes the row, so a kill can damage the last line only.
+        A single system call writes the row. So a killed process can damage no line but the last.
         """
         item = row[self._key]
         if item in self:
@@ -86,11 +86,11 @@ class JsonlStore(Closing):
                 yield handle.readline()
 
     def sort(self) -> None:
-        """Put the rows of the file into the order of their items."""
+        """Sort the rows of the file by item."""
         self._rewrite(sorted(self._offsets))
 
     def close(self) -> None:
-        """Release the file for other processes. Idempotent."""
+        """Release the file for other processes. Further calls do nothing."""
         self._handle.close()
 
     def _check_settings(self) -> None:
@@ -103,11 +103,11 @@ class JsonlStore(Closing):
                 f"--output {self.path} exists, but not as an output that can be taken up "
                 f"({self.settings_path.name}: {error}); choose another, or remove it"
             ) from error
-        differences = [
-            f"{name} was {_shown(earlier.get(name))}, now is {_shown(self._settings.get(name))}"
-            for name in sorted({*earlier, *self._settings})
-            if earlier.get(name) != self._settings.get(name)
-        ]
+        differences = []
+        for name in sorted({*earlier, *self._settings}):
+            before, now = earlier.get(name), self._settings.get(name)
+            if before != now:
+                differences.append(f"{name} was {_shown(before)}, now is {_shown(now)}")
         if differences:
             raise OutputError(
                 f"--output {self.path} holds rows of other settings: {'; '.join(differences)}. Rows of two settings "
@@ -115,7 +115,7 @@ class JsonlStore(Closing):
             )
 
     def _read_rows(self) -> None:
-        """Index the stored rows. Drops an incomplete last line, and rows of outages, which are to be judged again."""
+        """Index the stored rows. Remove an incomplete last line, and rows of outages so that they are judged again."""
         is_lost = {}
         with self.path.open("rb") as handle:
             offset = 0
@@ -139,14 +139,14 @@ class JsonlStore(Closing):
         except (ValueError, TypeError, KeyError):
             pass
         raise OutputError(
-            f"--output {self.path}: line {number + 1} is no row of this command; something else wrote there. Remove "
+            f"--output {self.path}: line {number + 1} is no row of this command, so another program wrote it. Remove "
             "the line, or choose another output"
         )
 
     def _rewrite(self, items: list[Key]) -> None:
-        """Replace the file, all at once, by the rows of these items in this order."""
+        """Replace the whole file by the rows of ``items``, in this order."""
         partial = self.path.with_name(self.path.name + ".partial")
-        # Locked before it gets the file's name, so that no other process can take the file in between.
+        # Lock the new file before it gets its name. Otherwise another process could take it in between.
         replacement = _open_locked(partial)
         replacement.truncate(0)
         offsets = {}
@@ -161,7 +161,7 @@ class JsonlStore(Closing):
 
 
 def files_of(path: Path) -> tuple[Path, Path]:
-    """Return the two files of a store: its rows and its settings."""
+    """Return the paths of a store's two files: the rows and the settings."""
     return path, path.with_name(path.name + ".settings.json")
 
 

@@ -1,4 +1,4 @@
-"""The loop that judges many items in parallel and puts their rows into a resumable store."""
+"""The loop that judges many items in parallel and writes their rows into a resumable store."""
 
 import contextlib
 import itertools
@@ -16,18 +16,21 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MAX_OUTAGES_IN_A_ROW = 20
-"""Number of items in a row that meet an outage before the sandbox counts as down."""
+"""Number of consecutive items with an outage after which the sandbox counts as down."""
 
 
 def in_parallel(
-    items: Iterable[Item], work: Callable[[Item], Result], *, num_threads: int
+    items: Iterable[Item],
+    work: Callable[[Item], Result],
+    *,
+    num_threads: int,
 ) -> Generator[tuple[Item, Result]]:
-    """Yield items with their results in the order in which they are finished.
+    """Yield each item with its result, in the order in which results are finished.
 
     Args:
-        items: read lazily; two items per thread are under way, so that a free thread always has a next one.
-        work: called from ``num_threads`` threads; its first error ends the loop.
-        num_threads: at least 1. The threads wait for judge processes, so more threads than cores keep those busy.
+        items: read lazily. Two items per thread are taken at a time, so that a free thread always has a next item.
+        work: computes the result of an item in one of ``num_threads`` threads. Its first error ends the loop.
+        num_threads: at least 1. Threads only wait for judge processes, so more threads than cores keep the cores busy.
     """
     waiting = iter(items)
     running: dict[Future[Result], Item] = {}
@@ -42,7 +45,7 @@ def in_parallel(
             for future in finished:
                 yield running.pop(future), future.result()
     finally:
-        # Do not wait for running work: a caller that breaks off closes the judges next, and that ends it.
+        # Do not wait for running work. A caller that breaks off closes the judges next, and this ends the work.
         threads.shutdown(wait=False, cancel_futures=True)
 
 
@@ -56,27 +59,28 @@ def judge_into(
     what: str = "judge",
     unit: str = "question",
 ) -> None:
-    """Append the rows that ``work`` makes of each item, in the order in which they are finished.
+    """Append the rows of each item in the order in which items are finished.
 
     Args:
         store: receives the rows.
         items: the items that the store lacks.
-        work: makes the rows of an item; rows that the store already has stay unchanged. A row's ``outage`` is the
-            reason of an outage, else empty or None.
-        num_workers: number of judge processes; each gets several items at once.
-        total: number of rows that the store has at the end.
+        work: makes the rows of an item. Rows that the store has already are not replaced. After an outage the row's
+            ``outage`` is the reason, else it is empty or None.
+        num_workers: number of judge processes. Each gets several items at once.
+        total: number of rows in the finished store.
         what: name of the work in the progress bar.
         unit: name of a row in the progress bar.
 
     Raises:
-        OutageError: ``MAX_OUTAGES_IN_A_ROW`` items in a row met an outage; finished rows are in the store.
+        OutageError: ``MAX_OUTAGES_IN_A_ROW`` consecutive items met an outage. Finished rows are in the store.
     """
     if not items:
         return
     num_outages = in_a_row = 0
+    num_threads = num_workers * DEFAULT_QUESTIONS_PER_WORKER
     with (
         Progress(what, total=total, done=len(store), unit=unit) as progress,
-        contextlib.closing(in_parallel(items, work, num_threads=num_workers * DEFAULT_QUESTIONS_PER_WORKER)) as results,
+        contextlib.closing(in_parallel(items, work, num_threads=num_threads)) as results,
     ):
         for _, rows in results:
             reason = next((row["outage"] for row in rows if row.get("outage")), "")

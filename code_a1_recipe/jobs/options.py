@@ -1,8 +1,8 @@
 """Command-line options that several commands share.
 
 The options of a command are the fields of a frozen dataclass. ``cli.declared`` makes a parameter of each field whose
-type is ``Annotated`` with a Typer ``Option`` or ``Argument``. A repeatable option may have a third part: the function
-that makes one value of all its texts. That function may raise typer.BadParameter.
+type is ``Annotated`` with a Typer ``Option`` or ``Argument``. For a repeatable option, the annotation may also have a
+function that converts the list of texts to the field's value. Such a function may raise typer.BadParameter.
 """
 
 import math
@@ -23,7 +23,7 @@ NUM_CORES = usable_cores()
 
 
 def assignments(texts: list[str]) -> dict[str, str]:
-    """Read texts ``key=value`` as a dictionary; neither part may be empty."""
+    """Convert texts ``key=value`` to a dictionary. Key and value must not be empty."""
     pairs = {}
     for text in texts:
         key, separator, value = text.partition("=")
@@ -41,10 +41,11 @@ def _columns(texts: list[str]) -> dict[str, str]:
 
 
 def listed_in(known: Collection[object]) -> Callable[[Any], Any]:
-    """Make a check that a value, or every value of a list, is in ``known``."""
+    """Make a check that a value, or each value of a list, is in ``known``."""
 
     def check(given: object) -> object:
-        for value in given if isinstance(given, list) else [given]:
+        values = given if isinstance(given, list) else [given]
+        for value in values:
             if value not in known:
                 named = ", ".join(filter(None, map(str, known)))
                 raise typer.BadParameter(f"must be one of {named}, got {value!r}")
@@ -59,7 +60,7 @@ def in_range(low: float, high: float = math.inf, *, ends: str = "[]") -> Callabl
     Args:
         low: lower end.
         high: upper end.
-        ends: brackets of the interval. A round bracket excludes its end, such as 0 in ``(0, 1]``.
+        ends: brackets of the interval. A round bracket excludes its end, such as 0 in "(0, 1]".
     """
     opening, closing = ends[0], ends[1]
 
@@ -68,7 +69,7 @@ def in_range(low: float, high: float = math.inf, *, ends: str = "[]") -> Callabl
             return value
         is_above = value > low or (value == low and opening == "[")
         is_below = value < high or (value == high and closing == "]")
-        if not (is_above and is_below):  # so that NaN is refused as well
+        if not (is_above and is_below):  # in this form NaN is refused too
             raise typer.BadParameter(f"must be in {opening}{low:g}, {high:g}{closing}, got {value!r}")
         return value
 
@@ -76,24 +77,30 @@ def in_range(low: float, high: float = math.inf, *, ends: str = "[]") -> Callabl
 
 
 def _json_lines(path: Path) -> Path:
-    """Refuse the name of another format, which the readers of such a file would believe."""
+    """Refuse a file name that ends like another format, because readers would take the file for that format."""
     if path.suffix in (".parquet", ".csv"):
         raise typer.BadParameter(f"is written as JSON lines; name it {path.with_suffix('.jsonl')}, got {path}")
     return path
 
 
-Adapter = Annotated[str, Option(callback=listed_in(("auto", *ADAPTERS)), help="how to read the columns")]
+Adapter = Annotated[
+    str,
+    Option(callback=listed_in(("auto", *ADAPTERS)), help="format of the files' columns; auto detects it"),
+]
 Columns = Annotated[
     Mapping[str, str],
-    Option(metavar="NAME=COLUMN", help="a native column and the file's; repeatable"),
+    Option(metavar="NAME=COLUMN", help="a native column and its name in the file; repeatable"),
     _columns,
 ]
-Workers = Annotated[int, Option(min=1, help="judge processes", show_default="the cores")]
-Seed = Annotated[int, Option(help="of sampling")]
+Workers = Annotated[int, Option(min=1, help="number of judge processes", show_default="number of cores")]
+Seed = Annotated[int, Option(help="seed of the sampling")]
 Overwrite = Annotated[bool, Option(help="replace existing outputs")]
 Tier = Annotated[int, Option(callback=listed_in(LOCAL_TIERS), help="confinement tier of programs")]
 AllowMissing = Annotated[
     tuple[str, ...],
-    Option(callback=listed_in(OPTIONAL_FEATURES), metavar="NAME", help="a protection this kernel lacks"),
+    Option(callback=listed_in(OPTIONAL_FEATURES), metavar="NAME", help="protection that the kernel may lack"),
 ]
-ResumedFile = Annotated[Path, Option(callback=_json_lines, help="JSON lines; a repeated command resumes")]
+ResumedFile = Annotated[
+    Path,
+    Option(callback=_json_lines, help="file of JSON lines to write; a repeated command resumes from it"),
+]

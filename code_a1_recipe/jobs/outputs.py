@@ -1,7 +1,7 @@
-"""Rules for output files: a command never replaces its inputs, and other existing files only with ``--overwrite``.
+"""Rules for output files. No command replaces its inputs. ``--overwrite`` is needed to replace any other file.
 
-A resumed command may replace the files of its own unfinished work. It recognises them by their digests, which
-``OUTPUT.unfinished.json`` holds until the work is finished.
+A repeated command may replace the files of its own unfinished work without ``--overwrite``. It recognises these files
+by their digests in ``OUTPUT.unfinished.json``, which it removes at the end of the work.
 """
 
 import json
@@ -19,22 +19,26 @@ class Report:
 
     text: str
     failure: str = ""
-    """Why the result is incomplete, or what is wrong. The command then ends with status 1."""
+    """Reason why the result is incomplete or bad; empty for a good result. With a reason the exit status is 1."""
 
 
 def check_outputs(
-    outputs: Sequence[Path], *, inputs: Iterable[Path], overwrite: bool, work_files: Sequence[Path]
+    outputs: Sequence[Path],
+    *,
+    inputs: Iterable[Path],
+    overwrite: bool,
+    work_files: Sequence[Path],
 ) -> None:
-    """Refuse outputs that would destroy a file. Call this before any work.
+    """Refuse outputs that would destroy a file. Call this function before any work.
 
     Args:
-        outputs: files that the command writes; the first is the file that ``--output`` names.
+        outputs: files that the command writes. The first is the file that ``--output`` names.
         inputs: files that the command reads.
-        overwrite: True allows replacing existing outputs, but never inputs.
-        work_files: files that the command keeps beside its outputs to resume from.
+        overwrite: whether existing outputs may be replaced. Inputs are never replaced.
+        work_files: files beside the outputs, from which a repeated command resumes.
 
     Raises:
-        OutputError: an output is also an input, or exists and does not come from this command's unfinished work.
+        OutputError: an output is also an input, or exists and does not come from unfinished work of this command.
     """
     written = {path.resolve(): path for path in (*outputs, *work_files, _note(outputs[0]))}
     for path in inputs:
@@ -44,21 +48,23 @@ def check_outputs(
             )
     own = _noted(outputs[0])
     for output in outputs:
-        if output.exists() and not overwrite and own.get(output.name) != _digest(output):
+        if overwrite or not output.exists():
+            continue
+        if own.get(output.name) != _digest(output):
             raise OutputError(
                 f"--output {outputs[0]}: {output} exists; --overwrite replaces it, or choose another output"
             )
 
 
 def check_folder(output: Path, *, own: Sequence[str]) -> None:
-    """Refuse a folder that holds files of other origin. Call this before any work.
+    """Refuse a folder that this command did not write. Call this function before any work.
 
     Args:
-        output: the folder of a command's results; it may be missing or empty.
-        own: names of files; every folder that the command has written holds at least one of them.
+        output: folder of the command's results. It may be missing or empty.
+        own: file names. Every folder that the command has written holds at least one file of such a name.
 
     Raises:
-        OutputError: ``output`` is a file, or a folder with files of which none is named in ``own``.
+        OutputError: ``output`` is a file, or a folder that has files but none of them is named in ``own``.
     """
     if not output.exists():
         return
@@ -67,16 +73,16 @@ def check_folder(output: Path, *, own: Sequence[str]) -> None:
     names = {path.name for path in output.iterdir()}
     if names and names.isdisjoint(own):
         raise OutputError(
-            f"--output {output} holds {min(names)!r}, which this command did not write; name a new folder, or that of "
-            "an earlier call"
+            f"--output {output} holds {min(names)!r}, which this command did not write; name a new folder, or the "
+            "folder of an earlier call"
         )
 
 
 def note_work(outputs: Sequence[Path], *, is_finished: bool) -> None:
-    """Record the outputs of unfinished work, which the repeated command may replace without ``--overwrite``.
+    """Note the outputs of unfinished work, so that the repeated command may replace them without ``--overwrite``.
 
     Raises:
-        OSError: the record cannot be written.
+        OSError: the note cannot be written.
     """
     if is_finished:
         _note(outputs[0]).unlink(missing_ok=True)

@@ -4,25 +4,41 @@ import os
 
 import typer
 
-_COLOURS = {"bad": "red", "good": "green", "doubtful": "yellow"}
+_COLOURS = {
+    "bad": "red",
+    "good": "green",
+    "doubtful": "yellow",
+}
 
 
 def paint(meaning: str, text: str) -> str:
-    """Colour a text by its meaning: bad, good or doubtful. A "heading" becomes bold."""
-    return typer.style(text, fg=_COLOURS.get(meaning), bold=meaning == "heading" or None)
+    """Add the colour of a meaning to a text: bad, good or doubtful. A "heading" becomes bold."""
+    if meaning == "heading":
+        return typer.style(text, bold=True)
+    return typer.style(text, fg=_COLOURS.get(meaning))
 
 
 def echo(text: str) -> None:
-    """Print a text. Colours show on terminals that have them, unless NO_COLOR is set (https://no-color.org)."""
-    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    typer.echo(text, color=False if is_plain else None)
+    """Print a text, with colours if the terminal has them and NO_COLOR is not set (https://no-color.org)."""
+    color = None  # typer decides
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        color = False
+    typer.echo(text, color=color)
 
 
 def printable(text: str) -> str:
-    """Escape all characters that a terminal would not print, except line ends and tabs."""
-    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+    """Escape the characters that a terminal cannot print, except line ends and tabs."""
+    return "".join(map(_printable_character, text))
+
+
+def _printable_character(character: str) -> str:
+    if character.isprintable() or character in "\n\t":
+        return character
+    return character.encode("unicode_escape").decode()
 
 
 def indented(text: str, by: int) -> list[str]:
     """Return the printable lines of a text, each indented by ``by`` spaces."""
-    return [f"{' ' * by}{line}".rstrip() for line in printable(text).split("\n")]
+    margin = " " * by
+    lines = printable(text).split("\n")
+    return [f"{margin}{line}".rstrip() for line in lines]

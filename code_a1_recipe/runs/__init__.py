@@ -1,1 +1,1 @@
-"""A run on disk: its folder, metrics, rollout records, and their reader."""
+"""A run's files: its folder, metrics and rollout records, and the reader of all of them."""

@@ -1,8 +1,8 @@
-"""The line that a user reads after each step, and the shares of the step's time."""
+"""The line that is printed after each step, and each phase's share of the step's time."""
 
 from collections.abc import Mapping
 
-# Timers of a step in the order in which they run, each with its word in the line.
+# Timers of a step in the order in which their phases run, each with its word in the printed line.
 _PARTS = {
     "episodes": "episodes",
     "update_code": "code",
@@ -16,9 +16,9 @@ PHASES = {
     "save_checkpoint": "checkpoint",
     "update_weights": "weights to the servers",
 }
-"""Timers of the phases after the episodes, in this order, each with its description."""
+"""Timers of the phases after the episodes, in the order in which reports show them, each with its description."""
 UPDATES = ("update_code", "update_test")
-"""Timers that start at the same time if each policy has its own GPUs. All others follow one another."""
+"""Timers that start at the same time if each policy has its own GPUs. All other phases run one after another."""
 
 _THROUGHPUTS = ("perf/generate_throughput", "perf/train_throughput")
 _COLUMNS = (
@@ -33,52 +33,59 @@ _COLUMNS = (
 
 
 def time_metrics(
-    metrics: Mapping[str, float], timing: Mapping[str, float], *, num_devices: int, updates_at_once: bool
+    metrics: Mapping[str, float],
+    timing: Mapping[str, float],
+    *,
+    num_devices: int,
+    updates_at_once: bool,
 ) -> dict[str, float]:
-    """Compute each part's share of a step's time in [0, 1], and the throughputs in tokens per second and device.
+    """Compute each phase's share of a step's time in [0, 1], and throughputs in tokens per second and device.
 
-    Tokens are generated while episodes run, and trained while policies update. Parts that did not run are left out.
+    Tokens are generated while episodes run, and trained while policies update. Phases that did not run are left out.
 
     Args:
-        metrics: the step's, with ``perf/generated_tokens`` and both policies' ``perf/total_num_tokens``.
-        timing: seconds by timer, with the whole step under ``step``.
-        num_devices: GPUs of the run; logical ones on a CPU.
-        updates_at_once: both policies update at the same time. Then the shares sum to more than 1, since
-            ``time_frac/other`` is what the longer update leaves.
+        metrics: metrics of the step, with ``perf/generated_tokens`` and each policy's ``perf/total_num_tokens``.
+        timing: seconds by timer; the timer ``step`` measures the whole step.
+        num_devices: number of the run's GPUs, or of its logical GPUs on a CPU.
+        updates_at_once: True if both policies update at the same time. Then the shares sum to more than 1, because
+            ``time_frac/other`` counts only the longer update as used time.
     """
-    shares = {f"time_frac/{name}": timing[name] / timing["step"] for name in _PARTS if name in timing}
+    whole_step = timing["step"]
+    shares = {f"time_frac/{name}": timing[name] / whole_step for name in _PARTS if name in timing}
     updates = [timing.get(name, 0.0) for name in UPDATES]
     update_seconds = max(updates) if updates_at_once else sum(updates)
-    twice = (sum(updates) - update_seconds) / timing["step"]
-    shares["time_frac/other"] = max(0.0, 1.0 - sum(shares.values()) + twice)
-    trained = sum(metrics.get(f"{name}/perf/total_num_tokens", 0.0) for name in ("code", "test"))
+    counted_twice = (sum(updates) - update_seconds) / whole_step
+    unused = 1.0 - sum(shares.values()) + counted_twice
+    shares["time_frac/other"] = max(0.0, unused)
     generated = metrics.get("perf/generated_tokens", 0.0)
-    phases = {"generate": (generated, timing.get("episodes", 0.0)), "train": (trained, update_seconds)}
-    for phase, (tokens, seconds) in phases.items():
-        if seconds:
-            shares[f"perf/{phase}_throughput"] = tokens / (seconds * num_devices)
+    trained = sum(metrics.get(f"{policy}/perf/total_num_tokens", 0.0) for policy in ("code", "test"))
+    if episode_seconds := timing.get("episodes", 0.0):
+        shares["perf/generate_throughput"] = generated / (episode_seconds * num_devices)
+    if update_seconds:
+        shares["perf/train_throughput"] = trained / (update_seconds * num_devices)
     return shares
 
 
 def step_line(step: int, total_steps: int, metrics: Mapping[str, float], *, prefix: str = "") -> str:
-    """Write the line of a step: rewards, validity, adversarial rate, book size, time shares.
+    """Write the line of a step: rewards, rate of valid tests, adversarial term, size of the book, shares of time.
 
     Args:
         step: number of the step.
-        total_steps: steps of the run.
-        metrics: the step's. A column without its metric is left out.
-        prefix: beginning of the metrics' names, ``val/`` for a validation.
+        total_steps: number of the run's steps.
+        metrics: metrics of the step. A column whose metric is missing is left out.
+        prefix: beginning of the metrics' names: ``val/`` for a validation, else empty.
     """
-    head = f"step {step}/{total_steps}" if not prefix else f"step {step} {prefix.strip('/')}"
-    columns = [f"{word} {metrics[prefix + name]:{form}}" for word, name, form in _COLUMNS if prefix + name in metrics]
+    columns = [f"step {step} {prefix.strip('/')}" if prefix else f"step {step}/{total_steps}"]
+    for word, name, form in _COLUMNS:
+        if (value := metrics.get(prefix + name)) is not None:
+            columns.append(f"{word} {value:{form}}")
     if "timing_s/step" in metrics:
-        shares = [
-            f"{word} {metrics[f'time_frac/{name}']:.0%}"
-            for name, word in _PARTS.items()
-            if f"time_frac/{name}" in metrics
-        ]
+        shares = []
+        for name, word in _PARTS.items():
+            if (share := metrics.get(f"time_frac/{name}")) is not None:
+                shares.append(f"{word} {share:.0%}")
         columns.append(f"{metrics['timing_s/step']:.1f}s ({', '.join(shares)})")
     if speeds := [f"{metrics[name]:.0f}" for name in _THROUGHPUTS if name in metrics]:
         waiting = metrics.get("time_frac/exposed_judging", 0.0)
         columns.append(f"{' and '.join(speeds)} tokens/s, {waiting:.0%} judging alone")
-    return " | ".join([head, *columns])
+    return " | ".join(columns)

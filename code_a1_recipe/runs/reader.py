@@ -1,4 +1,4 @@
-"""The only reader of a run folder: configuration, metrics, rollouts, Mistake Book, questions. It needs no torch."""
+"""The only reader of a run folder: configuration, metrics, rollouts, Mistake Book and questions. It needs no torch."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class RunRecords:
-    """A run folder, whose files are read on demand. The configuration exists from the start, the rest after a step."""
+    """A run folder. A file is read when it is asked for; all but the configuration appear after the first step."""
 
     folder: Path
 
     @classmethod
     def open(cls, folder: Path) -> "RunRecords":
-        """Open a run folder, or raise InputError if it holds no run, or a run without a finished step."""
+        """Open a run folder. InputError: the folder holds no run, or a run without a finished step."""
         paths = RunFolder(folder)
         if not paths.resolved_config.is_file():
             raise InputError(
@@ -42,7 +42,7 @@ class RunRecords:
 
     @classmethod
     def find(cls, path: Path, *, levels: int) -> "RunRecords | None":
-        """Find the run folder that ``path`` is or lies in, at most ``levels`` folders up."""
+        """Find the run folder that is ``path`` or contains it, at most ``levels`` folders up; None if no folder is."""
         path = path.absolute()
         for folder in (path, *path.parents[:levels]):
             if RunFolder(folder).resolved_config.is_file():
@@ -56,28 +56,29 @@ class RunRecords:
 
     @cached_property
     def settings(self) -> "RunConfig":
-        """The configuration with every value checked.
+        """The configuration, with every value checked.
 
         Raises:
-            SettingsError: the file has another format, or was changed.
+            SettingsError: the file has another format or was changed.
         """
-        from ..config.compose import recorded_config  # hydra, which most readers do not need
+        from ..config.compose import recorded_config  # not at the top: it loads hydra, which most readers do not need
 
         return recorded_config(self.paths.resolved_config)
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """The content of ``resolved_config.yaml``, unchecked."""
+        """The content of ``resolved_config.yaml`` without checks of its values."""
         path = self.paths.resolved_config
         try:
             loaded = yaml.safe_load(path.read_bytes())
         except (OSError, yaml.YAMLError) as error:
             raise InputError(f"{path} cannot be read: {error}") from error
         if not isinstance(loaded, dict):
-            raise InputError(f"{path} must be a mapping of keys, got {type(loaded).__name__}")
+            raise InputError(f"{path} must be a mapping of keys, got {type(loaded).__name__}; restore the file")
         for block in ("data", "trainer"):
             if not isinstance(loaded.get(block), dict):
-                raise InputError(f"{path} must have a block {block!r} of keys, got {loaded.get(block)!r}")
+                found = loaded.get(block)
+                raise InputError(f"{path} must have a block {block!r} of keys, got {found!r}; restore the file")
         return loaded
 
     @cached_property
@@ -87,29 +88,29 @@ class RunRecords:
 
     @property
     def steps(self) -> list[int]:
-        """Trained steps, from 1."""
+        """Numbers of the trained steps. The first is 1."""
         return [row["step"] for row in self.metrics if row["step"] > 0]
 
     @property
     def training_steps(self) -> list[int]:
-        """Steps with rollouts of training."""
+        """Steps that have rollouts of training."""
         return self._rollout_steps("train")
 
     def rollout_files(self) -> list[Path]:
-        """List the rollout files of all steps, of training and of validation."""
+        """List the rollout files of all steps, both of training and of validation."""
         return sorted(self.paths.rollouts.glob("*.jsonl"))
 
     @property
     def validation_steps(self) -> list[int]:
-        """Steps with rollouts of a validation."""
+        """Steps that have rollouts of a validation."""
         return self._rollout_steps("val")
 
     def validation(self, step: int) -> list[RolloutRecord]:
-        """Read the programs for the held-out questions at ``step``, without the programs of extensions."""
+        """Read the programs for the held-out questions at ``step``, without programs of extensions."""
         return self._programs(step, validation=True)
 
     def training(self, step: int) -> list[RolloutRecord]:
-        """Read the programs for the training questions of ``step``, without the programs of extensions."""
+        """Read the programs for the training questions of ``step``, without programs of extensions."""
         return self._programs(step, validation=False)
 
     def _programs(self, step: int, *, validation: bool) -> list[RolloutRecord]:
@@ -117,11 +118,15 @@ class RunRecords:
         return [record for record in records if not record.turn]
 
     def _rollout_steps(self, kind: str) -> list[int]:
-        stems = [path.stem.removeprefix(f"{kind}_") for path in self.paths.rollouts.glob(f"{kind}_*.jsonl")]
-        return sorted(int(stem) for stem in stems if stem.isdecimal())
+        numbers = []
+        for path in self.paths.rollouts.glob(f"{kind}_*.jsonl"):
+            number = path.stem.removeprefix(f"{kind}_")
+            if number.isdecimal():
+                numbers.append(int(number))
+        return sorted(numbers)
 
     def mistake_book(self) -> MistakeBook:
-        """Read the book of the newest save, or of the last step. It is empty if the run wrote none.
+        """Read the book that was saved at the newest checkpoint or the last step. Without a save it is empty.
 
         Raises:
             InputError: the file is damaged.
@@ -132,7 +137,7 @@ class RunRecords:
             return MistakeBook()
 
     def questions(self, *keys: str) -> QuestionTable:
-        """Read the questions of ``data.<key>`` by id. A file that has changed since the run is read as it is now.
+        """Read the questions of ``data.<key>`` by id. A file that has changed since the run is read as it is today.
 
         Args:
             keys: "train_files", "val_files" or both.
@@ -149,28 +154,29 @@ class RunRecords:
         files: list[Path] = []
         for key in keys:
             value = self.config["data"].get(key) or []
-            files += [Path(str(file)) for file in (value if isinstance(value, list) else [value])]
+            names = value if isinstance(value, list) else [value]
+            files += [Path(str(name)) for name in names]
         return files
 
 
 def read_rollouts(path: Path) -> Iterator[RolloutRecord]:
-    """Yield the records of a file, in its order.
+    """Yield the records of a rollout file in the order of its lines.
 
     Raises:
-        InputError: a line is damaged, or has another format version.
+        InputError: a line is damaged or has another format version.
     """
     return _decoded_lines(path, _rollout)
 
 
 def rollout_of(row: Mapping[str, Any], place: str) -> RolloutRecord:
-    """Convert a row of any file to a record. Unknown keys are ignored.
+    """Convert a row, from a file of any format, to a record. Unknown keys are ignored.
 
     Args:
         row: a JSON object.
-        place: file and line, with which an error message begins.
+        place: file and line of the row, with which an error message begins.
 
     Raises:
-        InputError: the row is no record, or has another format version.
+        InputError: the row is no record or has another format version.
     """
     try:
         return msgspec.convert(row, RolloutRecord)
@@ -186,12 +192,13 @@ def _rollout(line: bytes) -> RolloutRecord:
     try:
         return _ROLLOUTS.decode(line)
     except msgspec.ValidationError as error:
-        raise msgspec.ValidationError(_reason(error, _OBJECTS.decode(line).get("v"))) from error
+        version = _OBJECTS.decode(line).get("v")
+        raise msgspec.ValidationError(_reason(error, version)) from error
 
 
 def _reason(error: msgspec.ValidationError, version: object) -> str:
     if version == VERSION:
-        return f"{error}; the file was changed: restore it, or make the step again"
+        return f"{error}; the file was changed: restore it, or train this step again"
     return (
         f"{error}, so this is no rollout record of format version {VERSION} (it has v: {version}); train again, or "
         "read it with the release that wrote it"

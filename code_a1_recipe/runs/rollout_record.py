@@ -1,4 +1,4 @@
-"""The rollout record: a typed JSON line with a format version, for each program with its suites, verdicts and rewards.
+"""The rollout record: one JSON line for each program, with its suites, verdicts, rewards and a format version.
 
 Episode workers write the lines with ``encode_records``, and ``runs.reader`` reads them.
 """
@@ -16,14 +16,14 @@ from ..algorithm.episode_types import CandidateResult, Episode
 from ..algorithm.spans import Span
 
 VERSION: Final = 7
-"""Format of a line. Raise it if a field of these classes or of the sandbox's verdicts in them changes. A new field with
-a default needs no new version, since older lines stay readable."""
+"""Format version of a line. Raise it if a field of these classes, or of the sandbox's verdicts in them, changes. A new
+field with a default needs no new version, because older lines stay readable."""
 
 MAX_FAILED_CASES: Final = 20
 """Largest number of failed hidden tests in a program's record."""
 
 SUITE, REPLAYED = "suite", "replayed from the Mistake Book"
-"""Names of ``RolloutRecord.met_cases``."""
+"""Two origins of tests that ``RolloutRecord.met_cases`` yields."""
 
 
 class RewardRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,26 +35,26 @@ class RewardRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A verdict without its suites, which are in the ``SuiteRecord`` of each."""
+    """A verdict without the verdicts on its suites. These are in the ``SuiteRecord`` of each suite."""
 
     loaded: bool
     load_error: str
     history: tuple[CaseResult, ...]
-    """Results of replayed cases."""
+    """Results of the replayed cases."""
     cpu_seconds: float
     example_failure: str = ""
     """See ``sandbox.CandidateVerdict``."""
 
 
 class HiddenTestsRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A program's verdict on the hidden tests: counts, and the first failed cases, since there may be thousands."""
+    """A program's verdict on the hidden tests: counts, and the first of its failed cases, which may be thousands."""
 
     cases: tuple[CaseResult, ...]
     """Failed cases, at most ``MAX_FAILED_CASES``."""
     rejections: tuple[Rejection, ...] = ()
     num_passed: int = 0
     num_more_failed: int = 0
-    """Failed cases that are not in ``cases``."""
+    """Number of failed cases that are not in ``cases``."""
 
     @property
     def num_failed(self) -> int:
@@ -66,24 +66,24 @@ class HiddenTestsRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SuiteRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A suite that was written for a program."""
+    """A suite that the Test LLM wrote for a program."""
 
     response: str
     response_tokens: int
     prompt_tokens: int
     cached_tokens: int
-    """Prompt tokens that the server found in its prefix cache."""
+    """Number of prompt tokens that the server found in its prefix cache."""
     extraction_failure: str
-    """Reason why the response holds no asserts; empty if it holds some."""
+    """Reason why the response holds no asserts; empty if it holds asserts."""
     reward: RewardRecord | None
     verdict: SuiteVerdict | None
     """Verdict on the suite; None after an outage."""
     span: Span | None
-    """Time in which it was written. All spans are in seconds since the step's start."""
+    """Time in which the suite was written. All spans are in seconds since the start of the step."""
 
 
 class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A program with the suites that were written for it."""
+    """A program, with the suites that the Test LLM wrote for it."""
 
     v: Literal[7]
     index: int
@@ -92,38 +92,39 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     question: str
     data_source: str
     kind: str
-    """"sampled"; in validation also "greedy" (at temperature 0) and "buggy_program" (from the question's row);
-    "repair", or another word for an extension's program."""
+    """Kind of the program. Training has "sampled" programs. Validation also has "greedy" programs (at temperature 0)
+    and "buggy_program" (from the question's row). An extension has a word of its own, such as "repair"."""
     candidate: int
-    """Number among the programs of this kind. An extension's program has the number of the candidate that it repairs or
-    otherwise starts from."""
+    """Number among the programs of this kind. A program of an extension has the number of the sampled candidate from
+    which it started, such as the candidate that it repairs."""
     turn: int
     """Turn of an extension's program, from 1; 0 for any other program. The record of an extension's program holds no
-    suites, since the program met the suites of ``candidate``."""
+    suites, because the program was run on the suites of ``candidate``."""
     repair_cases: tuple[CaseResult, ...]
-    """Results of an extension's program in the cases of these suites."""
+    """Results of an extension's program in the cases of ``candidate``'s suites."""
     response: str
     response_tokens: int
     prompt_tokens: int
     source: str | None
-    """The program; None if the response holds none."""
+    """Source of the program; None if the response holds no program."""
     extraction_failure: str
-    """Reason why it holds none."""
+    """Reason why the response holds no program; empty if it holds one."""
     is_too_long_to_test: bool
-    """The Test LLM's prompt has no room for the program, so it has no reward."""
+    """True if the program does not fit into the Test LLM's prompt. Then it has no reward."""
     outage: str
-    """Reason why the sandbox could not judge the program. Then there is no verdict."""
+    """Reason why the sandbox could not judge the program; empty if it could. After an outage ``verdict`` is None."""
     verdict: VerdictRecord | None
     reward: RewardRecord | None
     given_tests: SuiteVerdict | None
-    """Verdict on the dataset's own tests, if the reward is made of them."""
+    """Verdict on the dataset's own tests, if the reward is computed from them."""
     pooled_tests: SuiteVerdict | None
-    """Verdict on all cases for any program of the question, if the reward is made of them."""
+    """Verdict on the cases of all programs of the question, if the reward is computed from them."""
     hidden_tests: HiddenTestsRecord | None
-    """Verdict on the question's own tests, if they were run. No reward is made of it."""
+    """Verdict on the question's hidden tests, if they were run. No reward is computed from it."""
     selected: bool
-    """The program's suites train the Test LLM."""
+    """Whether the program's suites train the Test LLM."""
     span: Span | None
+    """Time in which the response was sampled. The other spans are the times of the program's verdicts."""
     judge_span: Span | None
     hidden_span: Span | None
     pooled_span: Span | None
@@ -131,7 +132,7 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_solved(self) -> bool:
-        """Whether there are hidden tests and the program passed all of them."""
+        """Whether the program passed all hidden tests. Without hidden tests it is not solved."""
         hidden = self.hidden_tests
         return hidden is not None and hidden.num_valid > 0 and hidden.num_failed == 0
 
@@ -140,7 +141,7 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.verdict is not None and self.verdict.loaded
 
     def met_cases(self) -> Iterator[tuple[str, Sequence[CaseResult]]]:
-        """Yield the results of all tests that the program met, except the hidden ones, with the tests' origin."""
+        """Yield the origin of tests and the program's results in them. Hidden tests are left out."""
         for suite in self.suites:
             if suite.verdict is not None:
                 yield SUITE, suite.verdict.cases
@@ -151,9 +152,12 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
             yield REPLAYED, self.verdict.history
 
     def is_broken(self, *, by_replays: bool = True) -> bool:
-        """Whether the program failed any case it was run on. ``by_replays=False`` ignores the replayed cases."""
-        sources = (cases for name, cases in self.met_cases() if by_replays or name != REPLAYED)
-        return any(case.outcome.failed for cases in sources for case in cases)
+        """Whether the program failed a case. ``by_replays=False`` ignores the replayed cases."""
+        for origin, cases in self.met_cases():
+            is_counted = by_replays or origin != REPLAYED
+            if is_counted and any(case.outcome.failed for case in cases):
+                return True
+        return False
 
 
 def reward_record(reward: Breakdown | None) -> RewardRecord | None:
@@ -162,12 +166,12 @@ def reward_record(reward: Breakdown | None) -> RewardRecord | None:
 
 
 def verdict_record(verdict: CandidateVerdict | None) -> VerdictRecord | None:
-    """Convert a verdict. None, after an outage, stays None."""
+    """Convert a verdict. After an outage there is no verdict, and None stays None."""
     return msgspec.convert(verdict, VerdictRecord | None, from_attributes=True)
 
 
 def hidden_tests_record(verdict: CandidateVerdict | None) -> HiddenTestsRecord | None:
-    """Convert the verdict on the hidden tests, its only suite. None, if they were not run, stays None."""
+    """Convert the verdict on the hidden tests, which has a single suite. None stays None if the tests were not run."""
     if verdict is None:
         return None
     hidden = verdict.suites[0]
@@ -181,7 +185,7 @@ def hidden_tests_record(verdict: CandidateVerdict | None) -> HiddenTestsRecord |
 
 
 def encode_records(records: Iterable[RolloutRecord]) -> bytes:
-    """Write records as lines of JSON. Lone surrogates become question marks, since UTF-8 cannot hold them."""
+    """Encode records as lines of JSON. Lone surrogates become question marks, because UTF-8 cannot encode them."""
     return b"".join(map(_line, records))
 
 
@@ -194,7 +198,7 @@ def _line(record: RolloutRecord) -> bytes:
 
 
 def episode_records(episode: Episode, *, selected: Sequence[int]) -> Iterator[RolloutRecord]:
-    """Yield one record for each program. ``selected`` marks the candidates whose suites train the Test LLM."""
+    """Yield the record of each program. The suites of the candidates in ``selected`` train the Test LLM."""
     for c, candidate in enumerate(episode.candidates):
         yield _record(episode, "sampled", c, candidate, selected=c in selected)
     for extra in episode.extra_programs:
@@ -215,17 +219,23 @@ _COPIED = (
     "hidden_span",
     "pooled_span",
 )
-"""Fields of a program that its record copies."""
+"""Fields that a record copies from a program's result."""
 
 
 def _record(
-    episode: Episode, kind: str, number: int, candidate: CandidateResult, *, selected: bool = False, turn: int = 0
+    episode: Episode,
+    kind: str,
+    number: int,
+    candidate: CandidateResult,
+    *,
+    selected: bool = False,
+    turn: int = 0,
 ) -> RolloutRecord:
     task, response, verdict = episode.task, candidate.response, candidate.verdict
     judged = verdict.suites if verdict is not None else ()
-    # An extension's program met the suites of another program. In any other verdict, a suite beyond the written ones
-    # holds the dataset's own tests.
-    met = judged if turn else ()
+    # A program of an extension was run on the suites of another program. For any other program, a verdict on more
+    # suites than the Test LLM wrote is the verdict on the dataset's own tests.
+    repaired = judged if turn else ()
     has_given = not turn and len(judged) > len(candidate.suites)
     return RolloutRecord(
         v=VERSION,
@@ -236,7 +246,7 @@ def _record(
         kind=kind,
         candidate=number,
         turn=turn,
-        repair_cases=tuple(case for suite in met for case in suite.cases),
+        repair_cases=tuple(case for suite in repaired for case in suite.cases),
         response=response.text,
         response_tokens=len(response.token_ids),
         prompt_tokens=len(response.prompt_ids),

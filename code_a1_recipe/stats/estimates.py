@@ -1,7 +1,7 @@
-"""Estimates with 95 % intervals, and the unbiased pass@k. Nothing here reads or writes files.
+"""Estimates with 95 % intervals, and the unbiased pass@k. Nothing in this file reads or writes files.
 
-Intervals over questions come from the bootstrap, intervals over seeds from Student's t. The bootstrap resamples whole
-questions, because the samples of one question depend on each other.
+An interval over questions is a bootstrap interval, and an interval over seeds is Student's t interval. The bootstrap
+resamples whole questions, because the samples of one question depend on each other.
 """
 
 import math
@@ -16,21 +16,21 @@ from numpy.typing import NDArray
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
 MOST_UNDEFINED = 0.01
-"""Largest share of resamples on which a statistic may be undefined."""
+"""Largest share of resamples on which a statistic may be undefined, such as a ratio of zeros."""
 _BATCH = 1_000
 """Number of resamples that are in memory at once."""
 
 Key = TypeVar("Key", bound=Hashable)
 Array = NDArray[np.float64]
 Statistic = Callable[..., Any]
-"""A function ``(*columns[..., question]) -> [...]`` that reduces the last axis."""
+"""A function of one or more arrays ``[..., question]`` that reduces their last axis."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
     """A figure with its 95 % interval.
 
-    The bounds are NaN where no interval can be given, and infinite for the mean of a single value.
+    The bounds are NaN if no interval can be computed, and infinite for the mean of a single value.
     """
 
     value: float
@@ -46,34 +46,34 @@ class Estimate:
 
     @property
     def excludes_zero(self) -> bool:
-        """True if 0 lies outside of the interval.
+        """Whether 0 lies outside of the interval.
 
         Fewer than three values never exclude zero, because two values may agree by chance.
         """
         return self.num_values >= 3 and (self.low > 0 or self.high < 0)
 
     def text(self, *, signed: bool = False) -> str:
-        """Return percents such as ``63.4 [61.0, 65.9]``, or ``63.4 [?]`` where no interval can be given."""
+        """Return percentages such as ``63.4 [61.0, 65.9]``, or ``63.4 [?]`` without an interval."""
         if math.isnan(self.value):
             return "–"
-        sign = "+" if signed else ""
-        value = f"{self.value * 100:{sign}.1f}"
+        form = "+.1f" if signed else ".1f"
+        value = f"{100 * self.value:{form}}"
         if math.isnan(self.low):
             return f"{value} [?]"
-        return f"{value} [{self.low * 100:{sign}.1f}, {self.high * 100:{sign}.1f}]"
+        return f"{value} [{100 * self.low:{form}}, {100 * self.high:{form}}]"
 
     def plus_minus(self, *, signed: bool = False) -> str:
-        """Return a text such as ``0.512 ± 0.034``, for symmetric intervals; differences are shown ``signed``."""
-        sign = "+" if signed else ""
+        """Return a text such as ``0.512 ± 0.034``, for a symmetric interval. ``signed`` writes a plus too."""
+        form = "+.3f" if signed else ".3f"
         half = f"{self.half_width:.3f}" if math.isfinite(self.half_width) else "?"
-        return f"{self.value:{sign}.3f} ± {half}"
+        return f"{self.value:{form}} ± {half}"
 
 
 def pass_at_k(num_samples: int, num_right: int, k: int) -> float:
-    """Estimate pass@k by ``1 - C(n-c, k) / C(n, k)``, with n samples of which c are right.
+    """Estimate pass@k by ``1 - C(n-c, k) / C(n, k)``, for n samples of which c are right.
 
-    This is the chance that at least one of ``k`` samples, drawn without replacement, is right. The estimate is unbiased
-    for any n >= k (Chen et al., arXiv 2107.03374, equation 1). pass@1 is the plain average, avg@n.
+    pass@k is the chance that at least one of ``k`` samples is right, if they are drawn without replacement. The
+    estimate is unbiased for any n >= k (Chen et al., arXiv 2107.03374, equation 1). pass@1 equals the average, avg@n.
 
     Returns:
         A value in [0, 1].
@@ -85,17 +85,18 @@ def pass_at_k(num_samples: int, num_right: int, k: int) -> float:
         raise ValueError(f"pass@k needs 1 <= k <= the number of samples, got k={k} of {num_samples} samples")
     if not 0 <= num_right <= num_samples:
         raise ValueError(f"num_right must be in [0, {num_samples}], got {num_right}")
-    all_wrong = math.comb(num_samples - num_right, k)
-    return 1.0 - all_wrong / math.comb(num_samples, k)
+    num_wrong_draws = math.comb(num_samples - num_right, k)
+    num_draws = math.comb(num_samples, k)
+    return 1.0 - num_wrong_draws / num_draws
 
 
 def mean_over_questions(values: Array) -> Any:
-    """The plain mean: every question weighs the same."""
+    """Average over questions. Every question has the same weight."""
     return values.mean(axis=-1)
 
 
 def ratio_of_sums(numerators: Array, denominators: Array) -> Any:
-    """Divide both sums over questions (micro average); NaN where the denominators sum to zero."""
+    """Divide the sum of the numerators by the sum of the denominators (micro average). A sum of zero gives NaN."""
     total = denominators.sum(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return numerators.sum(axis=-1) / total
@@ -105,13 +106,13 @@ def bootstrap(*columns: Sequence[float], statistic: Statistic = mean_over_questi
     """Estimate ``statistic`` with its percentile bootstrap interval (Efron and Tibshirani 1993, chapter 13).
 
     Args:
-        columns: each holds one value per question; questions are drawn whole.
+        columns: each holds one value per question. Questions are drawn whole, with their values of all columns.
         statistic: reduces the last axis of its arguments.
-        seed: seed of the resampling; the same input gives the same interval.
+        seed: seed of the resampling. The same input gives the same interval.
 
     Returns:
-        The bounds are NaN where the statistic is undefined on more than 1 % of the resamples, because the other
-        resamples would not be a fair sample. Without any question the value is NaN too.
+        The estimate. Its bounds are NaN if the statistic is undefined on more than 1 % of the resamples, because the
+        remaining resamples would be biased. Without any question the value is NaN too.
 
     Raises:
         ValueError: the columns have different lengths.
@@ -122,9 +123,9 @@ def bootstrap(*columns: Sequence[float], statistic: Statistic = mean_over_questi
     value = float(statistic(*arrays)) if number else math.nan
     if number < 2:
         return Estimate(value=value, low=value, high=value, num_values=number)
-    from scipy import stats  # not at the top: it loads slowly, and most users of this module do without it
+    from scipy import stats  # not at the top: it is slow to load, and most users of this module do not need it
 
-    with np.errstate(all="ignore"):  # scipy also makes an interval of its own, which warns about undefined figures
+    with np.errstate(all="ignore"):  # scipy also computes an interval, and warns about undefined values
         replicates = stats.bootstrap(
             arrays,
             lambda *drawn, axis: statistic(*drawn),
@@ -163,10 +164,10 @@ def mean_estimate(values: Sequence[float]) -> Estimate:
 
 
 def paired_difference(after: Mapping[Key, float], before: Mapping[Key, float]) -> Estimate:
-    """Estimate the mean of ``after - before`` over the questions or seeds that both have; see :func:`mean_estimate`.
+    """Estimate the mean of ``after - before`` over the shared questions or seeds, as :func:`mean_estimate` does.
 
     Raises:
-        ValueError: they share no key.
+        ValueError: no key is in both mappings.
     """
     differences = [after[key] - before[key] for key in after if key in before]
     return mean_estimate(differences)

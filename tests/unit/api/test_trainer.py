@@ -19,15 +19,17 @@ from ..sandbox.processes import is_gone, wait_until
 SPEC = {"prompt": "double x", "reference": "def double(x): return 2 * x", "tests": ["assert double(1) == 2"]}
 
 
-@pytest.fixture
-def trainer(tmp_path, monkeypatch):
+def make_trainer(run_dir, *models, **arguments):
     """A trainer whose process is noted in ``commands`` instead of being started."""
-    made = AdversarialCodeTrainer(
-        reward_fn=AdversarialReward(validity_weight=2), max_code_len=32, run_dir=tmp_path / "run"
-    )
+    made = AdversarialCodeTrainer(*models, run_dir=run_dir, **arguments)
     made.commands = []
-    monkeypatch.setattr(made, "_run", made.commands.append)
+    made._run = made.commands.append
     return made
+
+
+@pytest.fixture
+def trainer(tmp_path):
+    return make_trainer(tmp_path / "run", reward_fn=AdversarialReward(validity_weight=2), max_code_len=32)
 
 
 def run(trainer, program):
@@ -36,12 +38,11 @@ def run(trainer, program):
 
 
 def test_a_step_trains_on_all_questions_that_it_is_given(trainer):
-    trainer.commands.clear()
     with pytest.raises(IndexError):  # nothing was trained
         trainer.step([SPEC, SPEC | {"id": "other"}], num_samples=3)
-    [[python, dash_m, module, command, *overrides]] = trainer.commands
-    assert (python, dash_m, module, command) == (sys.executable, "-m", "code_a1_recipe", "train")
-    config = read_config("cpu", overrides)
+    [command] = trainer.commands
+    assert command[:4] == [sys.executable, "-m", "code_a1_recipe", "train"]
+    config = read_config("cpu", command[4:])
     assert (config.data.train_batch_size, config.episode.num_candidates) == (2, 3)
     assert config.trainer.total_training_steps == 1
     assert config.policies.code.rollout.response_length == 32
@@ -61,13 +62,12 @@ def test_the_same_questions_are_the_same_file(trainer):
 
 @pytest.mark.parametrize("name", ["a b", "Läufe", "c\\d", "it's", 'say "no"', "a,b=c"])
 def test_paths_arrive_as_they_are(tmp_path, name):
-    made = AdversarialCodeTrainer(tmp_path / name / "model", run_dir=tmp_path / name / "run")
-    commands = []
-    made._run = commands.append
+    run, model = tmp_path / name / "run", tmp_path / name / "model"
+    made = make_trainer(run, model)
     made.train([SPEC], 1)
-    config = read_config("cpu", commands[0][4:])
-    assert config.run_dir == str(made.run_dir) == str(tmp_path / name / "run")
-    assert config.policies.code.model.path == str(tmp_path / name / "model")
+    config = read_config("cpu", made.commands[0][4:])
+    assert config.run_dir == str(made.run_dir) == str(run)
+    assert config.policies.code.model.path == str(model)
     [file] = config.data.train_files
     assert Path(file).is_file()
 
@@ -79,13 +79,10 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 
 def test_models_preset_and_overrides_are_passed_on(tmp_path):
-    models = {"code_llm": tmp_path / "a b", "test_llm": "org/name"}
-    made = AdversarialCodeTrainer(**models, preset="cpu", run_dir=tmp_path / "run", overrides=["data.seed=9"])
-    commands = []
-    made._run = commands.append
+    made = make_trainer(tmp_path, tmp_path / "a b", "org/name", preset="cpu", overrides=["data.seed=9"])
     assert made.train([SPEC], 1, num_samples=2) == []
-    [[*_, preset, _, _, code, test, _, _, _, _, _, _, _, _, _, last]] = commands
-    assert (preset, code) == ("cpu", f"policies.code.model.path='{tmp_path}/a b'")
+    [[*_, train, preset, _, _, code, test, _, _, _, _, _, _, _, _, _, last]] = made.commands
+    assert (train, preset, code) == ("train", "cpu", f"policies.code.model.path='{tmp_path}/a b'")
     assert (test, last) == ("policies.test.model.path=org/name", "data.seed=9")
 
 
@@ -96,10 +93,8 @@ def test_models_preset_and_overrides_are_passed_on(tmp_path):
         ({"test_llm": 7}, "test_llm must be a Hugging Face folder or id, got 7"),
         ({"reward_fn": len}, "reward_fn must be an AdversarialReward or None, got"),
         ({"max_code_len": 0}, r"max_code_len \(tokens\) must be an integer of at least 1, got 0"),
-        ({"overrides": "a=b"}, "overrides must be a list of key=value, got 'a=b'"),
-        ({"overrides": ["a"]}, "overrides must be a list of key=value"),
-        ({"overrides": [5]}, "overrides must be a list of key=value"),
-        ({"preset": "--help"}, "preset must be the name of one, or a YAML file, got '--help'"),
+        *(({"overrides": odd}, "overrides must be a list of key=value, got") for odd in ("a=b", ["a"], [5])),
+        ({"preset": "--help"}, "preset must be the name of a preset, or a YAML file, got '--help'"),
     ],
 )
 def test_bad_arguments_are_refused(values, message):
@@ -110,11 +105,8 @@ def test_bad_arguments_are_refused(values, message):
 @pytest.mark.parametrize(
     ("specs", "message"),
     [
-        (SPEC, "problem_specs must be a list of dictionaries"),
+        *((odd, "problem_specs must be a list of dictionaries") for odd in (SPEC, ["double"], iter([SPEC]), None)),
         ([], "no rows"),
-        (["double"], "problem_specs must be a list of dictionaries"),
-        ((one for one in [SPEC]), "problem_specs must be a list of dictionaries"),
-        (None, "problem_specs must be a list of dictionaries"),
         ([{"prompt": "double x"}], "reference"),
         ([SPEC, SPEC], "id.*must be unique"),
         ([SPEC | {"reference": "def double("}], "reference"),
@@ -127,10 +119,10 @@ def test_bad_questions_are_refused_before_anything_starts(trainer, specs, messag
     assert trainer.commands == []
 
 
-@pytest.mark.parametrize(("values", "message"), [({"num_steps": 0}, "num_steps"), ({"num_samples": 0}, "num_samples")])
-def test_bad_numbers_are_refused_before_anything_starts(trainer, values, message):
-    with pytest.raises(InputError, match=f"{message} must be an integer of at least 1, got 0"):
-        trainer.train([SPEC], **{"num_steps": 1} | values)
+@pytest.mark.parametrize("name", ["num_steps", "num_samples", "questions_per_step"])
+def test_bad_numbers_are_refused_before_anything_starts(trainer, name):
+    with pytest.raises(InputError, match=f"{name} must be an integer of at least 1, got 0"):
+        trainer.train([SPEC], **{"num_steps": 1, name: 0})
     assert trainer.commands == []
 
 
@@ -176,14 +168,15 @@ def test_the_process_ends_where_its_lines_cannot_be_shown(trainer):
 
 def test_the_process_ends_with_the_one_that_started_it(tmp_path):
     """A killed notebook leaves no training behind."""
-    child = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    pid = tmp_path / "pid"
+    child = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     parent = (
         "import sys\n"
         "from code_a1_recipe import AdversarialCodeTrainer\n"
         f"AdversarialCodeTrainer()._run([sys.executable, '-c', {child!r}])\n"
     )
     started = subprocess.Popen([sys.executable, "-c", parent])
-    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), seconds=60)
+    wait_until(lambda: pid.exists() and pid.read_text(), seconds=60)
     started.kill()
     started.wait()
-    wait_until(lambda: is_gone((tmp_path / "pid").read_text()), seconds=60)
+    wait_until(lambda: is_gone(pid.read_text()), seconds=60)

@@ -35,9 +35,9 @@ class Options(Base):
 
 @pytest.fixture
 def call():
-    """``call(*words) -> (options or None, output)``."""
+    """``call(words) -> (options or None, output)``."""
 
-    def run(*words):
+    def run(words):
         seen = []
         app = typer.Typer()
 
@@ -46,7 +46,7 @@ def call():
             seen.append(options)
 
         app.command()(with_options(command))
-        result = CliRunner().invoke(app, list(words))
+        result = CliRunner().invoke(app, words)
         return (seen[0] if seen else None), result.output
 
     # The class stands in this module, where `get_type_hints` finds it.
@@ -59,9 +59,10 @@ def test_what_is_not_given_has_the_default_of_the_dataclass(call):
 
 
 def test_every_kind_of_option_reaches_its_field(call):
-    words = ["--size", "5", "--names", "a", "--names", "b", "--overwrite", "--no-coverage", "--columns", "prompt=text"]
-    models = ["--model", "m", "--engine", "tensor_parallel_size=2", "--test-model", "t", "--test-temperature", "0.5"]
-    options, _ = call("a", "b", *words, *models)
+    options, _ = call(
+        "a b --size 5 --names a --names b --overwrite --no-coverage --columns prompt=text --model m "
+        "--engine tensor_parallel_size=2 --test-model t --test-temperature 0.5"
+    )
     assert options == Options(
         files=(Path("a"), Path("b")),
         size=5,
@@ -88,6 +89,6 @@ def test_every_kind_of_option_reaches_its_field(call):
     ],
 )
 def test_a_value_that_breaks_a_rule_is_refused(call, words, rule):
-    options, output = call(*words.split())
+    options, output = call(words)
     assert options is None
     assert rule in output

@@ -4,6 +4,7 @@ import json
 import pytest
 
 from code_a1_recipe.data.asserts import LOOSE, asserts_in
+from code_a1_recipe.data.formats import NODES
 from code_a1_recipe.data.reader import read_questions
 from code_a1_recipe.errors import InputError
 
@@ -26,27 +27,9 @@ def mbpp_row(**changes):
         "task_id": 3,
         "text": "Write a function to add.",
         "code": "def help(): pass\r\ndef add(a, b=2):\r\n    return a + b",
-        "test_setup_code": "",
         "test_list": ["assert add(1) == 3", "assert set(add(1, 2)) == {3}", "assert add(1, b=1) == 2"],
-        "challenge_test_list": [],
     }
     return fields | changes
-
-
-def test_mbpp_names_the_function_in_the_prompt_and_keeps_literal_asserts(load_row):
-    loaded, question = load_row(mbpp_row())
-    assert loaded.adapter == "mbpp"
-    assert question.id == "MBPP/3"
-    assert question.prompt == "Write a function to add.\n\nName the function `add(a, b=2)`."
-    assert question.reference == "def help(): pass\ndef add(a, b=2):\n    return a + b"
-    assert question.entry_points == ("add",)
-    assert question.tests == ("assert add(1) == 3", "assert set(add(1, 2)) == {3}", "assert add(1, b=1) == 2")
-    assert loaded.num_dropped_tests == 0
-
-
-def test_mbpp_without_a_test_that_calls_the_reference_is_refused(load_row):
-    with pytest.raises(InputError, match=r"row 0, column 'test_list': no test calls .*\['sub'\]"):
-        load_row(mbpp_row(test_list=["assert sub(1) == 3"]))
 
 
 def humaneval_row(test):
@@ -59,25 +42,6 @@ def humaneval_row(test):
     }
 
 
-def test_humaneval_joins_prompt_and_body_and_renames_the_candidate(load_row):
-    loaded, question = load_row(
-        humaneval_row(
-            "    assert candidate(1) == 2\n    assert True\n    assert abs(candidate(1) - 2) < 1e-6\n"
-            "    assert candidate(2)\n"
-        )
-    )
-    assert loaded.adapter == "humaneval"
-    assert question.reference == "def add(a):\n    '''Add one.'''\n    return a + 1\n"
-    assert question.tests == ("assert add(1) == 2", f"assert add(1) == 2{LOOSE}", f"assert add(2) == True{LOOSE}")
-    assert loaded.num_dropped_tests == 0
-
-
-@pytest.mark.parametrize("line", ["inputs = [1, 2]", "results = 'inputs = [1]'", "if True: inputs = [1]"])
-def test_a_list_of_inputs_alone_makes_no_evalplus_row(load_row, line):
-    _, question = load_row(humaneval_row(f"    {line}\n    assert candidate(1) == 2\n"))
-    assert question.tests == ("assert add(1) == 2",)
-
-
 def leetcode_row(test):
     return {
         "task_id": "two-sum",
@@ -87,37 +51,6 @@ def leetcode_row(test):
         "entry_point": "Solution().add",
         "test": f"def check(candidate):\n{test}",
     }
-
-
-def test_leetcode_calls_the_method_of_a_solution_and_keeps_the_imports_apart(load_row):
-    loaded, question = load_row(
-        leetcode_row(
-            "    assert candidate(a = [1,2]) == 3\n    assert is_same(candidate(a = [1]), 1)\n"
-            "    assert candidate(a = [b]) == 1\n"
-        )
-    )
-    assert loaded.adapter == "leetcode"
-    assert question.prompt == "Add two."
-    assert question.prelude == "from typing import *\n"
-    assert question.entry_points == ("Solution",)
-    assert question.tests == ("assert Solution().add(a=[1, 2]) == 3",)
-    assert loaded.num_dropped_tests == 2
-
-
-def test_leetcodes_lists_and_trees_of_nodes_stay_and_the_prompt_says_how_they_are_written(load_row):
-    loaded, question = load_row(
-        leetcode_row(
-            "    assert is_same_list(candidate(a = list_node([2,4])), list_node([7]))\n"
-            "    assert is_same_tree(candidate(a = tree_node([1,None,2])), tree_node([]))\n"
-            "    assert is_same_list(candidate(a = list_node(x)), list_node([7]))\n"
-        )
-    )
-    assert question.tests == (
-        "assert Solution().add(a=list_node([2, 4])) == list_node([7])",
-        "assert Solution().add(a=tree_node([1, None, 2])) == None",
-    )
-    assert question.prompt.startswith("Add two.\n\nA test writes linked lists as list_node([1, 2])")
-    assert loaded.num_dropped_tests == 1
 
 
 def evalplus_row(assertion="    assert out == exp", code="def f(a, b):\n    return a", **changes):
@@ -134,65 +67,140 @@ def evalplus_row(assertion="    assert out == exp", code="def f(a, b):\n    retu
     return fields | changes
 
 
-def test_evalplus_pairs_inputs_and_results_and_writes_infinity_as_a_literal(load_row):
-    loaded, question = load_row(evalplus_row())
-    assert loaded.adapter == "evalplus"
-    assert (question.id, question.prelude, question.data_source) == ("MBPP/9", "import math", "mbppplus")
-    assert question.tests == ("assert f(1, 'x') == 1", "assert f(float('inf'), -2) == float('inf')")
-    assert loaded.num_dropped_tests == 1
-
-
-def test_an_evalplus_body_continues_the_problem_and_a_program_stands_alone(load_row):
-    assert load_row(evalplus_row())[1].reference == "def f(a, b):\n    return a"
-    body = load_row(evalplus_row(code="    return a\n"))[1]
-    assert body.reference == 'def f(a, b):\n    """First."""\n    return a\n'
-
-
-def test_evalplus_rows_with_an_oracle_of_their_own_keep_no_tests(load_row):
-    as_sets = load_row(evalplus_row("    assert set(out) == set(exp)"))
-    assert as_sets[1].tests == ()
-    assert as_sets[0].num_dropped_tests == 3
-    computed = evalplus_row()
-    computed["test"] = computed["test"].replace("results = [1, inf, 3]", "pass").replace(", results", ", inputs")
-    assert load_row(computed)[1].tests == ()
-
-
-def test_evalplus_believes_the_test_about_the_functions_name(load_row):
-    row = evalplus_row(code="def helper(): pass\ndef g(a, b): return a")
-    row["test"] = row["test"].replace("candidate", "g")
-    assert load_row(row)[1].entry_points == ("g",)
-
-
-def test_kodcode_takes_the_literal_asserts_of_its_pytest_functions(load_row):
-    loaded, question = load_row(
+EVALPLUS_TEST = evalplus_row()["test"]
+COMPUTED = EVALPLUS_TEST.replace("results = [1, inf, 3]", "pass").replace(", results", ", inputs")
+ROWS = {
+    "the prompt of MBPP names the function, and literal asserts are kept": (
+        mbpp_row(),
+        ("mbpp", 0),
+        {
+            "id": "MBPP/3",
+            "prompt": "Write a function to add.\n\nName the function `add(a, b=2)`.",
+            "reference": "def help(): pass\ndef add(a, b=2):\n    return a + b",
+            "entry_points": ("add",),
+            "tests": ("assert add(1) == 3", "assert set(add(1, 2)) == {3}", "assert add(1, b=1) == 2"),
+        },
+    ),
+    "the sanitized MBPP calls its statement prompt": (
+        {"task_id": 2, "prompt": "Add one.", "code": "def f(x): return x", "test_list": ["assert f(1) == 1"]},
+        ("mbpp_sanitized", 0),
+        {"id": "MBPP/2", "prompt": "Add one.\n\nName the function `f(x)`."},
+    ),
+    "HumanEval joins prompt and body, and the candidate gets its name": (
+        humaneval_row(
+            "    assert candidate(1) == 2\n    assert True\n    assert abs(candidate(1) - 2) < 1e-6\n"
+            "    assert candidate(2)\n"
+        ),
+        ("humaneval", 0),
+        {
+            "reference": "def add(a):\n    '''Add one.'''\n    return a + 1\n",
+            "tests": ("assert add(1) == 2", f"assert add(1) == 2{LOOSE}", f"assert add(2) == True{LOOSE}"),
+        },
+    ),
+    "LeetCode calls the method of a solution, and its imports stay apart": (
+        leetcode_row(
+            "    assert candidate(a = [1,2]) == 3\n    assert is_same(candidate(a = [1]), 1)\n"
+            "    assert candidate(a = [b]) == 1\n"
+        ),
+        ("leetcode", 2),
+        {
+            "prompt": "Add two.",
+            "prelude": "from typing import *\n",
+            "entry_points": ("Solution",),
+            "tests": ("assert Solution().add(a=[1, 2]) == 3",),
+        },
+    ),
+    "lists and trees of nodes stay, and the prompt says how they are written": (
+        leetcode_row(
+            "    assert is_same_list(candidate(a = list_node([2,4])), list_node([7]))\n"
+            "    assert is_same_tree(candidate(a = tree_node([1,None,2])), tree_node([]))\n"
+            "    assert is_same_list(candidate(a = list_node(x)), list_node([7]))\n"
+        ),
+        ("leetcode", 1),
+        {
+            "prompt": f"Add two.\n\n{NODES}",
+            "tests": (
+                "assert Solution().add(a=list_node([2, 4])) == list_node([7])",
+                "assert Solution().add(a=tree_node([1, None, 2])) == None",
+            ),
+        },
+    ),
+    "EvalPlus pairs inputs and results, and infinity is a literal": (
+        evalplus_row(),
+        ("evalplus", 1),
+        {
+            "id": "MBPP/9",
+            "prelude": "import math",
+            "data_source": "mbppplus",
+            "reference": "def f(a, b):\n    return a",
+            "tests": ("assert f(1, 'x') == 1", "assert f(float('inf'), -2) == float('inf')"),
+        },
+    ),
+    "an EvalPlus body continues the problem": (
+        evalplus_row(code="    return a\n"),
+        ("evalplus", 1),
+        {"reference": 'def f(a, b):\n    """First."""\n    return a\n'},
+    ),
+    "an EvalPlus row that compares sets keeps no tests": (
+        evalplus_row("    assert set(out) == set(exp)"),
+        ("evalplus", 3),
+        {"tests": ()},
+    ),
+    "an EvalPlus row that computes results keeps no tests": (
+        evalplus_row(test=COMPUTED),
+        ("evalplus", 3),
+        {"tests": ()},
+    ),
+    "an EvalPlus test knows the name of the function": (
+        evalplus_row(code="def helper(): pass\ndef g(a, b): return a", test=EVALPLUS_TEST.replace("candidate", "g")),
+        ("evalplus", 1),
+        {"entry_points": ("g",)},
+    ),
+    "KodCode has literal asserts in pytest functions": (
         {
             "question_id": "Prefill_1",
             "question": "Add one.",
             "solution": "def add(a): return a + 1",
             "test": "from solution import add\n\ndef test_one():\n    assert add(1) == 2\n"
             "def test_two():\n    x = 3\n    assert add(x) == 4\n",
-            "test_info": [{"function_name": "add", "function_declaration": "def add(a):"}],
-        }
-    )
-    assert loaded.adapter == "kodcode"
-    assert question.prompt == "Add one.\n\nDeclare `def add(a):`."
-    assert question.tests == ("assert add(1) == 2", f"assert add(3) == 4{LOOSE}")
-    assert loaded.num_dropped_tests == 0
-
-
-def test_unleaked_reads_the_list_from_its_text(load_row):
-    loaded, question = load_row(
+        },
+        ("kodcode", 0),
+        {
+            "prompt": "Add one.\n\nDeclare `def add(a):`.",
+            "tests": ("assert add(1) == 2", f"assert add(3) == 4{LOOSE}"),
+        },
+    ),
+    "UnLeakedTestBench may have its list as a text": (
         {
             "task_id": "10",
             "func_name": "add",
             "prompt": "Adds.",
             "code": "def add(a): return a + 1",
             "test_list": "['assert add(1) == 3', 'assert add(x) == 1']",
-        }
-    )
-    assert loaded.adapter == "unleaked"
-    assert question.tests == ("assert add(1) == 3",)
-    assert loaded.num_dropped_tests == 1
+        },
+        ("unleaked", 1),
+        {"tests": ("assert add(1) == 3",)},
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", ROWS)
+def test_a_row_of_each_format_becomes_a_question(load_row, rule):
+    row, counts, columns = ROWS[rule]
+    loaded, question = load_row(row)
+    assert (loaded.adapter, loaded.num_dropped_tests) == counts
+    assert {name: getattr(question, name) for name in columns} == columns
+
+
+@pytest.mark.parametrize("line", ["inputs = [1, 2]", "results = 'inputs = [1]'", "if True: inputs = [1]"])
+def test_a_list_of_inputs_alone_makes_no_evalplus_row(load_row, line):
+    _, question = load_row(humaneval_row(f"    {line}\n    assert candidate(1) == 2\n"))
+    assert question.tests == ("assert add(1) == 2",)
+
+
+def test_mbpp_without_a_test_that_calls_the_reference_is_refused(load_row):
+    with pytest.raises(InputError, match=r"row 0, column 'test_list': no test calls .*\['sub'\]"):
+        load_row(mbpp_row(test_list=["assert sub(1) == 3"]))
 
 
 @pytest.mark.parametrize(

@@ -65,10 +65,8 @@ LOOP = "for a, b, want in [(1, 2, 3), (2, 2, 4)]:\n    assert add(a, b) == want"
 @pytest.mark.parametrize("tests", [ADD_TESTS, "\n".join(ADD_TESTS), json.dumps(ADD_TESTS), [LOOP], LOOP])
 def test_tests_are_a_list_or_a_text_and_loops_are_read(load, tests):
     reference = "\n```python\ndef add(a, b):\n    return a + b\n```"
-    prompt = [{"role": "user", "content": [{"type": "text", "text": "Write `add`."}]}]
-    question = load(reference=reference, tests=tests, prompt=prompt)
+    question = load(reference=reference, tests=tests)
     assert [test.partition("  #")[0] for test in question.tests] == ADD_TESTS
-    assert question.prompt == "Write `add`."
     assert question.reference == "def add(a, b):\n    return a + b"
 
 
@@ -89,9 +87,6 @@ CHAT = [{"role": "system", "content": "You write code."}, {"role": "user", "cont
 )
 def test_a_prompt_is_a_text_or_the_users_messages(load, prompt):
     assert load(prompt=prompt).prompt == "Write `add`."
-
-
-def test_a_statement_that_begins_like_messages_stays(load):
     assert load(prompt="[{x} is a list").prompt == "[{x} is a list"
 
 
@@ -118,79 +113,97 @@ def test_every_format_gives_the_same_questions(tmp_path, write):
 
 
 def test_columns_may_have_other_names_and_be_nested(write):
-    path = write({"uid": 7, "text": "p", "reward_model": {"ground_truth": "def f(): pass"}})
-    columns = {"id": "uid", "prompt": "text", "reference": "reward_model.ground_truth"}
+    path = write({"uid": 7, "text": "p", "reward_model": {"ground_truth": "print(1)"}, "in": ["1"], "out": ["2"]})
+    columns = {
+        "id": "uid",
+        "prompt": "text",
+        "reference": "reward_model.ground_truth",
+        "inputs": "in",
+        "outputs": "out",
+    }
     (question,) = load_questions(path, columns=columns)
-    assert (question.id, question.prompt, question.reference) == ("7", "p", "def f(): pass")
+    assert (question.id, question.prompt, question.reference) == ("7", "p", "print(1)")
+    assert question.tests == ("assert run('1') == '2'",)
 
 
-def test_an_unknown_native_column_is_refused(write):
-    with pytest.raises(ValueError, match=r"unknown native columns \['problem'\]; known: id, prompt"):
-        load_questions(write(row()), columns={"problem": "text"})
-
-
-def test_an_entry_point_may_come_from_the_prelude_or_an_assignment(write):
-    path = write(
-        row(entry_points=["g"], prelude="def g(): pass"), row(id="q2", reference="f = lambda x: x", entry_points=["f"])
-    )
-    assert len(load_questions(path)) == 2
-
-
-def test_without_entry_points_tests_must_call_what_the_rows_own_tests_call(write):
-    reference = "def helper(x): return x\ndef f(x): return helper(x)"
-    path = write(
-        row(reference=reference, tests=["assert f(1) == 1"]),
-        row(id="q2", reference=reference),
-        row(id="q3", reference="class A:\n    def __init__(self):\n        self.b = 1", entry_points=["A", "A.b"]),
-    )
-    assert [one.entry_points for one in load_questions(path)] == [("f",), (), ("A", "A.b")]
+HELPER = "def helper(x): return x\ndef f(x): return helper(x)"
 
 
 @pytest.mark.parametrize(
-    ("changes", "column", "words"),
+    ("columns", "entry_points"),
     [
-        ({"id": ""}, "id", "not empty"),
-        ({"id": 1.5}, "id", "got 1.5"),
-        ({"prompt": "  "}, "prompt", "must not be empty"),
-        ({"tests": 5}, "tests", "must be a list of strings, got int"),
-        ({"prompt": [{"role": "user"}]}, "prompt", "must not be empty"),
-        ({"prompt": ["f"]}, "prompt", "must not be empty"),
-        ({"reference": ""}, "reference", "must not be empty; put a correct solution there"),
-        ({"reference": "def f(:"}, "reference", "does not parse"),
-        ({"reference": "x = 1"}, "reference", "must define a function or a class"),
-        ({"prelude": "import"}, "prelude", "does not parse"),
-        ({"entry_points": "f"}, "entry_points", "must be a list of strings, got str"),
-        ({"entry_points": ["g"]}, "entry_points", r"names that the reference defines \(\['f'\]\), got \['g'\]"),
-        ({"tests": "assert f(1 == 2"}, "tests", "must be Python 3, but does not parse"),
-        ({"tests": ["assert f(1) == 2", 3]}, "tests", "must hold strings only, got int: '3'"),
-        ({"tests": {"a": 1}}, "tests", "must be a list of strings, got dict"),
-        ({"golden_tests": "assert f(1) == 1"}, "golden_tests", "must be a list of strings"),
-        ({"id": "q0"}, "id", "must be unique, but 'q0' is that of row 0 too"),
+        ({"prelude": "def g(): pass", "entry_points": ["g"]}, ("g",)),
+        ({"reference": "f = lambda x: x", "entry_points": ["f"]}, ("f",)),
+        ({"reference": "class A:\n    def __init__(self): self.b = 1", "entry_points": ["A", "A.b"]}, ("A", "A.b")),
+        ({"reference": HELPER, "tests": ["assert f(1) == 1"]}, ("f",)),
+        ({"reference": HELPER}, ()),
     ],
 )
-def test_a_bad_row_is_named_by_file_index_and_column(write, changes, column, words):
+def test_entry_points_are_given_or_are_what_the_rows_own_tests_call(load, columns, entry_points):
+    assert load(**columns).entry_points == entry_points
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"id": ""}, "'id': .*not empty"),
+        ({"id": 1.5}, "'id': .*got 1.5"),
+        ({"prompt": "  "}, "'prompt': .*must not be empty"),
+        ({"tests": 5}, "'tests': .*must be a list of strings, got int"),
+        ({"prompt": [{"role": "user"}]}, "'prompt': .*must not be empty"),
+        ({"prompt": ["f"]}, "'prompt': .*must not be empty"),
+        ({"reference": ""}, "'reference': .*must not be empty; put a correct solution into it"),
+        ({"reference": "def f(:"}, "'reference': .*does not parse"),
+        ({"reference": "x = 1"}, "'reference': .*must define a function or a class"),
+        ({"prelude": "import"}, "'prelude': .*does not parse"),
+        ({"entry_points": "f"}, "'entry_points': .*must be a list of strings, got str"),
+        ({"entry_points": ["g"]}, r"'entry_points': .*names that the reference defines \(\['f'\]\), got \['g'\]"),
+        ({"tests": "assert f(1 == 2"}, "'tests': .*must be Python 3, but does not parse"),
+        ({"tests": ["assert f(1) == 2", 3]}, "'tests': .*must hold strings only, got int: '3'"),
+        ({"golden_tests": "assert f(1) == 1"}, "'golden_tests': .*must be a list of strings"),
+        ({"inputs": ["1"], "outputs": []}, "'outputs': .* give a list of texts, one for each"),
+        ({"id": "q0"}, "'id': .*must be unique, but row 0 has the id 'q0' too"),
+    ],
+)
+def test_a_bad_row_is_named_by_file_index_and_column(write, changes, message):
     path = write(row(id="q0"), row(**changes))
-    with pytest.raises(InputError, match=rf"data\.jsonl: row 1, column '{column}': .*{words}"):
+    with pytest.raises(InputError, match=rf"data\.jsonl: row 1, column {message}"):
         load_questions(path)
 
 
-def test_a_file_no_adapter_knows_lists_its_columns_and_the_nearest_shape(write):
-    with pytest.raises(
-        InputError, match=r"columns: \['a', 'b'\]\. The nearest is 'native'.*Looked for: native: .*mbpp: "
-    ):
-        load_questions(write({"a": 1, "b": 2}))
-    with pytest.raises(InputError, match=r"The nearest is 'mbpp', which lacks \['code'\]\. Say which of yours"):
-        load_questions(write({"task_id": 1, "text": "t", "test_list": [], "solution": "x"}))
-
-
-def test_an_adapter_that_lacks_columns_names_them(write):
-    with pytest.raises(InputError, match=r"'mbpp' adapter needs the columns \['code', 'task_id'"):
-        load_questions(write(row()), adapter="mbpp")
-
-
-def test_an_unknown_adapter_lists_the_known_ones(write):
-    with pytest.raises(ValueError, match=r"unknown dataset adapter 'mpbb'; known: codecontests, evalplus, humaneval"):
-        load_questions(write(row()), adapter="mpbb")
+@pytest.mark.parametrize(
+    ("given", "options", "error", "words"),
+    [
+        (
+            row(),
+            {"columns": {"problem": "text"}},
+            ValueError,
+            r"unknown native columns \['problem'\]; known: id, prompt",
+        ),
+        (
+            row(),
+            {"adapter": "mbpb"},
+            ValueError,
+            r"unknown dataset adapter 'mbpb'; known: codecontests, evalplus, huma",
+        ),
+        (row(), {"adapter": "mbpp"}, InputError, r"'mbpp' adapter needs the columns \['code', 'task_id'"),
+        (
+            {"a": 1, "b": 2},
+            {},
+            InputError,
+            r"columns: \['a', 'b'\]\. The nearest is 'native'.*The columns of each adapter: native: .*mbpp: ",
+        ),
+        (
+            {"task_id": 1, "text": "t", "test_list": [], "solution": "x"},
+            {},
+            InputError,
+            r"The nearest is 'mbpp', which also needs \['code'\]\. Map your columns",
+        ),
+    ],
+)
+def test_columns_that_cannot_be_read_are_named(write, given, options, error, words):
+    with pytest.raises(error, match=words):
+        load_questions(write(given), **options)
 
 
 @pytest.mark.parametrize(
@@ -204,17 +217,14 @@ def test_an_unknown_adapter_lists_the_known_ones(write):
         ("data.jsonl", b"\xff\xfe", "cannot be read"),
         ("data.jsonl.gz", b"plain", "cannot be read"),
         ("data.parquet", b"plain", "cannot be read"),
+        ("data.jsonl", None, r"data\.jsonl: cannot be read"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path, name, content, words):
-    (tmp_path / name).write_bytes(content)
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=words):
         load_questions(tmp_path / name)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"none\.jsonl: cannot be read"):
-        load_questions(tmp_path / "none.jsonl")
 
 
 def test_a_native_file_is_read_as_it_is_beside_one_with_other_columns(write):
@@ -229,12 +239,13 @@ PAIRS = {"fn_name": "add", "inputs": [[1, 2]], "outputs": [[3]]}
 
 def test_rows_without_a_reference_are_judged_by_their_listed_outputs(write):
     given = {"prompt": "Write `add`.", "oracle": "listed"}
-    path = write(
+    rows = [
         {"id": "asserts", "tests": ["assert add(1, 2) == 3", "assert add(*pair) == 3"], **given},
         {"id": "calls", **PAIRS, **given},
         {"id": "lines", "inputs": ["1\n"], "outputs": [["1", "0.5"]], **given},
-    )
-    asserts, calls, lines = load_questions(path)
+    ]
+    asserts, calls, lines = load_questions(write(*rows))
+    assert load_questions(write(row(), *rows))[1:] == [asserts, calls, lines], "beside a row with a reference"
     assert asserts.tests == calls.tests == ("assert add(1, 2) == 3",), "the second assert cannot be looked up"
     assert asserts.reference == calls.reference
     assert calls.prompt_fields["entry_points"] == "`add`", "nothing is known of its parameters"
@@ -242,18 +253,18 @@ def test_rows_without_a_reference_are_judged_by_their_listed_outputs(write):
 
 
 @pytest.mark.parametrize(
-    ("columns", "column", "words"),
+    ("columns", "message"),
     [
-        ({"oracle": "list"}, "oracle", "must be 'listed', got 'list'"),
-        ({"oracle": "listed"}, "tests", r"needs tests of the form f\(literals\) == literal"),
-        ({"oracle": "listed", "tests": ["assert add(x) == 3"]}, "tests", "needs tests of the form"),
-        ({"oracle": "listed", "inputs": ["1"], "outputs": []}, "tests", "must be lists of the same length"),
-        ({"oracle": "listed", **PAIRS, "inputs": [1]}, "tests", "must be lists of arguments, got 1"),
-        ({"oracle": "listed", **PAIRS, "fn_name": "1x"}, "tests", "must be the name of a function, got '1x'"),
+        ({"oracle": "list"}, "'oracle': .*must be 'listed', got 'list'"),
+        ({"oracle": "listed"}, r"'tests': .*needs tests of the form f\(literals\) == literal"),
+        ({"oracle": "listed", "tests": ["assert add(x) == 3"]}, "'tests': .*needs tests of the form"),
+        ({"oracle": "listed", "inputs": ["1"], "outputs": []}, "'tests': .*must be lists of the same length"),
+        ({"oracle": "listed", **PAIRS, "inputs": [1]}, "'tests': .*must be lists of arguments, got 1"),
+        ({"oracle": "listed", **PAIRS, "fn_name": "1x"}, "'tests': .*must be the name of a function, got '1x'"),
     ],
 )
-def test_a_row_without_outputs_to_look_up_is_refused(write, columns, column, words):
-    with pytest.raises(InputError, match=f"row 0, column '{column}': .*{words}"):
+def test_a_row_without_outputs_to_look_up_is_refused(write, columns, message):
+    with pytest.raises(InputError, match=f"row 0, column {message}"):
         load_questions(write({"id": 0, "prompt": "Write `add`.", **columns}))
 
 
@@ -285,27 +296,21 @@ def test_kodcode_an_argument_that_is_looked_at_after_the_call(write, solution, t
     assert (question.kind, list(question.tests)) == (kind, tests)
 
 
-def test_rows_with_and_without_a_reference_may_stand_in_one_file(write):
-    listed = {"id": "listed", "prompt": "Write `add`.", "oracle": "listed", "reference": None, **PAIRS}
-    first, second = load_questions(write(row(tests=["assert f(1) == 2"]), listed))
-    assert (first.entry_points, second.entry_points) == (("f",), ("add",))
-
-
 def test_verls_files_are_read_as_they_are(write):
-    def row_of(truth, index):
-        extra = {"split": "train", "index": index}
-        return {"data_source": "mine", "prompt": CHAT, "reward_model": {"ground_truth": truth}, "extra_info": extra}
+    def row_of(truth, **columns):
+        return {"data_source": "mine", "prompt": CHAT, "reward_model": {"ground_truth": truth}} | columns
+
+    def place(index):
+        return {"split": "train", "index": index}
 
     own = {"reference": "def add(a, b):\n    return a + b", "tests": ["assert add(1, 2) == 3"]}
-    first, second = load_questions(write(row_of(json.dumps(PAIRS), 0), row_of(own, 1)))
+    first, second = load_questions(
+        write(row_of(json.dumps(PAIRS), extra_info=place(0)), row_of(own, extra_info=place(1)))
+    )
     assert (first.id, first.prompt, first.entry_points) == ("mine/train/0", "Write `add`.", ("add",))
-    assert (second.reference, second.tests) == (own["reference"], first.tests)
-    prompts = [f"Write `add`, number {number}." for number in range(2)]
-    rows = [{"prompt": prompt, "reward_model": {"ground_truth": PAIRS}} for prompt in prompts]
+    assert (second.id, second.reference, second.tests) == ("mine/train/1", own["reference"], first.tests)
+    rows = [row_of(PAIRS, prompt=prompt) for prompt in ("Write `add`.", "Write `add` again.")]
     assert len({question.id for question in load_questions(write(*rows))}) == 2, "nothing numbers them"
-    odd = {"prompt": CHAT, "reward_model": PAIRS["fn_name"], "extra_info": "{}"}
-    with pytest.raises(InputError, match="row 0, column 'ground_truth': must be JSON, got NoneType"):
-        load_questions(write(odd))
-    for truth in ("42", "The answer", None):
-        with pytest.raises(InputError, match=r"must have a mapping as ground_truth|must be JSON"):
-            load_questions(write(row_of(truth, 0)))
+    for bad in (row_of("42"), row_of("The answer"), row_of(None), row_of(None, reward_model="add", extra_info="{}")):
+        with pytest.raises(InputError, match=r"must have a mapping as ground_truth|'ground_truth': must be JSON"):
+            load_questions(write(bad))

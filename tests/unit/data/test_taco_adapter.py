@@ -1,4 +1,4 @@
-"""TACO and APPS rows, and the sanitized MBPP."""
+"""Rows of TACO and APPS."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from code_a1_recipe.data.asserts import asserts_of_pairs, readings
 from code_a1_recipe.data.formats import from_taco
-from code_a1_recipe.data.reader import check_row, row_reader
+from code_a1_recipe.data.reader import check_row
 from code_a1_recipe.errors import RowError
 
 DOUBLE = "def double(x):\n    return 2 * x"
@@ -58,25 +58,23 @@ def test_lists_that_were_read_already_are_taken_as_they_are():
 
 
 @pytest.mark.parametrize(
-    ("changes", "column", "rule"),
+    ("changes", "message"),
     [
         (
             {"input_output": "{}", "solutions": '["print x"]'},
-            "solutions",
-            "none of 1 is Python 3 and fits fn_name=None",
+            "'solutions': none of 1 is Python 3 and fits fn_name=None",
         ),
-        ({"input_output": "{"}, "input_output", "must be JSON"),
-        ({"input_output": None}, "input_output", "must be JSON, got NoneType"),
-        ({"input_output": "[]"}, "input_output", "must be a mapping"),
-        ({"solutions": "[]"}, "solutions", "none of 0 is Python 3 and fits fn_name='double'"),
-        ({"solutions": json.dumps(["class Solution:\n    pass", "print 1"])}, "solutions", "none of 2"),
-        ({"question": None}, "question", "must be a string"),
+        ({"input_output": "{"}, "'input_output': must be JSON"),
+        ({"input_output": None}, "'input_output': must be JSON, got NoneType"),
+        ({"input_output": "[]"}, "'input_output': must be a mapping"),
+        ({"solutions": "[]"}, "'solutions': none of 0 is Python 3 and fits fn_name='double'"),
+        ({"solutions": json.dumps(["class Solution:\n    pass", "print 1"])}, "'solutions': none of 2"),
+        ({"question": None}, "'question': must be a string"),
     ],
 )
-def test_a_row_that_cannot_be_judged_names_the_column(changes, column, rule):
-    with pytest.raises(RowError) as caught:
+def test_a_row_that_cannot_be_judged_names_the_column(changes, message):
+    with pytest.raises(RowError, match=f"column {message}"):
         from_taco(taco_row(**changes))
-    assert (caught.value.column, rule in caught.value.rule) == (column, True)
 
 
 @pytest.mark.parametrize(
@@ -108,17 +106,3 @@ def test_other_solutions_and_readings_are_alternatives_and_few():
 def test_calls_that_cannot_be_written_are_counted():
     nan, inf = float("nan"), float("inf")
     assert asserts_of_pairs("f", [[nan], "ab", [inf], [1]], [1, 2, 3]) == (["assert f(float('inf')) == 3"], 3)
-
-
-def test_the_sanitized_mbpp_calls_its_statement_prompt():
-    row = {
-        "task_id": 2,
-        "prompt": "Add one.",
-        "code": "def f(x): return x",
-        "test_imports": [],
-        "test_list": ["assert f(1) == 1"],
-    }
-    reader = row_reader(row.keys(), where="mbpp")
-    assert reader.adapter == "mbpp_sanitized"
-    native = reader.native(row)
-    assert (native.id, native.prompt) == ("MBPP/2", "Add one.\n\nName the function `f(x)`.")

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from unittest.mock import Mock
 
 import pytest
 
@@ -61,29 +62,28 @@ def test_many_outages_in_a_row_end_the_work(store):
     assert len(store) == MAX_OUTAGES_IN_A_ROW - 1
 
 
-def test_a_repeated_command_judges_what_is_missing_and_what_met_an_outage(tmp_path, monkeypatch):
-    monkeypatch.setattr(Confinement, "judges", lambda self, num_workers: contextlib.nullcontext(NoJudge))
-    outages, asked = {"b"}, []
+def test_outages_between_judged_items_do_not_end_the_work(store):
+    judge_into(store, range(60), lambda n: [row(str(n), outage="down" if n % 2 else None)], num_workers=1, total=60)
+    assert len(store) == 60
+
+
+def test_a_repeated_command_judges_what_is_missing_or_met_an_outage_and_starts_no_judge_for_nothing(
+    tmp_path, monkeypatch
+):
+    starts, outages, asked = [], {"b"}, []
+
+    def judges(self, num_workers):
+        starts.append(num_workers)
+        return contextlib.nullcontext(Mock())
 
     def work(name, judge_all):
         asked.append(name)
         return row(name, outage="down" if name in outages else None)
 
-    for _ in range(2):
+    monkeypatch.setattr(Confinement, "judges", judges)
+    for _ in range(3):
         with JsonlStore(tmp_path / "rows.jsonl", settings={}, key="name") as store:
-            judge_confined(store, ["a", "b"], work, key=str, confinement=Confinement(), num_workers=1, what="judge")
+            judge_confined(store, ["a", "b"], work, key=str, confinement=Confinement(), num_workers=1)
             outages.clear()
-    assert asked == ["a", "b", "b"]
-    assert list(JsonlStore(tmp_path / "rows.jsonl", settings={}, key="name").rows()) == [row("a"), row("b")]
-
-
-def test_no_judge_is_started_where_nothing_is_left(store, monkeypatch):
-    monkeypatch.setattr(Confinement, "judges", None)
-    store.append(row("a"))
-    judge_confined(store, ["a"], None, key=str, confinement=Confinement(), num_workers=1)
-
-
-class NoJudge:
-    """Stands in for judge processes that no program is sent to."""
-
-    judge_all = None
+    assert (starts, asked) == ([1, 1], ["a", "b", "b"])
+    assert list(store.rows()) == [row("a"), row("b")]

@@ -19,7 +19,7 @@ from code_a1_recipe.runs.rollout_record import (
     encode_records,
     hidden_tests_record,
 )
-from sandbox import CandidateVerdict, CaseResult, SuiteVerdict
+from sandbox import CaseResult, SuiteVerdict
 
 from ..conftest import case, loaded, record, suite
 
@@ -40,30 +40,28 @@ def test_the_fields_are_those_of_the_version():
     }
 
 
-def test_records_come_back_as_they_were_one_a_line(tmp_path):
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "rollouts.jsonl"
+
+
+def test_records_come_back_as_they_were_one_a_line(path):
     written = [record(0, suites=[suite(case("died"), span=(1, 2.5))], source="a\n\u2028"), record(1, outage="gone")]
-    path = tmp_path / "rollouts.jsonl"
     path.write_bytes(encode_records(written))
     assert list(read_rollouts(path)) == written
     assert [json.loads(line)["index"] for line in path.read_bytes().splitlines()] == [0, 1]
     assert b'"outcome":"died"' in path.read_bytes()
 
 
-def test_hidden_tests_are_kept_as_counts_and_the_first_failed_cases():
-    outcomes = ["wrong_value"] * (MAX_FAILED_CASES + 5) + ["passed"] * 3000
-    results = tuple(msgspec.convert(case(outcome, call=f"f({n})"), CaseResult) for n, outcome in enumerate(outcomes))
-    judged = SuiteVerdict(cases=results, rejections=())
-    verdict = CandidateVerdict(
-        loaded=True, load_error="", suites=(judged,), history=(), dropped_history=(), cpu_seconds=0.0, wall_seconds=0.0
-    )
-    kept = hidden_tests_record(verdict)
-    assert kept.cases == results[:MAX_FAILED_CASES]
+def test_hidden_tests_are_kept_as_counts_and_the_first_failed_cases(make_suite, make_verdict):
+    judged = make_suite(3000, num_failed=MAX_FAILED_CASES + 5)
+    kept = hidden_tests_record(make_verdict(judged))
+    assert kept.cases == judged.cases[:MAX_FAILED_CASES]
     assert (kept.num_failed, kept.num_valid) == (judged.num_failed, judged.num_valid)
     assert hidden_tests_record(None) is None
 
 
-def test_half_a_character_becomes_a_question_mark(tmp_path):
-    path = tmp_path / "rollouts.jsonl"
+def test_half_a_character_becomes_a_question_mark(path):
     path.write_bytes(encode_records([record(0, response="a\ud800b")]))
     assert [one.response for one in read_rollouts(path)] == ["a?b"]
 
@@ -78,16 +76,14 @@ def test_the_tests_that_a_program_met_are_told_apart():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"v": 1}, "no rollout record of format version 7 (it has v: 1); train again"),
+        ({"v": 6}, "no rollout record of format version 7 (it has v: 6); train again"),
         ({"v": None}, "so this is no rollout record of format version 7 (it has v: None)"),
         ({"index": "0"}, "line 2: Expected `int`, got `str` - at `$.index`; the file was changed: restore it"),
-        ({"v": 6}, "no rollout record of format version 7 (it has v: 6); train again"),
         ({"span": [1]}, "Expected `array` of length 2 - at `$.span`"),
         ({"suites": ["f(1)"]}, "Expected `object`, got `str` - at `$.suites[0]`"),
     ],
 )
-def test_a_line_of_another_version_or_a_damaged_one_is_refused_with_its_place(tmp_path, change, words):
-    path = tmp_path / "rollouts.jsonl"
+def test_a_line_of_another_version_or_a_damaged_one_is_refused_with_its_place(path, change, words):
     row = msgspec.to_builtins(record(0)) | change
     path.write_bytes(encode_records([record(0)]) + json.dumps(row).encode() + b"\n")
     with pytest.raises(InputError) as refused:
@@ -96,8 +92,7 @@ def test_a_line_of_another_version_or_a_damaged_one_is_refused_with_its_place(tm
     assert words in str(refused.value)
 
 
-def test_a_line_that_is_being_written_is_not_there_yet(tmp_path):
-    path = tmp_path / "rollouts.jsonl"
+def test_a_line_that_is_being_written_is_not_there_yet(path):
     lines = encode_records([record(0), record(1)])
     path.write_bytes(lines[:-40])
     assert [one.index for one in read_rollouts(path)] == [0]

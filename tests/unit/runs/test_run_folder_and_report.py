@@ -9,7 +9,12 @@ import pytest
 
 from code_a1_recipe.runs.console import step_line, time_metrics
 from code_a1_recipe.runs.folder import RunFolder
-from code_a1_recipe.runs.metrics import finalize_metrics
+from code_a1_recipe.runs.metrics import finalize_metrics, validation_metrics
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return RunFolder(tmp_path)
 
 
 def rows_of(folder):
@@ -21,27 +26,25 @@ def log(folder, step, data=b"{}\n", **options):
         write(data)
 
 
-def test_metrics_are_one_json_object_a_step(tmp_path):
-    folder = RunFolder(tmp_path / "run")
-    folder.root.mkdir(parents=True)
+def test_metrics_are_one_json_object_a_step(folder):
     folder.append_metrics(1, {"b": np.float32(0.5), "a": 2, "nan": math.nan})
     folder.append_metrics(2, {"a": True})
     assert rows_of(folder) == [{"step": 1, "a": 2, "b": 0.5, "nan": None}, {"step": 2, "a": 1}]
 
 
-def test_a_resumed_run_writes_each_step_once(tmp_path):
-    folder = RunFolder(tmp_path)
-    for step in (0, 1, 2, 3):
+@pytest.mark.parametrize("damaged", [b'{"step": 4, "a"', b"\0" * 20 + b"\n"])
+def test_a_resumed_run_writes_each_step_once_and_no_damaged_line(folder, damaged):
+    for step in range(4):
         folder.append_metrics(step, {"a": step})
-    with folder.metrics.open("a") as handle:
-        handle.write('{"step": 4, "a"')  # the run died here
+    with folder.metrics.open("ab") as handle:
+        handle.write(damaged)  # the machine died here
     folder.continue_at(2, {})
     folder.append_metrics(3, {"a": 30})
-    assert [(row["step"], row["a"]) for row in rows_of(folder)] == [(0, 0), (1, 1), (2, 2), (3, 30)]
+    folder.continue_at(4, {"a": 4})  # the checkpoint of step 4 was saved, but not its row
+    assert rows_of(folder) == [{"step": step, "a": value} for step, value in enumerate([0, 1, 2, 30, 4])]
 
 
-def test_what_a_step_lacks_is_added_to_its_row(tmp_path):
-    folder = RunFolder(tmp_path)
+def test_what_a_step_lacks_is_added_to_its_row(folder):
     assert folder.metrics_row(2) is None
     folder.append_metrics(1, {"a": 1})
     folder.append_metrics(2, {"a": 2})
@@ -50,28 +53,18 @@ def test_what_a_step_lacks_is_added_to_its_row(tmp_path):
     assert rows_of(folder) == [{"step": 1, "a": 1}, {"step": 2, "a": 2, "val/a": 0.5}, {"step": 3, "a": 3}]
 
 
-def test_records_of_a_start_without_a_checkpoint_are_set_aside(tmp_path):
-    folder = RunFolder(tmp_path)
+def test_records_of_a_start_without_a_checkpoint_are_set_aside(folder):
     assert folder.set_aside() is None
     for number in (1, 2):
         folder.append_metrics(number, {"a": 1})
         log(folder, 1)
-        assert folder.set_aside() == tmp_path / f"unsaved_{number}"
-        assert (tmp_path / f"unsaved_{number}" / "rollouts" / "train_000001.jsonl").exists()
+        aside = folder.set_aside()
+        assert aside == folder.root / f"unsaved_{number}"
+        assert (aside / "rollouts" / "train_000001.jsonl").exists()
     assert not folder.metrics.exists()
 
 
-def test_a_damaged_line_of_metrics_is_left_out(tmp_path):
-    folder = RunFolder(tmp_path)
-    folder.append_metrics(1, {"a": 1})
-    with folder.metrics.open("ab") as handle:
-        handle.write(b"\0" * 20 + b"\n")
-    folder.continue_at(2, {"a": 2})
-    assert [row["step"] for row in rows_of(folder)] == [1, 2]
-
-
-def test_a_resumed_run_forgets_the_rollouts_it_writes_again(tmp_path):
-    folder = RunFolder(tmp_path)
+def test_a_resumed_run_forgets_the_rollouts_it_writes_again(folder):
     for step in (1, 2, 3):
         for validation in (False, True):
             log(folder, step, validation=validation)
@@ -80,8 +73,7 @@ def test_a_resumed_run_forgets_the_rollouts_it_writes_again(tmp_path):
     assert left == ["train_000001.jsonl", "train_000002.jsonl", "val_000001.jsonl", "val_000002.jsonl"]
 
 
-def test_rollouts_are_copied_under_the_name_that_verl_gives_them(tmp_path):
-    folder = RunFolder(tmp_path / "run")
+def test_rollouts_are_copied_under_the_name_that_verl_gives_them(folder, tmp_path):
     log(folder, 12, copy_in=str(tmp_path / "copies"))
     assert (tmp_path / "copies" / "12.jsonl").read_bytes() == (folder.rollouts / "train_000012.jsonl").read_bytes()
 
@@ -92,8 +84,7 @@ def lose_an_episode(folder):
         raise RuntimeError("lost")
 
 
-def test_a_rollout_log_appears_only_when_the_step_is_complete(tmp_path):
-    folder = RunFolder(tmp_path)
+def test_a_rollout_log_appears_only_when_the_step_is_complete(folder):
     with pytest.raises(RuntimeError, match="lost"):
         lose_an_episode(folder)
     assert list(folder.rollouts.glob("*.jsonl")) == []
@@ -103,25 +94,22 @@ def test_a_rollout_log_appears_only_when_the_step_is_complete(tmp_path):
     assert (folder.rollouts / "train_000001.jsonl").read_bytes() == b"a\nb\nc\n"
 
 
-def test_the_shares_of_a_steps_time_add_up_to_one():
-    timing = {"step": 4.0, "episodes": 2.0, "update_code": 0.5, "update_test": 0.5, "gen": 9.0}
-    shares = time_metrics({}, timing, num_devices=1, updates_at_once=False)
-    assert (shares.pop("perf/generate_throughput"), shares.pop("perf/train_throughput")) == (0, 0)
-    assert shares == {
-        "time_frac/episodes": 0.5,
-        "time_frac/update_code": 0.125,
-        "time_frac/update_test": 0.125,
-        "time_frac/other": 0.25,
-    }
+TIMING = {"step": 8.0, "episodes": 4.0, "update_code": 3.0, "update_test": 0.5}
 
 
-def test_of_updates_at_the_same_time_the_longer_one_counts():
-    timing = {"step": 8.0, "episodes": 4.0, "update_code": 3.0, "update_test": 2.0}
-    shares = time_metrics({}, timing, num_devices=1, updates_at_once=True)
-    names = ("episodes", "update_code", "update_test", "other")
-    assert [shares[f"time_frac/{name}"] for name in names] == [0.5, 0.375, 0.25, 0.125]
-    without = time_metrics({}, {"step": 8.0, "episodes": 4.0}, num_devices=1, updates_at_once=True)
-    assert without == {"time_frac/episodes": 0.5, "time_frac/other": 0.5, "perf/generate_throughput": 0}
+@pytest.mark.parametrize(
+    ("timing", "updates_at_once", "shares"),
+    [
+        (TIMING | {"gen": 9.0}, False, {"update_code": 0.375, "update_test": 0.0625, "other": 0.0625}),
+        (TIMING | {"update_test": 2.0}, True, {"update_code": 0.375, "update_test": 0.25, "other": 0.125}),
+        ({"step": 8.0, "episodes": 4.0}, True, {"other": 0.5}),
+    ],
+)
+def test_shares_of_time_add_up_to_one_where_the_longer_of_two_updates_counts(timing, updates_at_once, shares):
+    made = time_metrics({}, timing, num_devices=1, updates_at_once=updates_at_once)
+    throughputs = [made.pop(name) for name in list(made) if name.endswith("_throughput")]
+    assert throughputs == [0] * (2 if "update_code" in timing else 1)
+    assert made == {"time_frac/episodes": 0.5} | {f"time_frac/{name}": share for name, share in shares.items()}
 
 
 def test_the_line_of_a_step():
@@ -149,35 +137,44 @@ def test_the_line_of_a_step():
     )
 
 
-def test_sums_of_episodes_turn_into_means_and_totals():
+def test_sums_of_episodes_turn_into_means_and_totals_also_of_each_data_source():
     sums = [{"code/reward": (1.0, 2), "judge/outages": (1.0, 2)}, {"code/reward": (2.0, 2)}]
-    assert finalize_metrics(sums, prefix="val/") == {"val/code/reward": 0.75, "val/judge/outages": 1.0}
+    together = {"val/code/reward": 0.75, "val/judge/outages": 1.0}
+    assert finalize_metrics(sums, prefix="val/") == together
+    parts = list(zip(("mbpp", "kodcode"), sums, strict=True))
+    assert validation_metrics(parts[1:]) == {"val/code/reward": 1.0}
+    assert validation_metrics(parts) == together | {
+        "val/mbpp/code/reward": 0.5,
+        "val/mbpp/judge/outages": 1.0,
+        "val/kodcode/code/reward": 1.0,
+    }
 
 
-def test_whether_a_run_goes_on_is_seen_without_a_trace(tmp_path):
-    folder = RunFolder(tmp_path)
+def test_whether_a_run_goes_on_is_seen_without_a_trace(folder):
     assert not folder.is_running()
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.root.iterdir()) == []
     with folder.lock():
         assert folder.is_running()
     assert not folder.is_running()
 
 
-def test_a_run_can_begin_while_somebody_looks(tmp_path):
-    folder, ends = RunFolder(tmp_path), threading.Event()
-    with folder.lock():
-        pass
+def test_a_run_can_begin_while_somebody_looks(folder):
+    ends = threading.Event()
+
+    def begin():
+        with folder.lock():
+            pass
 
     def look():
         while not ends.is_set():
             folder.is_running()
 
+    begin()
     thread = threading.Thread(target=look)
     thread.start()
     try:
         for _ in range(200):
-            with folder.lock():
-                pass
+            begin()
     finally:
         ends.set()
         thread.join()

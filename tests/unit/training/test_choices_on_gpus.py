@@ -84,7 +84,7 @@ def test_without_a_preset_the_machine_decides(gpus, monkeypatch, tmp_path, sizes
     if preset:
         assert train_command._default_preset() == preset
         return
-    with pytest.raises(InputError, match="this environment was set up for GPUs, and torch sees none: "):
+    with pytest.raises(InputError, match="this environment was set up for GPUs, but torch sees none: "):
         train_command._default_preset()
 
 

@@ -68,7 +68,7 @@ def test_what_is_not_looked_at_is_not_called_well(monkeypatch, capsys):
     monkeypatch.setattr("os.access", lambda path, mode: False)
     assert "may not be written" in found()["disk"].lack
     assert main(["doctor", "run_dir=x"]) == 2
-    assert "takes the folder where runs are to be written and no settings, got run_dir=x" in capsys.readouterr().err
+    assert "takes the folder in which runs will be written, and no settings, got run_dir=x" in capsys.readouterr().err
 
 
 def test_gpus_are_shown_with_their_memory(monkeypatch):

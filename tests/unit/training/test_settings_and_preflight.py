@@ -396,7 +396,7 @@ def test_a_user_may_start_it_all_the_same_and_a_cluster_is_not_measured_here(tmp
 def test_ids_must_be_unique_over_all_files(tmp_path, whole_model):
     path = questions_file(tmp_path, "q1")
     words = refused_run(tmp_path, f"data.train_files=[{path},{path}]", f"data.val_files={path}", *whole_model)
-    assert "id 'q1' stands for 2 questions" in words
+    assert "2 questions have the id 'q1'" in words
 
 
 def other_questions(folder: Path) -> list[str]:

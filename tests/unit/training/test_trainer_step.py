@@ -278,7 +278,7 @@ def test_servers_with_other_weights_that_the_mean_difference_hides_are_reported(
     check_served_weights(same | {"code/rollout_actor_probs_pearson_corr": float("nan")}, limit=0.1, step=1)
     assert not told
     check_served_weights(same | {"code/rollout_actor_probs_pearson_corr": 0.028}, limit=0.1, step=2)
-    assert told[0].startswith("step 2: code/rollout_actor_probs_pearson_corr is 0.028 (1: the same)")
+    assert told[0].startswith("step 2: code/rollout_actor_probs_pearson_corr is 0.028 (1 with equal weights)")
 
 
 def test_servers_end_their_profile_with_the_episodes(make_trainer):

@@ -135,7 +135,7 @@ def test_an_interrupted_command_goes_on_where_it_stopped(run, write, judge, tmp_
     status, _, err = run(path)
     assert status == 130
     work_file = tmp_path / "out.parquet.judged.jsonl"
-    assert f"interrupted; what is done is in {work_file}; repeat the command to resume" in err
+    assert f"interrupted; finished work is in {work_file}; repeat the command to resume" in err
     assert len(work_file.read_text().splitlines()) == 2
     assert not (tmp_path / "out.parquet").exists()
     monkeypatch.setattr(JsonlStore, "append", append)

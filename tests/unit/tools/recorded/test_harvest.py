@@ -148,7 +148,7 @@ def test_an_interrupted_command_goes_on_and_another_choice_is_refused(command, t
 
     monkeypatch.setattr(JsonlStore, "append", stop)
     assert main(command) == 130
-    assert f"interrupted; what is done is in {target}" in capsys.readouterr().err
+    assert f"interrupted; finished work is in {target}" in capsys.readouterr().err
     monkeypatch.setattr(JsonlStore, "append", append)
     assert main([*command, "--no-minimise"]) == 2
     assert "minimise was true, now is false" in capsys.readouterr().err

@@ -240,7 +240,7 @@ def test_the_command_prints_tables_and_a_verdict(capsys):
     text = capsys.readouterr().out
     assert "| code worker " in text
     assert "\nmemory: " in text
-    assert text.endswith("no place is too small for the least that a run needs\n")
+    assert text.endswith("the machine has room for the least that a run needs\n")
     assert main(["plan", "qwen2.5-coder-3b", *RESIDENT, "--gpus", "2", "--gpu-memory", "80", "--memory", "512"]) == 2
     output = capsys.readouterr()
     assert "| code worker " in output.out
@@ -250,7 +250,7 @@ def test_the_command_prints_tables_and_a_verdict(capsys):
 def test_the_command_asks_for_gpus_that_are_not_here(capsys, monkeypatch):
     monkeypatch.setattr("code_a1_recipe.training.plan.machine._gpus", list)
     assert main(["plan", "qwen2.5-coder-3b"]) == 2
-    assert "say what to plan for: --gpus 8 --gpu-memory 80" in capsys.readouterr().err
+    assert "describe the GPUs to plan for: --gpus 8 --gpu-memory 80" in capsys.readouterr().err
 
 
 def test_the_command_reads_a_yaml_file(tmp_path, capsys):
