@@ -62,6 +62,7 @@ def select(options: SelectOptions) -> Report:
     if prompt not in PROMPT_PAIRS:
         raise InputError(f"--prompt must be one of {', '.join(PROMPT_PAIRS)}, got {prompt!r}")
     num_tests = options.tests or (run.episode.cases_per_suite if run else 8)
+    test_model = _test_model(options.model, options.test_model)
     questions = options.questions()
     choose = partial(
         StoredModel.choose,
@@ -70,7 +71,7 @@ def select(options: SelectOptions) -> Report:
         stored_only=options.judge_only,
     )
     code = choose(options.model, policy="code")
-    test = choose(_test_model(options.model, options.test_model), policy="test")
+    test = choose(test_model, policy="test")
     # These settings and the question decide a choice, so other settings must not reuse it.
     settings = {
         "code": list(code.settings.values()),
@@ -173,7 +174,13 @@ def _judged_row(pool: Pool, runner: Runner, judges: JudgeProcesses, *, num_sampl
         chance in [0, 1] that its choice is right. It is None if the question has no tests.
     """
     question, programs = pool.question, pool.programs
-    row: Row = {"key": pool.key, "question": question.id, "outage": "", "chosen": {}, "expected": None}
+    row: Row = {
+        "key": pool.key,
+        "question": question.id,
+        "outage": "",
+        "chosen": {},
+        "expected": None,
+    }
     if not programs:
         if question.tests:
             row["expected"] = dict.fromkeys((*RULES, ORACLE), 0.0)
@@ -190,7 +197,8 @@ def _judged_row(pool: Pool, runner: Runner, judges: JudgeProcesses, *, num_sampl
     expected = {ORACLE: float(is_right_N.any())}
     for name, rule in RULES.items():
         scores_N = rule(passes_NM, answers_NM)
-        row["chosen"][name] = programs[best_programs(scores_N)[0]]
+        first_best = best_programs(scores_N)[0]
+        row["chosen"][name] = programs[first_best]
         expected[name] = expected_pass(scores_N, is_right_N)
     expected["random"] *= len(programs) / num_samples
     if question.tests:
@@ -212,22 +220,27 @@ def _right_programs(programs: Sequence[str], grading: AssertGrading) -> set[str]
 
 def _rules_table(rows: Sequence[Row], *, title: str) -> Table | None:
     """Tabulate pass@1 of every rule, and its difference from a random choice. Returns None without tests."""
-    graded = [row["expected"] for row in rows if row["expected"]]
+    graded = []
+    num_outages = 0
+    for row in rows:
+        num_outages += bool(row["outage"])
+        if row["expected"]:
+            graded.append(row["expected"])
     if not graded:
         return None
     table_rows = [["rule", "right", "minus random"]]
     for name in (*RULES, ORACLE):
-        values = [expected[name] for expected in graded]
+        chances = [expected[name] for expected in graded]
         difference = ""
         if name != "random":
             # Pair by question. Otherwise the spread between easy and hard questions would widen the interval.
             differences = [expected[name] - expected["random"] for expected in graded]
             difference = bootstrap(differences).text(signed=True)
-        table_rows.append([name, bootstrap(values).text(), difference])
+        table_rows.append([name, bootstrap(chances).text(), difference])
     note = (
         f"Percent of {len(graded)} questions; 95 % bootstrap intervals over questions. A tie counts its expected value."
     )
-    if num_outages := sum(bool(row["outage"]) for row in rows):
+    if num_outages:
         note += f" {num_outages} more questions were lost to an outage and do not count."
     return table_with_head(table_rows, title=title, note=note)
 
@@ -238,17 +251,21 @@ def _written(rows: Sequence[Row], folder: Path, *, rule: str, title: str) -> Rep
     selected = []
     for row in rows:
         if row["chosen"]:
-            selected.append({"question": row["question"], "rule": rule, "program": row["chosen"][rule]})
+            program = row["chosen"][rule]
+            selected.append({"question": row["question"], "rule": rule, "program": program})
     write_whole(target, json_lines(selected))
     text = f"{target}: {len(selected)} programs chosen by {rule}"
-    if table := _rules_table(rows, title=title):
+    table = _rules_table(rows, title=title)
+    if table:
         markdown = table.markdown()
         write_whole(folder / "table.md", markdown)
         text = f"{markdown}\n{text}"
     failure = ""
-    if lost := [row for row in rows if row["outage"]]:
+    lost = [row for row in rows if row["outage"]]
+    if lost:
+        first = lost[0]
         failure = (
-            f"{len(lost)} questions were lost to an outage, first {lost[0]['question']} ({lost[0]['outage']}); repeat "
-            "the command to judge them again"
+            f"{len(lost)} questions were lost to an outage, first {first['question']} ({first['outage']}); repeat the "
+            "command to judge them again"
         )
     return Report(text=text, failure=failure)

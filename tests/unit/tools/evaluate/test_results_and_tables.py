@@ -97,8 +97,8 @@ def test_settings_that_differ_are_named_under_a_comparison():
     table = comparison_table(
         many("a", [1.0], settings={"seed": 1, "model": "x"}), many("b", [1.0], settings={"seed": 2})
     )
-    assert "Not the same in both: seed." in table.note
-    assert "Not the same" not in comparison_table(many("a", [1.0]), many("b", [1.0])).note
+    assert "Settings that differ: seed." in table.note
+    assert "Settings that differ" not in comparison_table(many("a", [1.0]), many("b", [1.0])).note
 
 
 def test_questions_that_count_on_one_side_only_are_not_compared():
