@@ -79,7 +79,7 @@ def output(tmp_path):
 
 
 def words(questions, output, server, *more):
-    return [str(questions), "--output", str(output), "--endpoint", server.url, "--endpoint-model", "stand-in", *more]
+    return [str(questions), "--output", str(output), *server.words, *more]
 
 
 def test_a_code_llm_is_sampled_judged_and_summarised(questions, output, capsys):
@@ -103,8 +103,13 @@ def test_a_code_llm_is_sampled_judged_and_summarised(questions, output, capsys):
     assert "| pass@1 (avg@6)" in (output / "table.md").read_text()
 
 
-def test_sampling_and_judging_are_apart_and_nothing_is_done_twice(questions, output, capsys):
-    with StandInEndpoint(code_answers) as server:
+def test_sampling_needs_no_sandbox_and_judging_no_model_and_nothing_is_done_twice(
+    questions, output, capsys, monkeypatch
+):
+    registry = "code_a1_recipe.tools.evaluate.benchmarks.registry"
+    with StandInEndpoint(code_answers) as server, monkeypatch.context() as without_sandbox:
+        without_sandbox.setattr(f"{registry}.JudgeProcesses", None)
+        without_sandbox.setattr(f"{registry}.LocalRunner", None)
         first = words(questions, output, server, "--samples", "4")
         assert eval_code([*first, "--sample-only"]) == 0
         assert not (output / "verdicts.jsonl").exists()
@@ -190,16 +195,6 @@ def test_a_problem_whose_reference_confirms_no_test_is_left_out_and_passes_nobod
     results = Results.load(output)
     assert results.parts["pass@1"] == {"sign": [0.0, 1.0]}
     assert results.counts["problems left out because their reference confirms no test"] == 1
-
-
-def test_sampling_alone_needs_no_sandbox(questions, output, monkeypatch):
-    def refuse(*arguments, **options):
-        raise AssertionError("the sandbox was started")
-
-    monkeypatch.setattr("code_a1_recipe.tools.evaluate.benchmarks.registry.JudgeProcesses", refuse)
-    monkeypatch.setattr("code_a1_recipe.tools.evaluate.benchmarks.registry.LocalRunner", refuse)
-    with StandInEndpoint(code_answers) as server:
-        assert eval_code(words(questions, output, server, "--sample-only")) == 0
 
 
 def test_a_test_llm_is_measured_by_correct_assertions_coverage_and_kills(questions, output, capsys):
