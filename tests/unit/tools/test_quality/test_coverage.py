@@ -184,18 +184,13 @@ def test_lines_and_branches_are_those_of_coverage_py_for_every_number_of_calls(r
 BRANCHY = "def f(x):\n    if x > 0:\n        return g(x)\n    return 0\n"
 
 
-def test_calls_are_told_apart(runner):
-    found = measured(runner, BRANCHY, "f(0)", "f(0)", None, "f(1)")
-    assert found.lines_of_call == ({1, 2, 4}, {1, 2, 4}, set(), {1, 2, 3})
-    assert found.branches_of_call == ({(2, 4)}, {(2, 4)}, set(), {(2, 3)})
-
-
-def test_many_calls_are_made_in_pieces(runner, monkeypatch):
-    monkeypatch.setattr(coverage_module, "_CALLS_AT_ONCE", 2)
+@pytest.mark.parametrize("at_once", [2, 512])
+def test_calls_are_told_apart_however_many_are_made_at_once(runner, monkeypatch, at_once):
+    monkeypatch.setattr(coverage_module, "_CALLS_AT_ONCE", at_once)
+    covered = {"f(0)": ({1, 2, 4}, {(2, 4)}), "f(1)": ({1, 2, 3}, {(2, 3)}), None: (set(), set())}
     calls = ["f(1)", "f(0)", None, "f(0)", "f(1)", "f(0)"]
     found = measured(runner, BRANCHY, *calls)
-    branch_of = {"f(1)": {(2, 3)}, "f(0)": {(2, 4)}, None: set()}
-    assert found.branches_of_call == tuple(branch_of[call] for call in calls)
+    assert list(zip(found.lines_of_call, found.branches_of_call, strict=True)) == [covered[call] for call in calls]
 
 
 def test_a_call_that_hangs_or_dies_loses_its_own_lines_only(runner):

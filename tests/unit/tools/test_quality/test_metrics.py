@@ -176,20 +176,6 @@ def test_metrics_of_five_published_functions_agree_with_plain_counting(shared_di
     )
     assert [sum(map(any, one.kills)) for one in results] == killed
     assert (len(results[1].kills), killed[1]) == (17, 16)  # `Accel or X` survives: later rules set the label again
-    shares = [count / len(one.kills) for count, one in zip(killed, results, strict=True)]
-    expected = {
-        "pass@1": 80.0,  # 4 of 5
-        "pass@2": 60.0,  # 1 + 2 + 1 + 1 + 1 of 10
-        "pass@5": 56.0,  # 2 + 5 + 2 + 4 + 1 of 25
-        "line_cov@5": 100 * 88 / 102,
-        "branch_cov@5": 100 * 54 / 68,
-        "mut@5": 100 * 16 / 17,  # only ULT/186 passes its baseline
-        "mut_all@5": 100 * 16 / 17 / 5,
-        "mut_right_only@5": 100 * sum(shares) / 5,
-    }
-    for name, value in expected.items():
-        numerators, denominators = map(sum, parts(name, results))
-        assert 100 * numerators / denominators == pytest.approx(value), name
 
 
 def breaks(judge, question, source, asserts, right):

@@ -150,17 +150,3 @@ def test_one_evaluation_judges_what_it_can_and_leaves_the_rest(tmp_path, capsys)
     results = Results.load(tmp_path / "out")
     assert results.parts["pass@1"] == {"f": [1.0, 1.0]}
     assert set(results.source_of) == {"f", "BigCodeBench/7"}
-
-
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        ("--split both", "must be one of complete, instruct"),
-        ("--since 2025-01-01", "compute_scores --eval_all_file FILE --start_date"),
-    ],
-)
-def test_what_is_no_option_of_a_benchmark_is_refused(tmp_path, capsys, more, told):
-    with StandInEndpoint(lambda messages, seed: "") as server:
-        assert main(words(written(tmp_path, READING), tmp_path / "out", server, *more.split())) == 2
-        assert server.requests == []
-    assert told in " ".join(capsys.readouterr().err.split())

@@ -231,7 +231,8 @@ def test_a_fingerprint_changes_with_any_matrix_and_any_small_file(tmp_path):
     weights = tmp_path / "model.safetensors"
     size = 80 << 20
     seen = set()
-    for start, changed in ((0, b""), (0, b"b" * 4), (size // 3, b"b" * (1 << 20)), (size - 4, b"b" * 4)):
+    for start in (size, 0, size // 3, size - 4):  # the first file has no change
+        changed = b"b" * min(1 << 20, size - start)
         data = bytearray(size)
         data[start : start + len(changed)] = changed
         weights.write_bytes(data)
@@ -297,10 +298,10 @@ def test_evalplus_prompts_come_from_its_package_and_begin_the_answer_where_that_
     task = CodeTask(id="0", data_source="d", prompt="def f(x):\n")
     begun = ask_code("evalplus", task, can_prefill=True)
     instruction, beginning, _ = evalplus_phrases()
-    assert begun.messages[0]["content"] == f"{instruction}\n```\ndef f(x):\n```\n"
-    assert begun.messages[1]["content"].startswith(beginning)
-    assert begun.messages[1]["role"] == "assistant"
-    assert begun.messages[1]["content"].endswith("```python\n")
+    assert begun.messages == (
+        {"role": "user", "content": f"{instruction}\n```\ndef f(x):\n```\n"},
+        {"role": "assistant", "content": f"{beginning}\n```python\n"},
+    )
     assert begun.program_text("def f(x):\n    return x\n```\nIt works:\n```python\nf(1)\n```") == (
         "```python\ndef f(x):\n    return x\n```\n"
     )
