@@ -3,7 +3,7 @@ import pytest
 from code_a1_recipe.algorithm.question import Question, request_for
 from code_a1_recipe.data.reader import iter_rows, read_questions
 from code_a1_recipe.tools.test_quality.coverage import CallCoverage, calls_in, measure_coverage
-from code_a1_recipe.tools.test_quality.metrics import FunctionResult, measure_function, parts_of
+from code_a1_recipe.tools.test_quality.metrics import FunctionResult, killable_by, measure_function, parts_of
 from code_a1_recipe.tools.test_quality.mutants import Mutant, mutants_of
 from sandbox import CaseOutcome, Judge, SandboxUnavailableError
 
@@ -50,7 +50,6 @@ def parts(name, results=ALL):
     ("name", "numerators", "denominators"),
     [
         ("pass@1", (1, 1, 1, 0), (1, 1, 1, 1)),
-        ("pass@2", (2, 1, 1, 0), (2, 2, 2, 2)),
         ("pass@5", (5, 2, 1, 0), (5, 5, 5, 5)),  # missing tests count as wrong
         ("line_cov@1", (2, 6, 5, 0), (10, 30, 5, 5)),
         ("line_cov@5", (5, 12, 5, 0), (10, 30, 5, 5)),
@@ -59,9 +58,7 @@ def parts(name, results=ALL):
         ("mut@5", (0.75, 0, 0, 0), (1, 0, 0, 0)),  # functions count whose first tests are all right
         ("mut_all@5", (0.75, 0, 0, 0), (1, 1, 0, 1)),  # a failing baseline kills nothing
         ("mut_right_only@5", (0.75, 1.0, 0, 0), (1, 1, 0, 1)),
-        ("mut_right_only@2", (1 / 2, 1 / 2, 0, 0), (1, 1, 0, 1)),
         ("mut_killable@1", (1 / 3, 1 / 2, 0, 0), (1, 1, 0, 0)),
-        ("mut_killable@5", (1, 0, 0, 0), (1, 0, 0, 0)),
         ("mut_right_only_killable@5", (1, 1, 0, 0), (1, 1, 0, 0)),
         ("mut_all_killable@5", (1, 0, 0, 0), (1, 1, 0, 0)),  # EMPTY's only mutant is not known to be killable
     ],
@@ -126,6 +123,25 @@ def test_without_right_tests_no_mutant_is_run(judge_all):
 def test_an_outage_is_no_result():
     with pytest.raises(SandboxUnavailableError, match="gone"):
         measure_function(QUESTION, ASSERTS, judge_all=lambda requests: iter([SandboxUnavailableError("gone")]))
+
+
+def test_mutants_that_survive_the_first_tests_alone_meet_the_later_tests(judge_all):
+    asked = []
+
+    def noting(requests):
+        asked.append([request.candidate for request in requests])
+        return judge_all(requests)
+
+    maximum, constant, broken = "def clip(x): return max(x, 0)", "def clip(x): return 4", "def clip(x) return x"
+    tests = [*("assert clip(0) == 0", "assert clip(2) == 2") * 4, "assert clip(12) == 9"]
+    assert killable_by(QUESTION, [constant, maximum, broken], tests, noting) == flags("111")
+    assert asked == [[constant, maximum, broken], [maximum]]
+
+
+def test_only_correct_tests_kill(judge_all):
+    same, tests = ["def clip(x): return max(x, 0)"], ["assert clip(2) == 5", "assert clip(0) == 0"]
+    assert killable_by(QUESTION, same, tests, judge_all) == flags("0")
+    assert killable_by(QUESTION, same, tests[:1], judge_all) is None
 
 
 RIGHT_BY_HAND = {
