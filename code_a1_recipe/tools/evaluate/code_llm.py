@@ -88,33 +88,24 @@ def evaluate(options: CodeEvalOptions) -> tuple[Results | int, list[str]]:
         if all(is_sanitized) and run is None and options.model.max_tokens is None:
             # EvalPlus's published figures come from responses of at most this length.
             model = replace(model, parameters=replace(model.parameters, max_response_tokens=MAX_TOKENS))
+        judged_with = options.reading_settings()
         if options.references:
             samples = _references(tasks)
+            judged_with["references"] = True
         else:
             samples = sampled(tasks, model, prompt=prompt, num_samples=options.samples)
         if options.sample_only:
             return len(samples), []
-        judged_with = options.reading_settings()
-        if options.references:
-            judged_with["references"] = True
         if any(is_sanitized):
             judged_with["sanitizer"] = sanitizer_version()
         with JsonlStore(options.output / VERDICTS, settings=judged_with) as verdicts:
             judge(samples, verdicts, num_workers=options.workers)
             judged = [(sample, verdicts.row(sample.key)) for sample in samples]
-    settings = {
-        **model.settings,
-        "limit": options.limit,
-        "prompt": prompt,
-        "samples": options.samples,
-        "seed": options.seed,
-        **judged_with,
-    }
+    sampling = {"limit": options.limit, "prompt": prompt, "samples": options.samples, "seed": options.seed}
+    settings = {**model.settings, **sampling, **judged_with}
     results = _summarise(judged, options.output, label=model.choice.label, settings=settings, counts=counts)
-    failed = []
-    if options.references:
-        failed = [f"{row['question']}: {row['outage'] or row['reason']}" for _, row in judged if not row["passed"]]
-    return results, failed
+    failed = [row for _, row in judged if options.references and not row["passed"]]
+    return results, [f"{row['question']}: {row['outage'] or row['reason']}" for row in failed]
 
 
 def _references(tasks: Sequence[CodeTask]) -> list[Sample]:

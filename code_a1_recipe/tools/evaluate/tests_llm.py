@@ -53,14 +53,7 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
     """
     prompt = options.prompt or usual_prompt(run_of(options.model), "test")
     questions = options.questions()
-    for question in questions:
-        if question.reads_input:
-            raise InputError(
-                f"question {question.id!r} reads standard input; eval test measures tests of functions. Leave the "
-                "questions of kind stdin out"
-            )
-        if question.is_listed:
-            raise InputError(f"question {question.id!r} has listed outputs; eval test needs its reference's own code")
+    check_measurable(questions)
     model = StoredModel.choose(
         options.model,
         policy="test",
@@ -119,6 +112,21 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
     )
     results.save(options.output)
     return results
+
+
+def check_measurable(questions: Sequence[Question]) -> None:
+    """Raises InputError if a question is not about functions of a reference whose code is known."""
+    for question in questions:
+        if question.reads_input:
+            raise InputError(
+                f"question {question.id!r} reads standard input; eval test measures tests of functions. Leave the "
+                "questions of kind stdin out"
+            )
+        if question.is_listed:
+            raise InputError(
+                f"question {question.id!r} has listed outputs; eval test needs its reference's own code. Leave the "
+                "question out"
+            )
 
 
 def measured_row(suite: WrittenSuite, *, max_mutants: int, judge_all: JudgeAll, runner: LocalRunner) -> Row:

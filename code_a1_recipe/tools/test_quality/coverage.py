@@ -170,14 +170,11 @@ class _Scheme:
         num_exits = self._parser.exit_counts()
         one_way = self._parser.lines_matching(join_regex([*DEFAULT_PARTIAL, *DEFAULT_PARTIAL_ALWAYS]))
         branches = set()
-        never_missed = set()
         for line, target in possible:
             if num_exits.get(line, 0) > 1 and target not in self._parser.excluded:
                 branches.add((line, target))
-                if line in one_way:
-                    never_missed.add((line, target))
         self.branches = frozenset(branches)
-        self._never_missed = frozenset(never_missed)
+        self._never_missed = frozenset(branch for branch in branches if branch[0] in one_way)
 
     def covered_by(self, arcs: Iterable[Arc]) -> tuple[frozenset[int], frozenset[Arc]]:
         """Return the statements and branches that the recorded jumps cover."""

@@ -162,12 +162,9 @@ def _kills(verdict: CandidateVerdict, right: Sequence[bool]) -> Flags:
     suites = iter(verdict.suites)
     kills = []
     for is_right in right:
-        if is_right:
-            cases = next(suites).cases
-            fails = any(case.outcome.failed for case in cases)
-            kills.append(fails or not verdict.loaded)
-        else:
-            kills.append(False)
+        # The cases of a program that does not load have failed too.
+        cases = next(suites).cases if is_right else ()
+        kills.append(any(case.outcome.failed for case in cases))
     return tuple(kills)
 
 
