@@ -95,16 +95,11 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
             unit="suite",
         )
         parts, counts = summarise((verdicts.row(suite.key) for suite in written), ks=ks)
+    sampling = {"prompt": prompt, "tests": options.tests, "seed": options.seed}
     results = Results(
         kind="test",
         label=model.choice.label,
-        settings={
-            **model.settings,
-            "prompt": prompt,
-            "tests": options.tests,
-            "seed": options.seed,
-            **judged_with,
-        },
+        settings={**model.settings, **sampling, **judged_with},
         source_of={question.id: question.data_source or "questions" for question in questions},
         parts=parts,
         products={f"mul@{k}": (f"pass@{k}", f"mut@{k}") for k in ks if f"mut@{k}" in parts},
