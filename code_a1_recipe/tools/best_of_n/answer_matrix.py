@@ -1,4 +1,4 @@
-"""Runs programs on tests without a reference: what does each program return, and which expected outputs agree?
+"""Runs programs on tests without a reference, and compares their answers with each other and with expected outputs.
 
 Axes: N programs of one question, M tests.
 """
@@ -15,18 +15,23 @@ from ...jobs.judge_loop import in_parallel
 from .selection_rules import NO_ANSWER, Answers, Passes
 
 Answer = bytes | str | None
-"""Encoded return value, or name of the exception's type; None for no answer."""
+"""Encoded return value, or name of the exception's type. None stands for no answer."""
 
 
 def interface_of(programs: Sequence[str], about: Question) -> Interface:
-    """Read the signatures from the first program that defines all entry points. Without one, only names are known."""
-    names = {name.partition(".")[0] for name in about.entry_points}  # a program defines `Stack`, not `Stack.items`
-    source = next((program for program in programs if names <= definitions(program).keys()), "")
+    """Read the signatures from the first program that defines all entry points.
+
+    If no program defines them, the interface knows only their names.
+    """
+    # A program defines `Stack`, not the entry point `Stack.items`.
+    names = {name.partition(".")[0] for name in about.entry_points}
+    defining = (program for program in programs if names <= definitions(program).keys())
+    source = next(defining, "")
     return Interface.of(source, about.entry_points, kind=Kind(about.kind))
 
 
 def read_cases(programs: Sequence[str], suites: Iterable[Sequence[str]], about: Question) -> list[Case]:
-    """Read the valid tests of all suites, suite by suite: the M of :func:`answer_matrix`."""
+    """Read the valid tests of all suites, suite by suite. They are the M tests of :func:`answer_matrix`."""
     interface = interface_of(programs, about)
     cases: list[Case] = []
     for suite in suites:
@@ -45,21 +50,21 @@ def answer_matrix(
     """Run N programs on M tests.
 
     Args:
-        programs: sources of model-written programs; copies run only once.
-        cases: see :func:`read_cases`. A test of two suites counts twice, but each different call is made once.
+        programs: sources of programs that a model wrote. Equal programs run only once.
+        cases: tests from :func:`read_cases`. A test of two suites counts twice, but equal calls are made once.
         runner: runs the programs.
-        about: gives the code to execute before each program, and the comparison of printed outputs.
-        num_threads: programs that run at the same time.
+        about: the question. It gives the code that runs before each program, and the comparison of printed outputs.
+        num_threads: number of programs that run at the same time.
 
     Returns:
-        passes_NM: True if the answer is the value that the test expects, by ``sandbox.text.matches`` or the checker.
-        answers_NM: numbers from 0. Two programs have the same number in a column if their answers are equal: values
-            that match, or exceptions of one type. A call that hangs, dies or gives no plain value has ``NO_ANSWER``.
-            So have all calls of a program that does not load or returns no value at all: otherwise programs with the
-            same missing import would agree with each other.
+        passes_NM: True if the answer matches the test's expected value, by ``sandbox.text.matches`` or the checker.
+        answers_NM: numbers from 0. Two programs have the same number in a column if their answers are equal, that is
+            two values that match, or two exceptions of one type. The number is ``NO_ANSWER`` for a call that hangs,
+            dies or gives no plain value, and for all calls of a program that does not load or never returns a value.
+            Otherwise programs with the same missing import would agree with each other.
 
     Raises:
-        SandboxUnavailableError: a program could not be run, so nothing is known about it.
+        SandboxUnavailableError: a program could not be run.
     """
     same = comparison(about.kind, about.checker)
     calls = tuple(dict.fromkeys(case.call for case in cases))
@@ -73,11 +78,14 @@ def answer_matrix(
             reads_input=about.reads_input,
         )
         results = runner.run(program, role=Role.CANDIDATE).results
-        if not any(result.status is CallStatus.VALUE for result in results):
+        has_value = any(result.status is CallStatus.VALUE for result in results)
+        if not has_value:
             return dict.fromkeys(calls)
-        return dict(zip(calls, map(_answer, results), strict=True))
+        answers = map(_answer, results)
+        return dict(zip(calls, answers, strict=True))
 
-    answers_of = dict(in_parallel(dict.fromkeys(programs), ask, num_threads=num_threads))
+    distinct = dict.fromkeys(programs)
+    answers_of = dict(in_parallel(distinct, ask, num_threads=num_threads))
     shape = len(programs), len(cases)
     passes_NM = np.zeros(shape, dtype=np.bool_)
     answers_NM = np.full(shape, NO_ANSWER, dtype=np.int64)
@@ -86,7 +94,8 @@ def answer_matrix(
         for n, answer in enumerate(answers_N):
             if isinstance(answer, bytes):
                 passes_NM[n, m] = same(case.expected_value, answer)
-        for number, group in enumerate(group_answers(answers_N, same)):
+        groups = group_answers(answers_N, same)
+        for number, group in enumerate(groups):
             answers_NM[list(group), m] = number
     return passes_NM, answers_NM
 
@@ -94,8 +103,8 @@ def answer_matrix(
 def group_answers(answers: Sequence[Answer], same: Same = matches) -> list[tuple[int, ...]]:
     """Group the indices of equal answers to one call, in order of first appearance. A missing answer has no group.
 
-    Two floats are equal if they differ by at most the judge's tolerance, or if a chain of such answers joins them.
-    A tolerance alone is not transitive; without chains, the groups would depend on the order of the programs.
+    Two floats are equal if they differ by at most the judge's tolerance, or if a chain of such answers joins them. A
+    tolerance alone is not transitive, so without chains the groups would depend on the order of the programs.
     """
     groups: list[list[int]] = []
     for index, answer in enumerate(answers):
@@ -104,12 +113,14 @@ def group_answers(answers: Sequence[Answer], same: Same = matches) -> list[tuple
         joined = [index]
         others = []
         for group in groups:
-            if any(_match(answer, answers[member], same) for member in group):
+            is_equal = any(_match(answer, answers[member], same) for member in group)
+            if is_equal:
                 joined += group
             else:
                 others.append(group)
         groups = [*others, joined]
-    return sorted(tuple(sorted(group)) for group in groups)
+    in_order = [tuple(sorted(group)) for group in groups]
+    return sorted(in_order)
 
 
 def _answer(result: CallResult) -> Answer:
@@ -121,14 +132,14 @@ def _answer(result: CallResult) -> Answer:
 
 
 def error_name(detail: str) -> str:
-    """Read the exception's type from the detail of a RAISED result: ``ValueError: no digits`` -> ``ValueError``."""
+    """Read the exception's type from the detail of a RAISED result, such as ``ValueError: no digits``."""
     return detail.partition(":")[0].strip()[:80]
 
 
 def _match(answer: Answer, other: Answer, same: Same) -> bool:
     if answer == other:
         return True
-    if isinstance(answer, bytes) and isinstance(other, bytes):
-        # `same` expects the right value first, and neither answer is known to be right.
-        return same(answer, other) or same(other, answer)
-    return False
+    if not isinstance(answer, bytes) or not isinstance(other, bytes):
+        return False
+    # `same` takes the right value first, but here either answer may be right.
+    return same(answer, other) or same(other, answer)

@@ -1,14 +1,14 @@
 """``code-a1 select``: chooses the best of N programs by generated tests, without a reference."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import cycle
 from pathlib import Path
 
 import numpy as np
 
-from reward_fns import extract_candidate, extract_suite
+from reward_fns import extract_candidate
 from sandbox import JudgeProcesses, LocalRunner, Runner, SandboxUnavailableError
 
 from ...algorithm.prompts import PROMPT_PAIRS, render, template_for
@@ -23,7 +23,7 @@ from ...stats.tables import Table, table_with_head
 from ..evaluate.benchmarks.tasks import AssertGrading
 from ..evaluate.models.options import ModelOptions, run_of, usual_prompt
 from ..evaluate.models.response_store import RESPONSES
-from ..evaluate.models.source import ModelChoice, choose_model, sample_stored
+from ..evaluate.models.source import StoredModel, sample_suites
 from .answer_matrix import answer_matrix, read_cases
 from .options import SelectOptions
 from .selection_rules import ORACLE, RULES, best_programs, expected_pass
@@ -37,8 +37,8 @@ class Pool:
     """The sampled programs and suites of one question."""
 
     question: Question
-    programs: list[str]
-    """N programs; responses without a program are left out."""
+    programs: list[str] = field(default_factory=list)
+    """N programs. Responses without a program are left out."""
     suites: list[tuple[str, ...]] = field(default_factory=list)
     """Suites of asserts, as written."""
 
@@ -51,7 +51,7 @@ class Pool:
 def select(options: SelectOptions) -> Report:
     """Sample programs and suites, choose by each rule, and compare the rules.
 
-    Everything is stored in ``options.output``, from which a repeated call resumes.
+    Responses and choices are stored in ``options.output``, from which a repeated call resumes.
 
     Raises:
         InputError, SandboxConfigError: an input or an option cannot be used.
@@ -62,35 +62,45 @@ def select(options: SelectOptions) -> Report:
     if prompt not in PROMPT_PAIRS:
         raise InputError(f"--prompt must be one of {', '.join(PROMPT_PAIRS)}, got {prompt!r}")
     num_tests = options.tests or (run.episode.cases_per_suite if run else 8)
-    options = replace(options, prompt=prompt, tests=num_tests, test_model=_test_model(options))
+    test_model = _test_model(options.model, options.test_model)
     questions = options.questions()
-    choose = partial(choose_model, work_folder=options.output, stored_only=options.judge_only)
+    choose = partial(
+        StoredModel.choose,
+        folder=options.output,
+        seed=options.seed,
+        stored_only=options.judge_only,
+    )
     code = choose(options.model, policy="code")
-    test = choose(options.test_model, policy="test")
-    # A choice depends on these settings and on its question, so other settings must not reuse it.
+    test = choose(test_model, policy="test")
+    # These settings and the question decide a choice, so other settings must not reuse it.
     settings = {
-        "code": [code.fingerprint, asdict(options.model.sampling("code"))],
-        "test": [test.fingerprint, asdict(options.test_model.sampling("test"))],
-        **{name: getattr(options, name) for name in ("samples", "suites", "tests", "prompt", "seed")},
+        "code": list(code.settings.values()),
+        "test": list(test.settings.values()),
+        "samples": options.samples,
+        "suites": options.suites,
+        "tests": num_tests,
+        "prompt": prompt,
+        "seed": options.seed,
     }
     with JsonlStore(options.output / CHOICES, settings=settings) as choices:
-        pools = _sampled_programs(questions, code, options)
-        _sample_suites(pools, test, options)
+        pools = _sampled_programs(questions, code, prompt=prompt, num_samples=options.samples)
+        _sample_suites(pools, test, prompt=prompt, num_suites=options.suites, num_tests=num_tests)
         if options.sample_only:
             return Report(text=f"responses are in {options.output / RESPONSES}; judge them with --judge-only")
-        _judge(pools, choices, options)
+        _judge(pools, choices, num_samples=options.samples, num_workers=options.workers)
         rows = [choices.row(pool.key) for pool in pools]
-    title = f"Best of {options.samples}: programs of {code.label}, {options.suites} suites of {test.label}"
-    return _written(rows, options, title)
+    title = (
+        f"Best of {options.samples}: programs of {code.choice.label}, {options.suites} suites of {test.choice.label}"
+    )
+    return _written(rows, options.output, rule=options.rule, title=title)
 
 
-def _test_model(options: SelectOptions) -> ModelOptions:
-    """Choose the Test LLM: the named one, or else the one of the run that is the Code LLM too.
+def _test_model(code: ModelOptions, test: ModelOptions) -> ModelOptions:
+    """Choose the named Test LLM. If none is named, choose the Test LLM of the run that is named as the Code LLM.
 
     Raises:
         InputError: no Test LLM is named, and the Code LLM is no run.
     """
-    code, test = options.model, options.test_model
     if test.is_named:
         return test
     folder = Path(code.model)
@@ -99,22 +109,16 @@ def _test_model(options: SelectOptions) -> ModelOptions:
     return replace(test, model=code.model, step=code.step)
 
 
-def _sampled_programs(questions: Sequence[Question], model: ModelChoice, options: SelectOptions) -> list[Pool]:
+def _sampled_programs(
+    questions: Sequence[Question], model: StoredModel, *, prompt: str, num_samples: int
+) -> list[Pool]:
     """Sample programs for each question. Responses without a program are left out."""
-    template = template_for("code", options.prompt)
+    template = template_for("code", prompt)
     prompts = [(question.id, render(template, **question.prompt_fields)) for question in questions]
-    rows = sample_stored(
-        model,
-        prompts,
-        options,
-        policy="code",
-        num_samples=options.samples,
-        parameters=options.model.sampling("code"),
-        description="programs",
-    )
+    rows = model.sample(prompts, num_samples=num_samples, description="programs")
     pools = []
     for question, responses in zip(questions, rows, strict=True):
-        pool = Pool(question=question, programs=[])
+        pool = Pool(question=question)
         for response in filter(None, responses):
             program = extract_candidate(
                 response.text,
@@ -127,62 +131,56 @@ def _sampled_programs(questions: Sequence[Question], model: ModelChoice, options
     return pools
 
 
-def _sample_suites(pools: Sequence[Pool], model: ModelChoice, options: SelectOptions) -> None:
-    """Sample suites for each question, written for its programs in turn.
+def _sample_suites(pools: Sequence[Pool], model: StoredModel, *, prompt: str, num_suites: int, num_tests: int) -> None:
+    """Sample suites for each question, and show the Test LLM the question's programs in turn.
 
-    The Test LLM reads the program that it tests. But each suite then judges all programs of the question.
+    Each suite then judges all programs of its question, not only the program that the Test LLM saw.
     """
-    template = template_for("test", options.prompt)
-    num_tests = options.tests or 0
-    pool_of_prompt = []
-    prompts = []
+    pool_of_program = []
+    programs = []
     for pool in pools:
-        for number, program in zip(range(options.suites), cycle(pool.programs), strict=False):
-            messages = render(template, **pool.question.prompt_fields, candidate=program, num_cases=num_tests)
-            pool_of_prompt.append(pool)
-            prompts.append((f"{pool.question.id}/{number}", messages))
-    rows = sample_stored(
-        model,
-        prompts,
-        options,
-        policy="test",
-        num_samples=1,
-        parameters=options.test_model.sampling("test"),
-        description="suites",
-    )
-    for pool, (response,) in zip(pool_of_prompt, rows, strict=True):
-        asserts = extract_suite(response.text, max_asserts=num_tests) if response else None
-        if isinstance(asserts, tuple):
-            pool.suites.append(asserts)
+        for number, program in zip(range(num_suites), cycle(pool.programs), strict=False):
+            pool_of_program.append(pool)
+            programs.append((f"{pool.question.id}/{number}", pool.question, program))
+    suites = sample_suites(model, programs, prompt=prompt, num_tests=num_tests, description="suites")
+    for pool, suite in zip(pool_of_program, suites, strict=True):
+        if isinstance(suite, tuple):
+            pool.suites.append(suite)
 
 
-def _judge(pools: Sequence[Pool], store: JsonlStore, options: SelectOptions) -> None:
-    """Append a row for each question that has none yet."""
+def _judge(pools: Sequence[Pool], store: JsonlStore, *, num_samples: int, num_workers: int) -> None:
+    """Append a row for each question that has no row yet."""
     unjudged = [pool for pool in pools if pool.key not in store]
     if not unjudged:
         return
-    with LocalRunner(num_workers=options.workers) as runner, JudgeProcesses(options.workers) as judges:
+    with LocalRunner(num_workers=num_workers) as runner, JudgeProcesses(num_workers) as judges:
         judge_into(
             store,
             unjudged,
-            lambda pool: [_judged_row(pool, runner, judges, options)],
-            num_workers=options.workers,
+            lambda pool: [_judged_row(pool, runner, judges, num_samples=num_samples, num_threads=num_workers)],
+            num_workers=num_workers,
             total=len(pools),
         )
 
 
-def _judged_row(pool: Pool, runner: Runner, judges: JudgeProcesses, options: SelectOptions) -> Row:
+def _judged_row(pool: Pool, runner: Runner, judges: JudgeProcesses, *, num_samples: int, num_threads: int) -> Row:
     """Let every rule choose for one question. If the question has tests, compute the chance that each choice is right.
 
     A response without a program counts as a wrong choice of ``random``. The other rules never choose it, because any
     user would skip it.
 
     Returns:
-        ``chosen`` maps a rule to the source of its choice, the first program with the highest score. ``expected``
-        maps a rule to a chance in [0, 1]; it is null without tests.
+        ``chosen`` maps a rule to the first program with the rule's highest score. ``expected`` maps a rule to the
+        chance in [0, 1] that its choice is right. It is None if the question has no tests.
     """
     question, programs = pool.question, pool.programs
-    row: Row = {"key": pool.key, "question": question.id, "outage": "", "chosen": {}, "expected": None}
+    row: Row = {
+        "key": pool.key,
+        "question": question.id,
+        "outage": "",
+        "chosen": {},
+        "expected": None,
+    }
     if not programs:
         if question.tests:
             row["expected"] = dict.fromkeys((*RULES, ORACLE), 0.0)
@@ -190,7 +188,7 @@ def _judged_row(pool: Pool, runner: Runner, judges: JudgeProcesses, options: Sel
     right = set()
     try:
         cases = read_cases(programs, pool.suites, question)
-        passes_NM, answers_NM = answer_matrix(programs, cases, runner, question, num_threads=options.workers)
+        passes_NM, answers_NM = answer_matrix(programs, cases, runner, question, num_threads=num_threads)
         if question.tests:
             right = _right_programs(programs, AssertGrading(question=question, judges=judges))
     except SandboxUnavailableError as error:
@@ -199,9 +197,10 @@ def _judged_row(pool: Pool, runner: Runner, judges: JudgeProcesses, options: Sel
     expected = {ORACLE: float(is_right_N.any())}
     for name, rule in RULES.items():
         scores_N = rule(passes_NM, answers_NM)
-        row["chosen"][name] = programs[best_programs(scores_N)[0]]
+        first_best = best_programs(scores_N)[0]
+        row["chosen"][name] = programs[first_best]
         expected[name] = expected_pass(scores_N, is_right_N)
-    expected["random"] *= len(programs) / options.samples
+    expected["random"] *= len(programs) / num_samples
     if question.tests:
         row["expected"] = expected
     return row
@@ -220,43 +219,53 @@ def _right_programs(programs: Sequence[str], grading: AssertGrading) -> set[str]
 
 
 def _rules_table(rows: Sequence[Row], *, title: str) -> Table | None:
-    """Tabulate pass@1 of every rule's choice, and its difference from a random choice; None without tests."""
-    graded = [row["expected"] for row in rows if row["expected"]]
+    """Tabulate pass@1 of every rule, and its difference from a random choice. Returns None without tests."""
+    graded = []
+    num_outages = 0
+    for row in rows:
+        num_outages += bool(row["outage"])
+        if row["expected"]:
+            graded.append(row["expected"])
     if not graded:
         return None
     table_rows = [["rule", "right", "minus random"]]
     for name in (*RULES, ORACLE):
-        values = [expected[name] for expected in graded]
+        chances = [expected[name] for expected in graded]
         difference = ""
         if name != "random":
-            # Paired by question, because the spread between easy and hard questions would widen the interval.
+            # Pair by question. Otherwise the spread between easy and hard questions would widen the interval.
             differences = [expected[name] - expected["random"] for expected in graded]
             difference = bootstrap(differences).text(signed=True)
-        table_rows.append([name, bootstrap(values).text(), difference])
-    note = f"Percent of {len(graded)} questions; 95 % bootstrap intervals over questions, ties as expected values."
-    if num_outages := sum(bool(row["outage"]) for row in rows):
-        note += f" {num_outages} questions were lost to an outage and are not among them."
+        table_rows.append([name, bootstrap(chances).text(), difference])
+    note = (
+        f"Percent of {len(graded)} questions; 95 % bootstrap intervals over questions. A tie counts its expected value."
+    )
+    if num_outages:
+        note += f" {num_outages} more questions were lost to an outage and do not count."
     return table_with_head(table_rows, title=title, note=note)
 
 
-def _written(rows: Sequence[Row], options: SelectOptions, title: str) -> Report:
+def _written(rows: Sequence[Row], folder: Path, *, rule: str, title: str) -> Report:
     """Write the chosen programs and the table of rules."""
-    target = options.output / SELECTED
-    rule = options.rule
+    target = folder / SELECTED
     selected = []
     for row in rows:
         if row["chosen"]:
-            selected.append({"question": row["question"], "rule": rule, "program": row["chosen"][rule]})
+            program = row["chosen"][rule]
+            selected.append({"question": row["question"], "rule": rule, "program": program})
     write_whole(target, json_lines(selected))
     text = f"{target}: {len(selected)} programs chosen by {rule}"
-    if table := _rules_table(rows, title=title):
+    table = _rules_table(rows, title=title)
+    if table:
         markdown = table.markdown()
-        write_whole(options.output / "table.md", markdown)
+        write_whole(folder / "table.md", markdown)
         text = f"{markdown}\n{text}"
     failure = ""
-    if lost := [row for row in rows if row["outage"]]:
+    lost = [row for row in rows if row["outage"]]
+    if lost:
+        first = lost[0]
         failure = (
-            f"{len(lost)} questions were lost to an outage, the first, {lost[0]['question']}, by {lost[0]['outage']}; "
-            "repeat the command to judge them again"
+            f"{len(lost)} questions were lost to an outage, first {first['question']} ({first['outage']}); repeat the "
+            "command to judge them again"
         )
     return Report(text=text, failure=failure)

@@ -13,20 +13,20 @@ from .selection_rules import RULES
 
 @dataclass(frozen=True, kw_only=True)
 class SelectOptions(SamplingEvalOptions):
-    """The options of ``select``. ``model`` is the Code LLM, or a run that has both LLMs."""
+    """The options of ``select``. The field ``model`` is the Code LLM, or a run that has both LLMs."""
 
     test_model: ModelOptions = field(default_factory=ModelOptions)
-    """The Test LLM. It may stay unnamed if ``model`` is a run that has both."""
-    samples: Annotated[int, Option(min=1, help="programs a question")] = 16
-    suites: Annotated[int, Option(min=1, help="suites a question")] = 16
+    """The Test LLM. It may be left out if ``model`` is a run, which has both LLMs."""
+    samples: Annotated[int, Option(min=1, help="programs per question")] = 16
+    suites: Annotated[int, Option(min=1, help="suites per question")] = 16
     tests: Annotated[
         int | None,
         Option(
             min=1,
-            help="asserts a suite",
-            show_default="8, of a run its own",
+            help="asserts per suite",
+            show_default="8; for a run, the run's own",
         ),
     ] = None
-    rule: Annotated[str, Option(callback=listed_in(RULES), help=f"whose choice is written: {', '.join(RULES)}")] = (
-        "codet"
-    )
+    rule: Annotated[
+        str, Option(callback=listed_in(RULES), help=f"rule whose choices are written: {', '.join(RULES)}")
+    ] = "codet"

@@ -1,24 +1,25 @@
-"""``code-a1 eval code``: samples programs from a Code LLM and grades them. Both halves are resumable."""
+"""``code-a1 eval code``: samples programs from a Code LLM and grades them. A repeated command resumes."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from reward_fns import extract_candidate
 from sandbox import SandboxUnavailableError
 
 from ...errors import InputError
-from ...files import file_fingerprint, fingerprint
+from ...files import fingerprint
 from ...jobs.jsonl_store import JsonlStore, Row
 from ...jobs.judge_loop import judge_into
 from ...stats.estimates import pass_at_k
-from .benchmarks.registry import loaded_tasks
+from .benchmarks.registry import Reading, loaded_tasks
 from .benchmarks.tasks import CodeTask, Extracted
 from .models.options import run_of, usual_prompt
-from .models.prompt_styles import Asked, ask_code, check_style
-from .models.source import ModelChoice, choose_model, sample_stored
-from .options import CodeEvalOptions, SamplingEvalOptions
+from .models.prompt_styles import EVALPLUS, Asked, ask_code, check_style
+from .models.source import StoredModel
+from .options import CodeEvalOptions
 from .results import LOST, PartsByQuestion, Results
 from .scoring.evalplus_sanitizer import MAX_TOKENS, sanitizer_version
 
@@ -29,91 +30,82 @@ TOO_LONG = "the prompt is too long for the model"
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One response to a problem, or the reference that the file has for it."""
+    """One response to a problem, or the problem's reference."""
 
     task: CodeTask
     number: int
     asked: Asked | None
-    """The prompt, or None where ``text`` is a reference, a whole program."""
+    """The prompt. None if ``text`` is a reference, which is a whole program."""
     text: str | None
-    """The response, or None where the prompt is too long for the model."""
+    """The response. None if the prompt is too long for the model."""
     is_truncated: bool = False
-    """True if the response reached the token limit before its answer was over."""
+    """True if the response reached the token limit before its answer ended."""
 
     @property
     def key(self) -> str:
-        """Key of the verdict. It changes with the program, so no verdict is taken for another response's."""
+        """Key of the verdict. It changes with the response, so that another response never gets this verdict."""
         prefix = self.asked.prefix if self.asked else ""
         return f"{self.task.id} {self.number} {fingerprint(prefix, self.text or '')}"
+
+
+Judged = tuple[Sample, Row]
+"""A sample and its row in ``verdicts.jsonl``."""
 
 
 def evaluate(options: CodeEvalOptions) -> tuple[Results | int, list[str]]:
     """Sample, judge and summarise. Responses, verdicts and results are written to ``options.output``.
 
     Returns:
-        The results, or with ``--sample-only`` the number of stored responses; and with ``--references`` the references
-        that do not pass, with the reasons.
+        The results, or with ``--sample-only`` the number of stored responses. With ``--references``, the second item
+        lists the references that do not pass, with the reasons.
 
     Raises:
         InputError, SandboxConfigError: an option, a file, the model or the sandbox cannot be used.
         OutageError, SandboxUnavailableError: the model or the sandbox is down; finished work is kept.
     """
     run = run_of(options.model)
-    options = replace(options, prompt=options.prompt or usual_prompt(run, "code"))
-    check_style(options.prompt)
-    model = ModelChoice(label=REFERENCES, fingerprint=REFERENCES)
-    if not options.references:
-        model = choose_model(options.model, policy="code", work_folder=options.output, stored_only=options.judge_only)
-    with loaded_tasks(options) as (tasks, counts):
+    prompt = options.prompt or usual_prompt(run, "code")
+    check_style(prompt)
+    model = StoredModel.choose(
+        options.model,
+        policy="code",
+        folder=options.output,
+        seed=options.seed,
+        stored_only=options.judge_only,
+        own=REFERENCES if options.references else "",
+    )
+    reading = Reading(
+        adapter=options.adapter,
+        columns=options.columns,
+        split=options.split,
+        judges_references=options.references,
+        sanitizes_all=prompt == EVALPLUS,
+        num_workers=None if options.sample_only else options.workers,
+    )
+    with loaded_tasks(options.files, reading) as (all_tasks, counts):
+        tasks = all_tasks[: options.limit]
         is_sanitized = [task.extraction is not None for task in tasks]
         if all(is_sanitized) and run is None and options.model.max_tokens is None:
-            # Published figures of EvalPlus are of responses of this length.
-            options = replace(options, model=replace(options.model, max_tokens=MAX_TOKENS))
-        samples = _references(tasks) if options.references else sampled(tasks, model, options)
+            # EvalPlus's published figures come from responses of at most this length.
+            model = replace(model, parameters=replace(model.parameters, max_response_tokens=MAX_TOKENS))
+        judged_with = options.reading_settings()
+        if options.references:
+            samples = _references(tasks)
+            judged_with["references"] = True
+        else:
+            samples = sampled(tasks, model, prompt=prompt, num_samples=options.samples)
         if options.sample_only:
             return len(samples), []
-        judged_with = reading_settings(options)
-        if options.references:
-            judged_with["references"] = True
         if any(is_sanitized):
             judged_with["sanitizer"] = sanitizer_version()
         with JsonlStore(options.output / VERDICTS, settings=judged_with) as verdicts:
             judge(samples, verdicts, num_workers=options.workers)
-            rows = [verdicts.row(sample.key) for sample in samples]
-    # A row has a reason but no verdict where the reference confirms no test of the problem.
-    untested = {row["question"] for row in rows if row["passed"] is None and row["reason"]}
-    tested = [pair for pair in zip(samples, rows, strict=True) if pair[0].task.id not in untested]
-    counts[f"samples {LOST}"] = sum(bool(row["outage"]) for row in rows)
-    counts["problems left out because their reference confirms no test"] = len(untested)
-    results = Results(
-        kind="code",
-        label=model.label,
-        settings={
-            "model": model.fingerprint,
-            "sampling": asdict(options.model.sampling("code")),
-            **{name: getattr(options, name) for name in ("limit", "prompt", "samples", "seed")},
-            **judged_with,
-        },
-        source_of={sample.task.id: sample.task.data_source for sample, _ in tested},
-        parts=parts_of(tested, ks=sorted({1, 5, 10, options.samples})),
-        counts={**+counts, **_export(samples, rows, options.output)},
-    )
-    results.save(options.output)
-    failed = [row for row in rows if options.references and not row["passed"]]
+            judged = [(sample, verdicts.row(sample.key)) for sample in samples]
+    sampling = {"limit": options.limit, "prompt": prompt, "samples": options.samples, "seed": options.seed}
+    settings = {**model.settings, **sampling, **judged_with}
+    results = _summarise(judged, options.output, label=model.choice.label, settings=settings, counts=counts)
+    failed = [row for _, row in judged if options.references and not row["passed"]]
     return results, [f"{row['question']}: {row['outage'] or row['reason']}" for row in failed]
-
-
-def reading_settings(options: SamplingEvalOptions) -> Row:
-    """Describe the files and how they are read. These settings belong to every verdict.
-
-    Raises:
-        InputError: a file does not exist.
-    """
-    return {
-        "files": list(map(file_fingerprint, options.files)),
-        "adapter": options.adapter,
-        "columns": dict(sorted(options.columns.items())),
-    }
 
 
 def _references(tasks: Sequence[CodeTask]) -> list[Sample]:
@@ -123,31 +115,60 @@ def _references(tasks: Sequence[CodeTask]) -> list[Sample]:
     return samples
 
 
-def sampled(tasks: Sequence[CodeTask], model: ModelChoice, options: CodeEvalOptions) -> list[Sample]:
-    """Return the responses to ``options.prompt``, task by task. Only responses that are not stored are sampled."""
-    asked = [ask_code(options.prompt, task, can_prefill=not model.endpoint) for task in tasks]
-    prompts = [(task.id, prompt.messages) for task, prompt in zip(tasks, asked, strict=True)]
-    parameters = options.model.sampling("code")
-    responses = sample_stored(
-        model, prompts, options, policy="code", num_samples=options.samples, parameters=parameters
-    )
+def sampled(tasks: Sequence[CodeTask], model: StoredModel, *, prompt: str, num_samples: int) -> list[Sample]:
+    """Return the responses task by task. Only responses that are not stored are sampled.
+
+    Args:
+        tasks: the problems.
+        model: the Code LLM.
+        prompt: style of the prompts, see ``ask_code``.
+        num_samples: number of responses to each problem.
+
+    Raises:
+        InputError, OutageError: see ``sample_all``.
+    """
+    asked = [ask_code(prompt, task, can_prefill=not model.choice.endpoint) for task in tasks]
+    prompts = [(task.id, ready.messages) for task, ready in zip(tasks, asked, strict=True)]
+    responses = model.sample(prompts, num_samples=num_samples)
     samples = []
-    for task, prompt, row in zip(tasks, asked, responses, strict=True):
+    for task, ready, row in zip(tasks, asked, responses, strict=True):
         for number, response in enumerate(row):
-            text, is_truncated = None, False
+            text = None
+            is_truncated = False
             if response:
                 text = response.text
-                is_full = len(response.token_ids) >= parameters.max_response_tokens
-                # A full response may still hold a whole answer, with more text behind the answer's end.
-                is_truncated = is_full and prompt.answer(text) == text
-            samples.append(Sample(task=task, number=number, asked=prompt, text=text, is_truncated=is_truncated))
+                is_full = len(response.token_ids) >= model.parameters.max_response_tokens
+                # A full response may still hold a whole answer, and other text after it.
+                is_truncated = is_full and ready.answer(text) == text
+            samples.append(Sample(task=task, number=number, asked=ready, text=text, is_truncated=is_truncated))
     return samples
 
 
-def _export(samples: Sequence[Sample], rows: Sequence[Row], folder: Path) -> dict[str, str]:
-    """Write the samples of benchmarks that have their own evaluators; returns the commands that run these."""
+def _summarise(
+    judged: Sequence[Judged], folder: Path, *, label: str, settings: dict[str, Any], counts: Counter[str]
+) -> Results:
+    """Write the results into ``folder``, and the samples for the benchmarks' own evaluators."""
+    # A row has a reason but no verdict if the problem's reference confirms no test.
+    untested = {row["question"] for _, row in judged if row["passed"] is None and row["reason"]}
+    tested = [pair for pair in judged if pair[0].task.id not in untested]
+    counts[f"samples {LOST}"] = sum(bool(row["outage"]) for _, row in judged)
+    counts["problems left out because their reference confirms no test"] = len(untested)
+    results = Results(
+        kind="code",
+        label=label,
+        settings=settings,
+        source_of={sample.task.id: sample.task.data_source for sample, _ in tested},
+        parts=parts_of(tested, ks=sorted({1, 5, 10, settings["samples"]})),
+        counts={**+counts, **_export(judged, folder)},
+    )
+    results.save(folder)
+    return results
+
+
+def _export(judged: Sequence[Judged], folder: Path) -> dict[str, str]:
+    """Write samples for the benchmarks' own evaluators. Returns a benchmark's name -> how its evaluator is run."""
     solutions_of = defaultdict(list)
-    for sample, row in zip(samples, rows, strict=True):
+    for sample, row in judged:
         task = sample.task
         if task.evaluator and not row["outage"]:
             solutions_of[task.evaluator].append((task.official_id, row["program"] or ""))
@@ -159,7 +180,7 @@ def _export(samples: Sequence[Sample], rows: Sequence[Row], folder: Path) -> dic
 
 
 def judge(samples: Sequence[Sample], verdicts: JsonlStore, *, num_workers: int) -> None:
-    """Grade the samples that have no row yet. An outage becomes a row too, which a repeated command replaces."""
+    """Grade the samples that have no row yet. A repeated command replaces the row of an outage."""
     left = defaultdict(list)
     for sample in samples:
         if sample.key not in verdicts:
@@ -175,12 +196,12 @@ def judge(samples: Sequence[Sample], verdicts: JsonlStore, *, num_workers: int) 
 
 
 def _grade(samples: Sequence[Sample]) -> list[Row]:
-    """Make the rows of one problem's samples. ``passed`` is None where the benchmark's own evaluator judges."""
+    """Make the rows of one problem's samples. ``passed`` stays None if only the benchmark's own evaluator judges."""
     rows = [_extracted_row(sample) for sample in samples]
     grading = samples[0].task.grading
     if grading is None:
         return rows
-    # Equal programs are graded once.
+    # A set in written order, so that equal programs are graded once.
     programs = list({row["program"]: None for row in rows if row["program"] is not None})
     verdicts = dict(zip(programs, grading.grade(programs), strict=True))
     for row in rows:
@@ -195,7 +216,7 @@ def _grade(samples: Sequence[Sample]) -> list[Row]:
 
 
 def _extracted_row(sample: Sample) -> Row:
-    """Make the row of a sample whose program is not graded yet."""
+    """Make the row of a sample before its program is graded."""
     try:
         extracted, outage = _extracted(sample), ""
     except SandboxUnavailableError as error:
@@ -213,7 +234,7 @@ def _extracted_row(sample: Sample) -> Row:
 
 
 def _extracted(sample: Sample) -> Extracted:
-    """Extract the program of a sample by the rule of its benchmark.
+    """Extract the program of a sample by its benchmark's rule.
 
     Raises:
         SandboxUnavailableError: EvalPlus's sanitizer could not be run.
@@ -235,13 +256,13 @@ def _extracted(sample: Sample) -> Extracted:
     return Extracted(failure=candidate.reason)
 
 
-def parts_of(tested: Iterable[tuple[Sample, Row]], *, ks: Sequence[int]) -> PartsByQuestion:
-    """Compute pass@k by question, and for responses the rates of extraction failures and of truncated ones.
+def parts_of(judged: Iterable[Judged], *, ks: Sequence[int]) -> PartsByQuestion:
+    """Compute pass@k of each question, and the rates of extraction failures and of truncated responses.
 
-    Samples that met an outage are left out. A question with fewer than k other samples has no pass@k.
+    Samples that met an outage do not count. A question has no pass@k if fewer than k samples count.
     """
     pairs_of = defaultdict(list)
-    for sample, row in tested:
+    for sample, row in judged:
         if not row["outage"]:
             pairs_of[row["question"]].append((sample, row))
     parts: PartsByQuestion = defaultdict(dict)

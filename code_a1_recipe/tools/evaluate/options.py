@@ -1,4 +1,4 @@
-"""Options of ``eval code`` and ``eval test``; ``select`` shares most of them."""
+"""Options of ``eval code`` and ``eval test``. The command ``select`` shares most of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,36 +10,40 @@ from typer import Argument, Option
 from ...algorithm.question import Question
 from ...data.reader import question_table
 from ...errors import InputError
+from ...files import file_fingerprint
 from ...jobs import options as shared
+from ...jobs.jsonl_store import Row
 from ...jobs.outputs import check_folder
 from .models.options import ModelOptions
 
 OWN_FILES = ("responses.jsonl", "verdicts.jsonl", "choices.jsonl", "models")
-"""Every folder that these commands write holds at least one of these files."""
+"""Names of files and folders. Every output folder of these commands holds at least one of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingEvalOptions:
-    """Options of every command that samples responses to problems and judges them."""
+    """Options of all commands that sample responses to problems and judge them."""
 
-    files: Annotated[Sequence[Path], Argument(metavar="FILE...", help="problems; any file that training reads")]
-    output: Annotated[Path, Option(help="folder of responses, verdicts and tables; a repeated command resumes")]
+    files: Annotated[
+        Sequence[Path], Argument(metavar="FILE...", help="files of problems, in any format that training reads")
+    ]
+    output: Annotated[Path, Option(help="folder for responses, verdicts and tables; a repeated command resumes")]
     model: ModelOptions = field(default_factory=ModelOptions)
     prompt: Annotated[
         str,
         Option(
-            help="pair of templates (chat_v2, micro); of eval also a .txt template with {{prompt}}, of eval code "
-            "evalplus (its official prompt)",
-            show_default="chat_v2, of a run its own",
+            help="pair of templates: chat_v2 or micro; eval also takes a .txt template with {{prompt}}, and eval code "
+            "takes evalplus, EvalPlus's official prompt",
+            show_default="chat_v2; for a run, the run's own",
         ),
     ] = ""
     adapter: shared.Adapter = "auto"
     columns: shared.Columns = field(default_factory=dict)
-    limit: Annotated[int | None, Option(min=1, help="only the first so many problems")] = None
+    limit: Annotated[int | None, Option(min=1, help="use only this many problems, the first ones")] = None
     seed: shared.Seed = 0
     workers: shared.Workers = shared.NUM_CORES
-    sample_only: Annotated[bool, Option(help="store responses and stop, for instance on a GPU node")] = False
-    judge_only: Annotated[bool, Option(help="judge stored responses; no model is started")] = False
+    sample_only: Annotated[bool, Option(help="store responses and stop, for example on a GPU node")] = False
+    judge_only: Annotated[bool, Option(help="judge stored responses and start no model")] = False
 
     def __post_init__(self) -> None:
         if self.sample_only and self.judge_only:
@@ -47,10 +51,11 @@ class SamplingEvalOptions:
         check_folder(self.output, own=OWN_FILES)
 
     def check_own(self, option: str, *, num_samples: int = 1) -> None:
-        """Refuse options of sampling beside ``option``, which measures programs or tests of the files themselves."""
+        """Refuse options of sampling beside ``option``, which measures the files' own programs or tests."""
         if self.model.is_named or self.sample_only or num_samples > 1:
             raise InputError(
-                f"{option} takes what the files have themselves; leave the model out, and --samples and --sample-only"
+                f"{option} asks no model, because it measures the files' own programs or tests; leave the model out, "
+                "and --samples and --sample-only"
             )
 
     def questions(self) -> list[Question]:
@@ -58,15 +63,32 @@ class SamplingEvalOptions:
         table = question_table(self.files, adapter=self.adapter, columns=self.columns)
         return list(table.values())[: self.limit]
 
+    def reading_settings(self) -> Row:
+        """Describe the files and how they are read. These settings belong to every verdict.
+
+        Raises:
+            InputError: a file does not exist.
+        """
+        return {
+            "files": list(map(file_fingerprint, self.files)),
+            "adapter": self.adapter,
+            "columns": dict(sorted(self.columns.items())),
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class CodeEvalOptions(SamplingEvalOptions):
     """Options of ``eval code``."""
 
-    samples: Annotated[int, Option(min=1, help="programs a problem; the paper: 32")] = 1
-    references: Annotated[bool, Option(help="no model: judge the files' own references; lists what fails")] = False
+    samples: Annotated[int, Option(min=1, help="programs per problem; the paper takes 32")] = 1
+    references: Annotated[
+        bool, Option(help="judge the files' own references instead of a model, and list those that fail")
+    ] = False
     split: Annotated[
-        str, Option(callback=shared.listed_in(("complete", "instruct")), help="BigCodeBench: which prompts")
+        str,
+        Option(
+            callback=shared.listed_in(("complete", "instruct")), help="prompts of BigCodeBench: complete or instruct"
+        ),
     ] = "complete"
 
     def __post_init__(self) -> None:
@@ -79,9 +101,11 @@ class CodeEvalOptions(SamplingEvalOptions):
 class SuiteEvalOptions(SamplingEvalOptions):
     """Options of ``eval test``."""
 
-    tests: Annotated[int, Option(min=1, help="asserts a suite")] = 5
-    own_tests: Annotated[bool, Option(help="no model: measure the questions' own tests, as a baseline")] = False
-    max_mutants: Annotated[int, Option(min=0, help="a function; 0: no mutants")] = 50
+    tests: Annotated[int, Option(min=1, help="asserts per suite")] = 5
+    own_tests: Annotated[bool, Option(help="measure the questions' own tests instead of a model's, as a baseline")] = (
+        False
+    )
+    max_mutants: Annotated[int, Option(min=0, help="mutants per function; 0 makes none")] = 50
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,4 +1,4 @@
-"""The stored values of an evaluation by question, and the tables that are made from them."""
+"""The results of an evaluation by question, and the tables that are made from them."""
 
 import itertools
 import json
@@ -17,9 +17,9 @@ from ...stats.tables import Table, table_of
 
 RESULTS = "results.json"
 LOST = "lost to an outage"
-"""Ending of the names of counts of responses without a verdict."""
+"""Last words of the name of a count of responses that an outage left without a verdict."""
 MIN_QUESTIONS = 20
-"""Least number of questions for a settled difference: the bootstrap of fewer gives too narrow intervals."""
+"""Least number of questions of a settled difference. With fewer, bootstrap intervals are too narrow."""
 Pair = tuple[float, float]
 PartsByQuestion = dict[str, dict[str, Pair]]
 """Metric -> question -> (numerator, denominator)."""
@@ -29,8 +29,8 @@ PartsByQuestion = dict[str, dict[str, Pair]]
 class Results:
     """The results of an evaluation of one model.
 
-    Every metric is ``sum(numerators) / sum(denominators)`` over questions and lies in [0, 1]. With denominators of 1
-    that is the plain mean. A metric in ``products`` is the product of two others, such as Mul = pass@5 * mut@5.
+    Every metric is ``sum(numerators) / sum(denominators)`` over questions and lies in [0, 1]. If all denominators are
+    1, the metric is the plain mean. ``products`` holds metrics that multiply two others, such as Mul = pass@5 * mut@5.
     """
 
     kind: str
@@ -42,10 +42,11 @@ class Results:
     source_of: Mapping[str, str]
     """Data source of each question."""
     parts: Mapping[str, Mapping[str, Pair]]
-    """Metric -> question -> (numerator, denominator). A question may be missing from a metric."""
+    """Metric -> question -> (numerator, denominator). A metric may lack some questions."""
     products: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Metric -> the two metrics that it multiplies."""
     counts: Mapping[str, Any] = field(default_factory=dict)
-    """How many questions and samples were left out for which reason, and other totals."""
+    """Number of questions or samples that were left out, by reason; benchmark -> command that judges it."""
 
     def save(self, folder: Path) -> None:
         """Write ``results.json`` into the folder."""
@@ -59,18 +60,18 @@ class Results:
             return cls(**json.loads(path.read_bytes()))
         except (OSError, ValueError, TypeError) as error:
             raise InputError(
-                f"{folder} holds no finished evaluation ({path.name}: {error}); name the --output of "
+                f"{folder} holds no finished evaluation ({path.name}: {error}); name a folder that was the --output of "
                 "`code-a1 eval code` or `code-a1 eval test`"
             ) from error
 
     @property
     def num_lost(self) -> int:
-        """Number of responses that have no verdict because of outages."""
+        """Number of responses that outages left without a verdict."""
         return sum(number for name, number in self.counts.items() if name.endswith(LOST))
 
     @property
     def groups(self) -> list[tuple[str, list[str]]]:
-        """Data sources with their questions. If there are several, the group "all" follows."""
+        """Data sources with their questions, and a last group "all" if there are several sources."""
         questions_of = defaultdict(list)
         for name, source in self.source_of.items():
             questions_of[source].append(name)
@@ -85,20 +86,22 @@ class Results:
         return [*self.parts, *self.products]
 
     def questions(self, metric: str, among: Iterable[str]) -> list[str]:
-        """List the questions that have the metric. For a product they need both factors."""
+        """List the questions that have the metric. A product needs both factors."""
         for factor in self._factors(metric):
-            among = [name for name in among if name in self.parts.get(factor, ())]
+            measured = self.parts.get(factor, {})
+            among = [name for name in among if name in measured]
         return list(among)
 
     def columns(self, metric: str, questions: Sequence[str]) -> list[tuple[float, ...]]:
-        """Return the numerators and the denominators of ``questions``: two columns, or four for a product."""
+        """Return a column of numerators and a column of denominators; for a product, two columns of each factor."""
         columns: list[tuple[float, ...]] = []
         for factor in self._factors(metric):
-            columns += zip(*(self.parts[factor][name] for name in questions), strict=True)
+            pairs = [self.parts[factor][name] for name in questions]
+            columns += zip(*pairs, strict=True)
         return columns
 
     def estimate(self, metric: str, questions: Sequence[str]) -> Estimate:
-        """Estimate the metric with its interval; NaN if no question counts."""
+        """Estimate the metric with its interval. The value is NaN if no question counts."""
         return bootstrap(*self.columns(metric, questions), statistic=product_of_ratios)
 
     def _factors(self, metric: str) -> tuple[str, ...]:
@@ -106,19 +109,19 @@ class Results:
 
 
 def product_of_ratios(*columns: Array) -> Any:
-    """Return ``sum(columns[0]) / sum(columns[1])``, for a product times the same ratio of the next two columns.
+    """Return ``sum(columns[0]) / sum(columns[1])``. With four columns, multiply it by the ratio of the last two.
 
     In a product an undefined ratio counts as 0. So Mul is 0 if no function passes the baseline of ``mut@k``.
     """
-    ratio = ratio_of_sums(columns[0], columns[1])
+    ratio = ratio_of_sums(*columns[:2])
     if len(columns) == 2:
         return ratio
-    other = ratio_of_sums(columns[2], columns[3])
+    other = ratio_of_sums(*columns[2:])
     return np.nan_to_num(ratio) * np.nan_to_num(other)
 
 
 def results_table(results: Results) -> Table:
-    """Make a table with a row for each metric and a column for each data source, and for all if there are several."""
+    """Make a table with a row for each metric and a column for each of ``results.groups``."""
     rows = []
     samples = results.settings.get("samples", 1)
     for metric in results.metrics:
@@ -132,7 +135,7 @@ def results_table(results: Results) -> Table:
                 cell += f" of {len(counted)}"
             row[f"{source} ({len(questions)})"] = cell
         rows.append(row)
-    note = "Percent; in brackets the 95 % bootstrap interval over questions, [?] where too few count for one."
+    note = "Percent, with 95 % bootstrap intervals over questions; [?]: too few questions for an interval."
     counts = [f"{name}: {value}" for name, value in results.counts.items()]
     if counts:
         note += f" {'; '.join(counts)}."
@@ -140,55 +143,66 @@ def results_table(results: Results) -> Table:
 
 
 def comparison_table(first: Results, second: Results) -> Table:
-    """Compare two evaluations on the questions that count in both. The paired difference is second minus first.
+    """Compare two evaluations on the questions that count in both. A difference is second minus first.
 
-    A product keeps all questions that both evaluations have, because its factors count different questions.
+    The row of a product keeps all questions of both evaluations, because its two factors count different questions.
 
     Raises:
         InputError: the evaluations are of different kinds, or share no question and metric.
     """
     if first.kind != second.kind:
-        raise InputError(f"an evaluation of a {first.kind} LLM and one of a {second.kind} LLM cannot be compared")
+        raise InputError(
+            f"an evaluation of a {first.kind} LLM cannot be compared with one of a {second.kind} LLM; compare two of "
+            "the same kind"
+        )
     label = second.label if second.label != first.label else f"{second.label} (second)"
     rows = []
     for metric, (source, questions) in itertools.product(first.metrics, first.groups):
         shared = _shared(metric, questions, first, second)
         if shared:
-            columns = (*second.columns(metric, shared), *first.columns(metric, shared))
-            change = bootstrap(*columns, statistic=_difference)
-            settled = "yes" if change.excludes_zero else "no"
+            columns = second.columns(metric, shared) + first.columns(metric, shared)
+            difference = bootstrap(*columns, statistic=_difference)
+            settled = "yes" if difference.excludes_zero else "no"
+            if len(shared) < MIN_QUESTIONS:
+                settled = "too few"
             row = {
                 "metric": metric,
                 "questions of": f"{source} ({len(shared)})",
                 first.label: first.estimate(metric, shared).text(),
                 label: second.estimate(metric, shared).text(),
-                "difference": change.text(signed=True),
-                "settled": settled if len(shared) >= MIN_QUESTIONS else "too few",
+                "difference": difference.text(signed=True),
+                "settled": settled,
             }
             rows.append(row)
     if not rows:
         raise InputError("the two evaluations share no question and metric; compare evaluations of the same file")
     note = (
-        "Percent; 95 % intervals by paired bootstrap over questions. Settled: of at least "
-        f"{MIN_QUESTIONS} questions, and the interval excludes zero."
+        "Percent, with 95 % intervals by paired bootstrap over questions. A difference is settled if at least "
+        f"{MIN_QUESTIONS} questions count and its interval excludes zero."
     )
-    before, after = first.settings, second.settings
-    names = sorted({*before, *after} - {"model"})
-    differing = [name for name in names if before.get(name) != after.get(name)]
+    differing = []
+    for name in sorted({*first.settings, *second.settings} - {"model"}):
+        if first.settings.get(name) != second.settings.get(name):
+            differing.append(name)
     if differing:
-        note += f" Not the same in both: {', '.join(differing)}."
+        note += f" Settings that differ: {', '.join(differing)}."
     return table_of(f"{label} against {first.label}", rows, note=note)
 
 
 def _difference(*columns: Array) -> Any:
-    """Subtract the statistic of the second half of the columns from the statistic of the first half."""
+    """Return the metric of the first half of the columns minus the metric of the second half."""
     half = len(columns) // 2
     return product_of_ratios(*columns[:half]) - product_of_ratios(*columns[half:])
 
 
 def _shared(metric: str, questions: Sequence[str], first: Results, second: Results) -> list[str]:
-    """List the questions that have the metric in both evaluations and, except for a product, count in both."""
+    """List the questions that have the metric in both evaluations. Unless it is a product, they must count in both."""
     shared = second.questions(metric, first.questions(metric, questions))
     if metric in first.products:
         return shared
-    return [name for name in shared if first.parts[metric][name][1] and second.parts[metric][name][1]]
+    counted = []
+    for name in shared:
+        (_, denominator), (_, other) = first.parts[metric][name], second.parts[metric][name]
+        if denominator and other:
+            counted.append(name)
+    return counted

@@ -1,16 +1,15 @@
-"""``code-a1 eval test``: measures the tests that a Test LLM writes, by UnLeakedTestBench's metrics."""
+"""``code-a1 eval test``: measures a Test LLM's suites by UnLeakedTestBench's metrics."""
 
 import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 
-from reward_fns import extract_suite
+from reward_fns import ExtractionFailure
 from sandbox import LocalRunner, SandboxUnavailableError
 
-from ...algorithm.prompts import render, template_for
 from ...algorithm.question import Question
 from ...errors import InputError
 from ...files import fingerprint
@@ -19,9 +18,9 @@ from ...jobs.jsonl_store import JsonlStore, Row
 from ..test_quality.coverage import calls_in, measure_coverage
 from ..test_quality.metrics import FunctionResult, killable_by, measure_function, parts_of
 from ..test_quality.mutants import mutants_of
-from .code_llm import VERDICTS, reading_settings
+from .code_llm import VERDICTS
 from .models.options import run_of, usual_prompt
-from .models.source import ModelChoice, choose_model, sample_stored
+from .models.source import StoredModel, sample_suites
 from .options import SuiteEvalOptions
 from .results import LOST, PartsByQuestion, Results
 
@@ -30,7 +29,7 @@ OWN_TESTS = "the questions' own tests"
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenSuite:
-    """The asserts that a response holds about one question."""
+    """The asserts of one response, or a question's own tests."""
 
     question: Question
     asserts: tuple[str, ...] = ()
@@ -38,7 +37,7 @@ class WrittenSuite:
 
     @property
     def key(self) -> str:
-        """Key of the measurement. It changes with the asserts, so no measurement is taken for another response's."""
+        """Key of the measurement. It changes with the asserts, so that other asserts never get this measurement."""
         return f"{self.question.id} {fingerprint(*self.asserts)}"
 
 
@@ -52,25 +51,33 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
         InputError, SandboxConfigError: an option, a file, the model or the sandbox cannot be used.
         OutageError, SandboxUnavailableError: the model or the sandbox is down; finished work is kept.
     """
-    options = replace(options, prompt=options.prompt or usual_prompt(run_of(options.model), "test"))
+    prompt = options.prompt or usual_prompt(run_of(options.model), "test")
     questions = options.questions()
-    for question in questions:
-        if question.reads_input:
-            raise InputError(
-                f"question {question.id!r} reads standard input; eval test measures tests of functions. Leave the "
-                "questions of kind stdin out"
-            )
-        if question.is_listed:
-            raise InputError(f"question {question.id!r} has listed outputs; eval test needs its reference's own code")
-    model = ModelChoice(label=OWN_TESTS, fingerprint=OWN_TESTS)
+    check_measurable(questions)
+    model = StoredModel.choose(
+        options.model,
+        policy="test",
+        folder=options.output,
+        seed=options.seed,
+        stored_only=options.judge_only,
+        own=OWN_TESTS if options.own_tests else "",
+    )
+    suites: Sequence[tuple[str, ...] | ExtractionFailure]
     if options.own_tests:
-        written = [WrittenSuite(question=question, asserts=question.tests[: options.tests]) for question in questions]
+        suites = [question.tests[: options.tests] for question in questions]
     else:
-        model = choose_model(options.model, policy="test", work_folder=options.output, stored_only=options.judge_only)
-        written = sample_suites(questions, model, options)
+        # The reference stands where training shows the program under test.
+        programs = [(question.id, question, question.reference) for question in questions]
+        suites = sample_suites(model, programs, prompt=prompt, num_tests=options.tests)
+    written = []
+    for question, suite in zip(questions, suites, strict=True):
+        if isinstance(suite, tuple):
+            written.append(WrittenSuite(question=question, asserts=suite))
+        else:
+            written.append(WrittenSuite(question=question, extraction_failure=suite.reason))
     if options.sample_only:
         return len(written)
-    judged_with = {**reading_settings(options), "max_mutants": options.max_mutants}
+    judged_with = {**options.reading_settings(), "max_mutants": options.max_mutants}
     ks = sorted({k for k in (1, 2, 5, options.tests) if k <= options.tests})
     with (
         JsonlStore(options.output / VERDICTS, settings=judged_with) as verdicts,
@@ -79,22 +86,20 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
         judge_confined(
             verdicts,
             written,
-            lambda suite, judge_all: measured_row(suite, options, judge_all=judge_all, runner=runner),
+            lambda suite, judge_all: measured_row(
+                suite, max_mutants=options.max_mutants, judge_all=judge_all, runner=runner
+            ),
             key=lambda suite: suite.key,
             confinement=Confinement(),
             num_workers=options.workers,
             unit="suite",
         )
         parts, counts = summarise((verdicts.row(suite.key) for suite in written), ks=ks)
+    sampling = {"prompt": prompt, "tests": options.tests, "seed": options.seed}
     results = Results(
         kind="test",
-        label=model.label,
-        settings={
-            "model": model.fingerprint,
-            "sampling": asdict(options.model.sampling("test")),
-            **{name: getattr(options, name) for name in ("prompt", "tests", "seed")},
-            **judged_with,
-        },
+        label=model.choice.label,
+        settings={**model.settings, **sampling, **judged_with},
         source_of={question.id: question.data_source or "questions" for question in questions},
         parts=parts,
         products={f"mul@{k}": (f"pass@{k}", f"mut@{k}") for k in ks if f"mut@{k}" in parts},
@@ -104,30 +109,23 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
     return results
 
 
-def sample_suites(questions: Sequence[Question], model: ModelChoice, options: SuiteEvalOptions) -> list[WrittenSuite]:
-    """Return the Test LLM's suites. Only responses that are not stored are sampled; ``options.prompt`` must be set."""
-    template = template_for("test", options.prompt)
-    prompts = []
+def check_measurable(questions: Sequence[Question]) -> None:
+    """Raises InputError if a question is not about functions of a reference whose code is known."""
     for question in questions:
-        # The reference stands where training shows the program under test.
-        program = question.reference
-        messages = render(template, **question.prompt_fields, candidate=program, num_cases=options.tests)
-        prompts.append((question.id, messages))
-    parameters = options.model.sampling("test")
-    responses = sample_stored(model, prompts, options, policy="test", num_samples=1, parameters=parameters)
-    written = []
-    for question, (response,) in zip(questions, responses, strict=True):
-        asserts = extract_suite(response.text, max_asserts=options.tests) if response else None
-        if isinstance(asserts, tuple):
-            written.append(WrittenSuite(question=question, asserts=asserts))
-        else:
-            reason = asserts.reason if asserts else "too_long"
-            written.append(WrittenSuite(question=question, extraction_failure=reason))
-    return written
+        if question.reads_input:
+            raise InputError(
+                f"question {question.id!r} reads standard input; eval test measures tests of functions. Leave the "
+                "questions of kind stdin out"
+            )
+        if question.is_listed:
+            raise InputError(
+                f"question {question.id!r} has listed outputs; eval test needs its reference's own code. Leave the "
+                "question out"
+            )
 
 
-def measured_row(suite: WrittenSuite, options: SuiteEvalOptions, *, judge_all: JudgeAll, runner: LocalRunner) -> Row:
-    """Measure a suite. ``result`` is a ``FunctionResult``, or null after an outage, which ``outage`` explains."""
+def measured_row(suite: WrittenSuite, *, max_mutants: int, judge_all: JudgeAll, runner: LocalRunner) -> Row:
+    """Measure a suite. The row's ``result`` is a ``FunctionResult``, or None if an outage lost the suite."""
     question, asserts = suite.question, suite.asserts
     row: Row = {
         "key": suite.key,
@@ -139,11 +137,11 @@ def measured_row(suite: WrittenSuite, options: SuiteEvalOptions, *, judge_all: J
     }
     mutants, coverage, killable = [], None, None
     try:
-        if options.max_mutants:
-            mutants = mutants_of(question.reference, max_mutants=options.max_mutants)
+        if max_mutants:
+            mutants = mutants_of(question.reference, max_mutants=max_mutants)
             killable = killable_by(question, [mutant.source for mutant in mutants], question.tests, judge_all)
         calls = calls_in(question, asserts)
-        with contextlib.suppress(ValueError):  # the reference does not load, so nothing is covered
+        with contextlib.suppress(ValueError):  # a reference that does not load covers nothing
             coverage = measure_coverage(runner, question.reference, calls, prelude=question.prelude)
         result = measure_function(
             question, asserts, judge_all=judge_all, mutants=mutants, coverage=coverage, killable=killable
@@ -154,7 +152,7 @@ def measured_row(suite: WrittenSuite, options: SuiteEvalOptions, *, judge_all: J
 
 
 def summarise(rows: Iterable[Row], *, ks: Sequence[int]) -> tuple[PartsByQuestion, dict[str, int]]:
-    """Return the parts of every metric by question, and counts of lost suites."""
+    """Return the parts of every metric by question, and the number of suites without a result by reason."""
     parts: PartsByQuestion = defaultdict(dict)
     counts: Counter[str] = Counter()
     for row in rows:
@@ -167,6 +165,6 @@ def summarise(rows: Iterable[Row], *, ks: Sequence[int]) -> tuple[PartsByQuestio
             for metric, pair in parts_of(result, k).items():
                 if result.killable is not None or "killable" not in metric:
                     parts[f"{metric}@{k}"][row["question"]] = pair
-    # A metric without any denominator, such as mut@k without mutants, is no result.
+    # Leave out a metric whose denominators are all 0, such as mut@k without mutants.
     known = {metric: pairs for metric, pairs in parts.items() if any(total for _, total in pairs.values())}
     return known, dict(+counts)

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 
 from ...algorithm.question import Question
 from ...jobs.jsonl_store import JsonlStore, Row
+from ...jobs.outputs import check_folder
 from ..evaluate.benchmarks.tasks import AssertGrading, CodeTask
 from ..evaluate.code_llm import VERDICTS, judge, sampled
 from ..evaluate.models.options import run_of, usual_prompt
 from ..evaluate.models.prompt_styles import check_style
-from ..evaluate.models.source import ModelChoice, choose_model
-from ..evaluate.options import CodeEvalOptions
+from ..evaluate.models.source import StoredModel
+from ..evaluate.options import OWN_FILES
 from .options import PrepareOptions
 from .references import content_key
 from .rows import Entry, Reason, Stage
@@ -26,10 +27,10 @@ from .rows import Entry, Reason, Stage
 class Frontier:
     """The base model and the rates that it has given so far."""
 
-    model: ModelChoice
+    model: StoredModel
     options: PrepareOptions
-    sampling: CodeEvalOptions
-    """The options with which ``eval code`` would ask the model."""
+    prompt: str
+    """The prompt style, as for ``eval code --prompt``."""
     num_solved: Counter[int] = field(default_factory=Counter)
     """Number of programs that solve a question -> number of such questions."""
 
@@ -43,17 +44,10 @@ class Frontier:
         base, folder = options.base_model, options.base_output
         prompt = options.prompt or usual_prompt(run_of(base), "code")
         check_style(prompt)
-        sampling = CodeEvalOptions(
-            files=(),
-            output=folder,
-            model=base,
-            prompt=prompt,
-            samples=options.samples,
-            seed=options.seed,
-        )
-        model = choose_model(base, policy="code", work_folder=folder)
-        model.check(base.sampling("code"), prefix=base.prefix)
-        return cls(model=model, options=options, sampling=sampling)
+        check_folder(folder, own=OWN_FILES)
+        model = StoredModel.choose(base, policy="code", folder=folder, seed=options.seed, stored_only=False)
+        model.choice.check(model.parameters, prefix=base.prefix)
+        return cls(model=model, options=options, prompt=prompt)
 
     @property
     def rates(self) -> str:
@@ -61,7 +55,8 @@ class Frontier:
         counts = [f"{solved}/{self.options.samples}: {number}" for solved, number in sorted(self.num_solved.items())]
         low, high = self.options.keep
         shown = ", ".join(counts) or "none"
-        model = f"{self.model.label} (fingerprint {self.model.fingerprint})"
+        choice = self.model.choice
+        model = f"{choice.label} (fingerprint {choice.fingerprint})"
         return f"questions by how often {model} solves them: {shown}; --keep {low:g} {high:g}"
 
     def check(self, entries: Sequence[Entry]) -> Stage:
@@ -91,7 +86,7 @@ class Frontier:
             self.num_solved[num_solved] += 1
             rate = num_solved / number
             if low <= rate <= high:
-                rates = {"base_pass_rate": rate, "base_samples": number, "base_model": self.model.label}
+                rates = {"base_pass_rate": rate, "base_samples": number, "base_model": self.model.choice.label}
                 yield replace(entry, rates=rates)
                 continue
             detail = f"{num_solved} of {number} programs solve it"
@@ -111,7 +106,7 @@ class Frontier:
                 tasks.append(CodeTask.of(question, grading))
                 keys[question.id] = content_key(question)
             samples = []
-            for sample in sampled(tasks, self.model, self.sampling):
+            for sample in sampled(tasks, self.model, prompt=self.prompt, num_samples=options.samples):
                 # The id holds a digest of the tests, so that a changed test is judged anew.
                 task = replace(sample.task, id=f"{sample.task.id} {keys[sample.task.id]}")
                 samples.append(replace(sample, task=task))

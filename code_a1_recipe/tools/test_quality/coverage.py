@@ -1,8 +1,8 @@
 """Coverage of a reference, call by call: the lines and branches that coverage.py counts.
 
-coverage.py's parser finds statements and branches in the text of the reference, in this process. Its tracer runs in the
-sandbox with the reference, and each call returns the jumps between lines that it made. These values come from an
-untrusted process and are checked. A call that hangs or dies loses its own lines only.
+coverage.py's parser runs in this process and finds statements and branches in the text of the reference. Its tracer
+runs in the sandbox with the reference. There each call returns its jumps between lines. These values come from an
+untrusted process, so they are checked. A call that hangs or dies loses only its own lines.
 """
 
 import ast
@@ -32,17 +32,17 @@ from ...algorithm.question import Question
 from ...errors import PARSE_ERRORS
 
 Arc = tuple[int, int]
-"""A jump from line to line. A negative number -n means the entry to the code that begins in line n, or its exit."""
+"""A jump from line to line. The number -n is the entry or the exit of the code that begins in line n."""
 
 _FILE = "/reference-under-coverage.py"
-# The compiler's warnings about a reference are not for our log, and must not become errors under -W error. coverage.py
-# compiles the text under this name and parses it under no name.
+# Ignore the compiler's warnings about a reference, so that they neither fill our log nor become errors.
+# coverage.py compiles the text under the first name, and parses it without a name.
 for _name in (_FILE.removesuffix(".py"), "<unknown>"):
     warnings.filterwarnings("ignore", module=_name)
 _CALLS_AT_ONCE = 512
 _LIBRARY = {name: value.__module__ for name, value in LIBRARY_NAMES.items()}
-# This program runs in the sandbox in place of the reference. It names the tracer, because the default of newer Pythons
-# reports a line only when it first runs, and not for every call.
+# This program runs in the sandbox in place of the reference. It chooses the tracer "ctrace", because the default tracer
+# of newer Pythons reports a line only in the first call that runs it.
 _WRAPPER = """\
 def _make_arcs_of(scope):
     import coverage, importlib
@@ -81,64 +81,68 @@ _arcs_of_call = _make_arcs_of(globals())
 class CallCoverage:
     """The lines and branches that each call covers.
 
-    Every call also covers the lines that run when the program is loaded, such as its ``def`` lines.
+    Lines that run when the program is loaded, such as its ``def`` lines, belong to every call.
     """
 
     lines: frozenset[int]
     """First lines of all statements."""
     branches: frozenset[Arc]
-    """All jumps from lines that have several exits."""
+    """All jumps from lines with several exits."""
     lines_of_call: tuple[frozenset[int], ...]
-    """[calls] covered lines. Empty without a call, and for a call that timed out or ended its process."""
+    """[calls] covered lines. Empty for None in place of a call, and for a call that timed out or ended its process."""
     branches_of_call: tuple[frozenset[Arc], ...]
     """[calls] covered branches."""
 
 
 def measure_coverage(runner: Runner, source: str, calls: Sequence[Call | None], *, prelude: str = "") -> CallCoverage:
-    """Make calls of a program, one after the other in one process, and measure what each call covers.
+    """Make calls of a program in one process, and measure the lines and branches that each call covers.
 
-    A call that raises covers what ran before.
+    A call that raises covers the lines that ran before.
 
     Args:
         runner: a ``LocalRunner``; the sandbox loads coverage.py from this Python environment.
         source: the reference.
         calls: calls as the judge makes them. None stands for a test without a call, which covers nothing.
-        prelude: runs before the source; its lines do not count.
+        prelude: code that runs before the source. Its lines do not count.
 
     Raises:
         ValueError: the source is no Python program, or does not load.
         SandboxUnavailableError: the sandbox could not run the program.
     """
     scheme = _Scheme(source)
-    made = [(index, call) for index, call in enumerate(calls) if call is not None]
-    covered = [(frozenset[int](), frozenset[Arc]())] * len(calls)
+    made = [call for call in calls if call is not None]
+    answers: list[CallResult] = []
     for start in range(0, len(made), _CALLS_AT_ONCE):
-        chunk = made[start : start + _CALLS_AT_ONCE]
-        answers = _run(runner, source, [call for _, call in chunk], prelude=prelude)
-        for (index, _), answer in zip(chunk, answers, strict=True):
-            if (arcs := _read_arcs(answer)) is not None:
-                covered[index] = scheme.covered_by(arcs)
+        answers += _run(runner, source, made[start : start + _CALLS_AT_ONCE], prelude=prelude)
+    next_answer = iter(answers)
+    lines_of_call = []
+    branches_of_call = []
+    for call in calls:
+        arcs = None if call is None else _read_arcs(next(next_answer))
+        lines, branches = (frozenset(), frozenset()) if arcs is None else scheme.covered_by(arcs)
+        lines_of_call.append(lines)
+        branches_of_call.append(branches)
     return CallCoverage(
         lines=scheme.lines,
         branches=scheme.branches,
-        lines_of_call=tuple(lines for lines, _ in covered),
-        branches_of_call=tuple(branches for _, branches in covered),
+        lines_of_call=tuple(lines_of_call),
+        branches_of_call=tuple(branches_of_call),
     )
 
 
 def calls_in(question: Question, asserts: Sequence[str]) -> list[Call | None]:
-    """Find the call of the function under test in each assert; None where an assert has no usable call.
+    """Find the call of the function under test in each assert. None stands for an assert without a usable call.
 
-    Asserts count even if the judge refuses their form (``assert f(3) > 0``), because a test runner would run them.
+    An assert counts even if the judge refuses its form (``assert f(3) > 0``), because a test runner would run it.
     """
     interface = Interface.of(question.reference, question.entry_points)
     return [_call_in(text, interface) for text in asserts]
 
 
 def _call_in(text: str, interface: Interface) -> Call | None:
-    parsed = parse_assert(text, interface)
-    if isinstance(parsed, Case):
-        return parsed.call
+    case = parse_assert(text, interface)
+    if isinstance(case, Case):
+        return case.call
     try:
         tree = parse_untrusted(text.strip())
     except PARSE_ERRORS:
@@ -152,7 +156,7 @@ def _call_in(text: str, interface: Interface) -> Call | None:
 
 
 class _Scheme:
-    """The lines and branches of a program by coverage.py's defaults. It also translates recorded jumps."""
+    """The lines and branches of a program, as coverage.py counts them by default."""
 
     def __init__(self, source: str) -> None:
         text = source.replace("\r\n", "\n").replace("\r", "\n")
@@ -163,28 +167,33 @@ class _Scheme:
         except (CoverageException, *PARSE_ERRORS) as error:
             raise ValueError(f"only Python programs can be covered: {error}") from error
         self.lines = frozenset(self._parser.statements)
-        exits = self._parser.exit_counts()
-        self.branches = frozenset(
-            (line, to) for line, to in possible if exits.get(line, 0) > 1 and to not in self._parser.excluded
-        )
+        num_exits = self._parser.exit_counts()
         one_way = self._parser.lines_matching(join_regex([*DEFAULT_PARTIAL, *DEFAULT_PARTIAL_ALWAYS]))
-        self._never_missed = frozenset(branch for branch in self.branches if branch[0] in one_way)
+        branches = set()
+        for line, target in possible:
+            if num_exits.get(line, 0) > 1 and target not in self._parser.excluded:
+                branches.add((line, target))
+        self.branches = frozenset(branches)
+        self._never_missed = frozenset(branch for branch in branches if branch[0] in one_way)
 
     def covered_by(self, arcs: Iterable[Arc]) -> tuple[frozenset[int], frozenset[Arc]]:
         """Return the statements and branches that the recorded jumps cover."""
         arcs = set(arcs)
         lines = self._parser.translate_lines(line for arc in arcs for line in arc if line > 0)
-        # coverage.py translates twice too: it knows the exits of a `with` by the first lines of its statements.
+        # Translate twice, as coverage.py does: it knows the exits of a `with` by the first lines of its statements.
         jumps = self._parser.translate_arcs(self._parser.translate_arcs(arcs))
         return self.lines & lines, (self.branches & jumps) | self._never_missed
 
 
 def _run(runner: Runner, source: str, calls: Sequence[Call], *, prelude: str) -> tuple[CallResult, ...]:
-    asked = (f"_arcs_of_call({call.expression!r}, {call.awaited}, {call.uses_library})" for call in calls)
+    recorded = []
+    for call in calls:
+        expression = f"_arcs_of_call({call.expression!r}, {call.awaited}, {call.uses_library})"
+        recorded.append(Call(expression=expression))
     program = Program(
         prelude=prelude,
         source=_WRAPPER.format(modules=LIBRARY_MODULES, names=_LIBRARY, source=source, file=_FILE),
-        calls=tuple(Call(expression=expression) for expression in asked),
+        calls=tuple(recorded),
         limits=runner.limits.for_reference(),
         max_timeouts_without_result=len(calls) + 1,
     )
@@ -195,7 +204,7 @@ def _run(runner: Runner, source: str, calls: Sequence[Call], *, prelude: str) ->
 
 
 def _read_arcs(answer: CallResult) -> list[Arc] | None:
-    """Read the jumps of an answer; None if the answer holds none."""
+    """Read the jumps of an answer. Returns None if the answer is no list of jumps."""
     if answer.status is not CallStatus.VALUE:
         return None
     try:

@@ -1,12 +1,12 @@
 """Mutants of a reference: small changes of its function bodies that a good suite should notice.
 
-The changes are made by the library cosmic-ray, which UnLeakedTestBench uses (Huang et al., arXiv 2508.00408), under
-its default configuration; ``OPERATORS`` lists them. Nothing here is run: mutants are text until the sandbox has them.
+The library cosmic-ray makes the changes in its default configuration, as in UnLeakedTestBench (Huang et al., arXiv
+2508.00408). ``OPERATORS`` lists them. No mutant runs here: mutants are texts that only the sandbox runs.
 
-A mutant is left out if its syntax tree, or its bytecode with the constants, equals that of the original or of an
-earlier mutant (Papadakis et al. 2015, "Trivial compiler equivalence"). Whether another mutant is equivalent to the
-original cannot be decided, so a perfect suite may stay below 100 %. Therefore report also the rate over "killable"
-mutants, which at least one known test kills.
+A mutant is left out if the original or an earlier mutant has the same syntax tree, or the same bytecode and constants
+(Papadakis et al. 2015, "Trivial compiler equivalence"). Other mutants may still be equivalent to the original, which no
+program can decide. So a perfect suite may stay below 100 %. Report also the rate over "killable" mutants, which at
+least one known test kills.
 """
 
 import contextlib
@@ -29,8 +29,8 @@ logger = logging.getLogger(__name__)
 
 OPERATORS = {
     "AddNot",  # negates the condition of an if, a while, an assert or a conditional expression
-    "ExceptionReplacer",  # catches another exception, which nothing raises
-    "NumberReplacer",  # adds 1 to a number, or takes 1 away
+    "ExceptionReplacer",  # catches an exception that no code raises
+    "NumberReplacer",  # adds 1 to a number, or subtracts 1
     "RemoveDecorator",  # removes a decorator of an inner function
     "ReplaceAndWithOr",  # and -> or
     "ReplaceBinaryOperator",  # one of + - * / // % ** >> << | & ^ becomes each of the others
@@ -40,20 +40,21 @@ OPERATORS = {
     "ReplaceFalseWithTrue",  # False -> True
     "ReplaceOrWithAnd",  # or -> and
     "ReplaceTrueWithFalse",  # True -> False
-    "ReplaceUnaryOperator",  # one of + - ~ becomes another or goes; not goes
+    "ReplaceUnaryOperator",  # one of + - ~ becomes another or is removed; not is removed
     "ZeroIterationForLoop",  # a for loop runs over an empty list
 }
-"""Families of operators. A family that replaces one thing by another has a class for each pair in cosmic-ray.
+"""Families of operators. A family ``Replace...`` has a class in cosmic-ray for each pair of old and new operator.
 
-VariableInserter and VariableReplacer are left out, as in cosmic-ray's default configuration: they need names of
-variables as arguments and choose places at random."""
+VariableInserter and VariableReplacer are left out, as in cosmic-ray's default configuration. They need names of
+variables as arguments, and they choose places at random.
+"""
 
 _PROVIDER = "core/"
 _MUTANT = "<mutant>"
 _FUNCTIONS = ("funcdef", "lambdef")
 _ANNOTATED = ("annassign", "tfpdef")
-"""Types of nodes whose annotation stands behind a colon."""
-# The compiler's warnings about mutants (`x is 1`) are not for our log, and must not become errors under -W error.
+"""Types of nodes whose annotation follows a colon."""
+# Ignore the compiler's warnings about mutants (`x is 1`), so that they neither fill our log nor become errors.
 warnings.filterwarnings("ignore", module=_MUTANT)
 
 
@@ -63,21 +64,21 @@ class Mutant:
 
     source: str
     operator: str
-    """cosmic-ray's name, such as ``ReplaceBinaryOperator_Add_Sub``."""
+    """Name of the change in cosmic-ray, such as ``ReplaceBinaryOperator_Add_Sub``."""
     line: int
-    """The line of the change, from 1."""
+    """Number of the changed line, from 1."""
 
 
 def mutants_of(source: str, *, max_mutants: int | None = None, seed: int = 0) -> list[Mutant]:
     """Make all distinct mutants of the function bodies of a program, sorted by line.
 
-    Inner functions and methods are mutated too. Docstrings, annotations, and the signatures and decorators of outer
-    functions stay unchanged. Code outside of functions is mutated only if the program has no function.
+    Inner functions and methods are changed too. Docstrings, annotations, and the signatures and decorators of outer
+    functions stay unchanged. Code outside of functions is changed only if the program has no function.
 
     Args:
-        source: a Python program, such as a reference. It is parsed and compiled, never run.
-        max_mutants: largest number of mutants, at least 1. The choice is spread evenly over the lines.
-        seed: seed of the choice; the same seed gives the same mutants.
+        source: a Python program, such as a reference. It is parsed and compiled, but never run.
+        max_mutants: largest number of mutants, at least 1. The chosen mutants are spread evenly over the lines.
+        seed: seed of the choice. The same seed gives the same mutants.
 
     Raises:
         ValueError: the source is no Python program.
@@ -86,7 +87,7 @@ def mutants_of(source: str, *, max_mutants: int | None = None, seed: int = 0) ->
     total = len(mutants)
     if max_mutants is None or total <= max_mutants:
         return mutants
-    # Cut the mutants into equal runs of neighbours, and draw one of each run.
+    # Cut the sorted mutants into equal parts, and draw one mutant of each part.
     rng = random.Random(f"{seed}:{hashlib.sha256(source.encode()).hexdigest()}")
     starts = [part * total // max_mutants for part in range(max_mutants + 1)]
     return [mutants[rng.randrange(start, end)] for start, end in pairwise(starts)]
@@ -98,7 +99,7 @@ def family_of(operator: str) -> str:
 
 
 def bytecode_key(source: str) -> types.CodeType:
-    """Compile a program without line numbers. Keys are equal for equal instructions and constants.
+    """Compile a program and drop its line numbers. Equal instructions and constants give equal keys.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: the source does not compile.
@@ -114,7 +115,7 @@ def _without_lines(code: types.CodeType) -> types.CodeType:
 
 
 def _make_all(source: str) -> list[Mutant]:
-    # As in `sandbox.text.parse_untrusted`: CPython may raise SystemError while another thread parses.
+    # Repeat, because CPython may raise SystemError while another thread parses (see `sandbox.text.parse_untrusted`).
     for _ in range(5):
         with contextlib.suppress(SystemError):
             return _made(source)
@@ -126,7 +127,7 @@ def _made(source: str) -> list[Mutant]:
     try:
         known = {syntax_key(source), bytecode_key(source)}
     except PARSE_ERRORS as error:
-        raise ValueError(f"mutants are made of Python programs, but this one does not compile: {error}") from error
+        raise ValueError(f"only Python programs have mutants, and this program does not compile: {error}") from error
     mutants = []
     for operator, line, text in _changes(source):
         try:
@@ -141,10 +142,10 @@ def _made(source: str) -> list[Mutant]:
 
 
 def _changes(source: str) -> Iterator[tuple[str, int, str]]:
-    """Yield (operator, line, changed source) of every change that cosmic-ray can make in function bodies."""
+    """Yield (operator, line, changed source) for every change that cosmic-ray can make in function bodies."""
     trees, plugins = _library("ast"), _library("plugins")
     nodes = list(trees.ast_nodes(trees.get_ast(source)))
-    # Programs that read standard input may have no function.
+    # A program that reads standard input may have no function.
     is_whole = not any(node.type in _FUNCTIONS for node in nodes)
     for name in plugins.operator_names():
         if family_of(name) not in OPERATORS:
@@ -158,7 +159,7 @@ def _changes(source: str) -> Iterator[tuple[str, int, str]]:
 
 
 def _surroundings(node: Any) -> tuple[bool, bool]:
-    """Say if a node lies in the body of a function or lambda, and if it lies in an annotation."""
+    """Return two flags: the node lies in the body of a function or lambda; it lies in an annotation."""
     is_inside = is_annotation = False
     while (parent := node.parent) is not None:
         is_inside |= parent.type in _FUNCTIONS and node is parent.children[-1]
@@ -172,7 +173,7 @@ def _mutated(source: str, operator: Any, occurrence: int) -> str:
     """Return the changed source, or "" if the operator failed."""
     try:
         return str(_library("mutating").mutate_code(source, operator, occurrence) or "")
-    except (AttributeError, IndexError, ArithmeticError) as error:  # the operator does not know the syntax
+    except (AttributeError, IndexError, ArithmeticError) as error:  # the operator cannot handle the syntax
         logger.debug("operator=%r occurrence=%d: %r", operator, occurrence, error)
         return ""
 

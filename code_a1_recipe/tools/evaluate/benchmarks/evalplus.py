@@ -1,7 +1,8 @@
 """Problems of HumanEval+ and MBPP+ with all their inputs and with EvalPlus's rules of comparison.
 
-Training keeps only tests of the form ``assert f(literals) == literal`` (``data.formats``). Evaluation keeps all inputs,
-under EvalPlus's own rules (0.3.1, ``evalplus/eval``; arXiv 2305.01210). tools/evaluate/README.md lists the exceptions.
+Training keeps only tests of the form ``assert f(literals) == literal`` (``data.formats``). Evaluation keeps all inputs
+and follows EvalPlus's own rules (0.3.1, ``evalplus/eval``; arXiv 2305.01210). tools/evaluate/README.md lists the
+exceptions.
 """
 
 import ast
@@ -32,29 +33,31 @@ EVALPLUS_LIMITS = Limits(
     value_bytes=16 * _MIB,
     total_output_bytes=512 * _MIB,
 )
-"""EvalPlus gives an input ``max(1 s, 4 x reference)`` of wall time, all inputs 60 s, and the program 4 GiB. Here all
-times are twice as long and count CPU time, so that a slow or busy machine fails no program that EvalPlus passes."""
+"""Limits twice as long as EvalPlus's, and in CPU time, so that a busy machine fails no program that EvalPlus passes.
+
+EvalPlus gives an input ``max(1 s, 4 x reference)`` of wall time, all inputs together 60 s, and the program 4 GiB.
+"""
 
 
 class Comparison(enum.StrEnum):
-    """How an answer is compared with the reference's."""
+    """How a program's answer is compared with the reference's answer."""
 
     VALUE = "value"
-    """Equal, or close if the problem or the expected value allows a tolerance."""
+    """The answer is equal, or close if the problem or the expected value allows a tolerance."""
     SET = "set"
-    """Equal as sets, because the statement leaves the order open."""
+    """The answers are equal as sets, because the statement allows any order."""
     NOT_NONE = "not_none"
-    """The same truth value. Anything but False and None counts as True."""
+    """Both answers have the same truth value. All values but False and None count as True."""
     ROOT = "root"
-    """Any root of the polynomial whose coefficients are the input."""
+    """The answer is a root of the polynomial whose coefficients are the input."""
     ANYTHING = "anything"
-    """Anything that is returned, because the statement is ambiguous."""
+    """Every returned value is right, because the statement is ambiguous."""
     VALUE_OR_ZERO = "value_or_zero"
-    """Like VALUE, or 0."""
+    """Like VALUE, but 0 is right too."""
     VALUE_OR_PADDED_DIGITS = "value_or_padded_digits"
-    """Like VALUE, or the sum of digit differences with the shorter number padded by zeros."""
+    """Like VALUE, but the sum of digit differences is right too if zeros pad the shorter number."""
     VALUE_OR_PYRAMID = "value_or_pyramid"
-    """Like VALUE, or the surface of a pyramid whose height is measured from the centre of its base."""
+    """Like VALUE, but the surface of a pyramid is right too if its height is measured from the centre of the base."""
 
 
 _COMPARED_AS_SETS = (
@@ -83,21 +86,24 @@ _COMPARISONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class EvalPlusProblem:
-    """A problem. If the file lists no results, ``expected`` is empty until the reference has run."""
+    """A problem of HumanEval+ or MBPP+."""
 
     id: str
     """The id, such as ``HumanEval/0`` or ``MBPP/2``."""
     dataset: str
-    """The data set in EvalPlus's spelling: ``humaneval`` or ``mbpp``."""
+    """Name of the data set, as EvalPlus spells it: ``humaneval`` or ``mbpp``."""
     entry_point: str
     prompt: str
-    """EvalPlus's statement: a signature with docstring for HumanEval+, a docstring of task and assert for MBPP+."""
+    """The statement: for HumanEval+ a signature with docstring, for MBPP+ a docstring of a task and an assert."""
     reference: str
     """The reference, a whole program."""
     calls: tuple[str, ...]
-    """Calls ``f(literals)`` in EvalPlus's order."""
+    """Calls ``f(literals)``, in EvalPlus's order."""
     expected: tuple[bytes, ...]
-    """The expected return value of each call, encoded as in ``sandbox.values``."""
+    """Expected return value of each call, encoded as in ``sandbox.values``.
+
+    If the file lists no results, it is empty until the reference has run.
+    """
     comparison: Comparison
     atol: float
     """Absolute tolerance: 0, 1e-6 or 1e-4."""
@@ -106,7 +112,7 @@ class EvalPlusProblem:
 
     @property
     def is_prepared(self) -> bool:
-        """True if the reference has run, so that expected values and times are known."""
+        """True if the reference has run. Then expected values and times are known."""
         return len(self.expected) == len(self.reference_cpu_seconds) == len(self.calls)
 
     def arguments(self, index: int) -> list[Any]:
@@ -117,7 +123,7 @@ class EvalPlusProblem:
 
 
 def read_problems(path: Path) -> list[EvalPlusProblem]:
-    """Read the problems of a file without running anything.
+    """Read the problems of a file. No program runs.
 
     Raises:
         InputError: the file cannot be read or lacks a column, or a row is no EvalPlus problem.
@@ -127,7 +133,7 @@ def read_problems(path: Path) -> list[EvalPlusProblem]:
 
 
 def read_problem(row: Row) -> EvalPlusProblem:
-    """Read a row without running anything.
+    """Read the problem of a row. No program runs.
 
     Raises:
         RowError: the row is no EvalPlus problem.
@@ -170,9 +176,9 @@ def _call_text(entry_point: str, given: ast.expr) -> str:
 
 
 def prepare(problem: EvalPlusProblem, runner: Runner) -> EvalPlusProblem:
-    """Run the reference once, to time each call and to get the expected values that the file does not list.
+    """Run the reference once, to time each call and to get expected values if the file lists none.
 
-    Calls whose answer is too long or too slow are left out.
+    In the second case, a call is left out if its answer is too long or too slow.
 
     Raises:
         SandboxUnavailableError: the reference could not be run.

@@ -1,4 +1,4 @@
-"""Problems of LiveCodeBench and BigCodeBench as tasks, which the benchmarks' own evaluators judge.
+"""Problems of LiveCodeBench and BigCodeBench as tasks. The benchmarks' own evaluators judge the programs.
 
 Jain et al., arXiv 2403.07974; Zhuo et al., arXiv 2406.15877.
 """
@@ -13,8 +13,9 @@ from .own_evaluators import OwnEvaluator, code_lists, solution_lines
 from .tasks import CodeTask
 
 LIVECODEBENCH_COLUMNS = {"question_id", "question_content", "starter_code", "contest_date"}
-"""Columns by which a file of the benchmark is recognised."""
+"""Columns that identify a file of LiveCodeBench."""
 BIGCODEBENCH_COLUMNS = {"task_id", "complete_prompt", "instruct_prompt", "entry_point"}
+"""Columns that identify a file of BigCodeBench."""
 _HINT = "take the file as its authors published it, or remove the row"
 _FENCE = "```"
 
@@ -30,7 +31,7 @@ def livecodebench_tasks(path: Path) -> list[CodeTask]:
 
 
 def last_block(response: str) -> str:
-    """Return the lines between the last two fences, by LiveCodeBench's own rule; empty without two fences.
+    """Return the lines between the last two fences, as LiveCodeBench does, or "" without two fences.
 
     Example:
         >>> last_block("Like this:\\n```python\\nprint(1)\\n```\\nIt prints 1.")
@@ -83,7 +84,7 @@ def bigcodebench_tasks(path: Path, *, split: str) -> list[CodeTask]:
         benchmark=f"BigCodeBench-{split.capitalize()}",
         samples_name=f"bigcodebench_{split}_samples.jsonl",
         form=solution_lines,
-        # Write the whole response: the benchmark's sanitizer finds the program in it, as for published figures.
+        # Write the whole response, because the benchmark's sanitizer extracts the program for published figures.
         extract=str.strip,
         command=f"bigcodebench.sanitize --samples {{stem}}.jsonl && {evaluate} --samples {{stem}}-sanitized.jsonl",
     )

@@ -1,4 +1,4 @@
-"""Samples in the form that a benchmark's own evaluator reads."""
+"""Writes samples for the benchmarks' own evaluators."""
 
 import json
 import shlex
@@ -10,7 +10,7 @@ from pathlib import Path
 from ....files import json_lines, write_whole
 
 Solution = tuple[str, str]
-"""The benchmark's id of a problem, and a program."""
+"""A problem's id in the benchmark, and a program."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,21 +21,21 @@ class OwnEvaluator:
     samples_name: str
     """Name of the file of samples in ``--output``."""
     form: Callable[[Sequence[Solution]], str]
-    """Writes solutions as the text of that file."""
+    """Returns the text of that file for given solutions."""
     extract: Callable[[str], str] | None = None
-    """Extracts the program of a response, or an empty text. None where programs are judged here too."""
+    """Returns the program of a response, or "". None if programs of the benchmark are judged here too."""
     command: str = ""
-    """Shell command that judges the samples. ``{stem}`` stands for the file's path without its suffix."""
+    """Shell command that judges the samples. ``{stem}`` stands for the path of the file without its suffix."""
 
     def write(self, folder: Path, solutions: Sequence[Solution]) -> str:
-        """Write all samples into ``folder``; returns the command that judges them."""
+        """Write all samples into ``folder``. Returns the command that judges them."""
         path = folder / self.samples_name
         write_whole(path, self.form(solutions))
         return self.command.format(stem=shlex.quote(str(path.with_suffix(""))))
 
 
 def solution_lines(solutions: Sequence[Solution]) -> str:
-    """Write the form of EvalPlus and BigCodeBench: a JSON line for each program.
+    """Return a JSON line for each program, the form of EvalPlus and BigCodeBench.
 
     Example:
         >>> solution_lines([("Mbpp/2", "x = 1")])
@@ -45,16 +45,23 @@ def solution_lines(solutions: Sequence[Solution]) -> str:
 
 
 def code_lists(solutions: Sequence[Solution]) -> str:
-    """Write the form of LiveCodeBench: a JSON list of problems with their programs.
+    """Return a JSON list of problems with their programs, the form of LiveCodeBench.
 
     Example:
         >>> code_lists([("abc301_a", "x = 1"), ("abc301_a", "x = 2")])
         '[{"question_id": "abc301_a", "code_list": ["x = 1", "x = 2"]}]'
     """
-    programs = defaultdict(list)
+    programs_of = defaultdict(list)
     for name, program in solutions:
-        programs[name].append(program)
-    return json.dumps([{"question_id": name, "code_list": own} for name, own in programs.items()])
+        programs_of[name].append(program)
+    problems = []
+    for name, programs in programs_of.items():
+        problems.append({"question_id": name, "code_list": programs})
+    return json.dumps(problems)
 
 
-EVALPLUS = OwnEvaluator(benchmark="EvalPlus", samples_name="evalplus_samples.jsonl", form=solution_lines)
+EVALPLUS = OwnEvaluator(
+    benchmark="EvalPlus",
+    samples_name="evalplus_samples.jsonl",
+    form=solution_lines,
+)

@@ -3,8 +3,8 @@
 import contextlib
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,51 +13,93 @@ from sandbox import JudgeProcesses, LocalRunner
 from ....data.formats import ADAPTERS
 from ....data.reader import columns_of, iter_rows, read_questions
 from ....errors import InputError
-from ..models.prompt_styles import EVALPLUS
-from ..options import CodeEvalOptions
 from ..scoring import evalplus_sanitizer
 from ..scoring.evalplus_grading import evalplus_tasks
 from .judged_elsewhere import BIGCODEBENCH_COLUMNS, LIVECODEBENCH_COLUMNS, bigcodebench_tasks, livecodebench_tasks
 from .tasks import AssertGrading, CodeTask
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How files are read as tasks, and which programs the tasks will grade."""
+
+    adapter: str
+    columns: Mapping[str, str]
+    """Native column -> column of the file."""
+    split: str
+    """Prompts of BigCodeBench: "complete" or "instruct"."""
+    judges_references: bool
+    """True if the tasks grade the files' own references instead of a model's responses."""
+    sanitizes_all: bool
+    """True if EvalPlus's sanitizer also extracts programs for files of other benchmarks."""
+    num_workers: int | None
+    """Number of judge processes. None starts nothing, because the caller only samples."""
+
+
 @contextlib.contextmanager
-def loaded_tasks(options: CodeEvalOptions) -> Iterator[tuple[list[CodeTask], Counter[str]]]:
-    """Read the tasks of all files, with counts of questions and tests that were left out.
+def loaded_tasks(files: Sequence[Path], reading: Reading) -> Iterator[tuple[list[CodeTask], Counter[str]]]:
+    """Read the tasks of all files, and count the questions and tests that are left out.
 
     The judges and runners that grade the tasks end with the ``with`` statement.
 
     Raises:
         InputError: a file cannot be used.
         SandboxConfigError, SandboxUnavailableError: programs cannot be confined here.
-        OutputError: the output folder cannot be written.
     """
     left_out: Counter[str] = Counter()
     with contextlib.ExitStack() as stack:
 
         @functools.cache
         def started(make: Callable[..., Any], **settings: Any) -> Any:
-            """Start a judge or runner for the first file that needs it; None with ``--sample-only``."""
-            if options.sample_only:
+            """Start a judge or runner when the first file needs it. All later files share it."""
+            if reading.num_workers is None:
                 return None
-            return stack.enter_context(make(num_workers=options.workers, **settings))
+            return stack.enter_context(make(num_workers=reading.num_workers, **settings))
 
-        tasks = [task for path in options.files for task in _tasks(path, options, started, left_out)]
-        (most_frequent, number), *_ = Counter(task.id for task in tasks).most_common()
+        tasks = []
+        for path in files:
+            tasks += _tasks(path, reading, started, left_out)
+        ids = Counter(task.id for task in tasks)
+        (most_frequent, number), *_ = ids.most_common()
         if number > 1:
             raise InputError(f"id {most_frequent!r} stands for several problems; ids must be unique over all files")
-        yield tasks[: options.limit], left_out
+        yield tasks, left_out
 
 
-def _question_tasks(
-    path: Path, options: CodeEvalOptions, judges: JudgeProcesses, left_out: Counter[str]
-) -> list[CodeTask]:
-    """Make tasks of the questions that have tests; ``AssertGrading`` grades them."""
-    loaded = read_questions(path, adapter=options.adapter, columns=options.columns)
+def _tasks(path: Path, reading: Reading, started: Callable[..., Any], left_out: Counter[str]) -> list[CodeTask]:
+    """Read the tasks of one file, and count in ``left_out`` its questions and tests that cannot be used."""
+    columns = columns_of(iter_rows(path))
+    is_evalplus = reading.adapter in ("auto", "evalplus") and ADAPTERS["evalplus"].needs <= columns
+    # A user who names columns of the file wants it read as questions.
+    named = {column.partition(".")[0] for column in reading.columns.values()}
+    if not is_evalplus and reading.adapter == "auto" and named.isdisjoint(columns):
+        if columns >= LIVECODEBENCH_COLUMNS:
+            return livecodebench_tasks(path)
+        if columns >= BIGCODEBENCH_COLUMNS:
+            return bigcodebench_tasks(path, split=reading.split)
+    if is_evalplus:
+        tasks = evalplus_tasks(path, started(LocalRunner))
+    else:
+        tasks = _question_tasks(path, reading, started(JudgeProcesses), left_out)
+    if reading.judges_references or not (is_evalplus or reading.sanitizes_all):
+        return tasks
+    if reading.num_workers is not None:
+        evalplus_sanitizer.sanitizer_source()  # report a missing package before the model is asked
+    runner = started(LocalRunner, preload=evalplus_sanitizer.PRELOAD)
+    return [_sanitized(task, runner) for task in tasks]
+
+
+def _question_tasks(path: Path, reading: Reading, judges: JudgeProcesses, left_out: Counter[str]) -> list[CodeTask]:
+    """Make tasks of the questions that have tests. Their asserts grade programs."""
+    loaded = read_questions(path, adapter=reading.adapter, columns=reading.columns)
     tasks = []
     for question in loaded.questions:
         if question.tests:
-            grading = AssertGrading(question=question, judges=judges, holds_expected_outputs=options.references)
+            grading = AssertGrading(
+                question=question,
+                judges=judges,
+                holds_expected_outputs=reading.judges_references,
+            )
             tasks.append(CodeTask.of(question, grading))
     if not tasks:
         raise InputError(f"{path}: no question has a test that can be judged; give it a column 'tests' of asserts")
@@ -66,30 +108,9 @@ def _question_tasks(
     return tasks
 
 
-def _tasks(path: Path, options: CodeEvalOptions, started: Callable[..., Any], left_out: Counter[str]) -> list[CodeTask]:
-    """Read the tasks of one file, and count in ``left_out`` what cannot become a task."""
-    columns = columns_of(iter_rows(path))
-    is_evalplus = options.adapter in ("auto", "evalplus") and ADAPTERS["evalplus"].needs <= columns
-    # A user who names columns of the file wants it read as questions.
-    renamed = {column.partition(".")[0] for column in options.columns.values()}
-    if not is_evalplus and options.adapter == "auto" and renamed.isdisjoint(columns):
-        if columns >= LIVECODEBENCH_COLUMNS:
-            return livecodebench_tasks(path)
-        if columns >= BIGCODEBENCH_COLUMNS:
-            return bigcodebench_tasks(path, split=options.split)
-    if is_evalplus:
-        tasks = evalplus_tasks(path, started(LocalRunner))
-    else:
-        tasks = _question_tasks(path, options, started(JudgeProcesses), left_out)
-    if options.references or not (is_evalplus or options.prompt == EVALPLUS):
-        return tasks
-    if not options.sample_only:
-        evalplus_sanitizer.sanitizer_source()  # a missing package is an error before the model is asked
-    runner = started(LocalRunner, preload=evalplus_sanitizer.PRELOAD)
-    sanitized = []
-    for task in tasks:
-        if task.entry_point:
-            sanitize = functools.partial(evalplus_sanitizer.sanitize, entry_point=task.entry_point, runner=runner)
-            task = replace(task, extraction=sanitize)
-        sanitized.append(task)
-    return sanitized
+def _sanitized(task: CodeTask, runner: LocalRunner) -> CodeTask:
+    """Let EvalPlus's sanitizer extract the programs of a task that asks for a single function."""
+    if not task.entry_point:
+        return task
+    sanitize = functools.partial(evalplus_sanitizer.sanitize, entry_point=task.entry_point, runner=runner)
+    return replace(task, extraction=sanitize)

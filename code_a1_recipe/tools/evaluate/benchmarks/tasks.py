@@ -1,4 +1,4 @@
-"""Problems for a Code LLM, and how asserts grade programs on them."""
+"""Problems for a Code LLM, and grading by asserts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from ....algorithm.question import UNNAMED, Question, request_for
 from .own_evaluators import OwnEvaluator
 
 FIRST_TESTS = 16
-"""Number of asserts that every program meets. Only programs that pass them meet the others."""
+"""Number of asserts in the first request. Only programs that pass them get the later requests."""
 LATER_TESTS = 256
-"""Number of asserts in every later request."""
+"""Number of asserts in each later request."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,29 +21,29 @@ class CodeVerdict:
     """The verdict on one program for one problem."""
 
     passed: bool | None
-    """None where the reference answers no test of the problem, so nothing is known about the program."""
+    """None if the reference answers no test of the problem. Then nothing is known about the program."""
     reason: str = ""
-    """The first failure: an outcome with its call, or why the program does not load. Empty for a passed program."""
+    """The first failure: an outcome with its call, or the error of loading. Empty if the program passed."""
 
 
 Grades = list[CodeVerdict | SandboxUnavailableError]
-"""Verdicts in the order of the programs; after an outage the error takes the place of a verdict."""
+"""Verdicts in the order of the programs. After an outage, the error stands in place of the verdict."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Extracted:
-    """The program in a response."""
+    """The program of a response."""
 
     program: str | None = None
     failure: str = ""
-    """Why the response holds no program that defines the asked names."""
+    """The reason why the response has no program that defines the asked names; else empty."""
 
 
 class Grading(Protocol):
     """The tests of one problem."""
 
     def grade(self, programs: Sequence[str]) -> Grades:
-        """Grade programs, in their order. It blocks, and many threads call it."""
+        """Grade programs and return verdicts in their order. It blocks, and many threads call it."""
         ...
 
 
@@ -55,30 +55,30 @@ class CodeTask:
     data_source: str
     prompt: str
     entry_points: str = UNNAMED
-    """The names that a program must define, as prompts list them."""
+    """Text of the prompt that lists the names a program must define."""
     asked_names: tuple[str, ...] = ()
-    """The same names as identifiers, where they are known."""
+    """The same names as identifiers; empty if they are unknown."""
     reads_input: bool = False
-    """True if programs read standard input and print."""
+    """True if programs read standard input and print their answer."""
     reference: str = ""
-    """A correct program, where the file has one."""
+    """A correct program; empty if the file has none."""
     entry_point: str = ""
-    """The single function that is asked for; empty where the problem asks for something else."""
+    """Name of the single function that the problem asks for; empty for another kind of problem."""
     extraction: Callable[[str], Extracted] | None = None
     """EvalPlus's sanitizer, or None for extraction as in training.
 
     Many threads call it, and it may raise SandboxUnavailableError.
     """
     grading: Grading | None = None
-    """What grades programs; None where only the benchmark's own evaluator does."""
+    """The tests that grade programs. None if only the benchmark's own evaluator judges them."""
     evaluator: OwnEvaluator | None = None
-    """The benchmark's own evaluator, which gets the samples in a file."""
+    """The benchmark's own evaluator, for which a file of samples is written."""
     official_id: str = ""
     """The problem's id in that file."""
 
     @classmethod
     def of(cls, question: Question, grading: Grading) -> "CodeTask":
-        """Make a task of a question as training reads it."""
+        """Make a task from a question."""
         names = question.entry_points
         return cls(
             id=question.id,
@@ -93,19 +93,19 @@ class CodeTask:
 
 @dataclass(frozen=True, kw_only=True)
 class AssertGrading:
-    """Grades by literal asserts, with the reference's answers as the oracle.
+    """Grades by asserts with literal values, with the reference's answers as the oracle.
 
-    A program passes if it loads and answers like the reference in every test that is a valid case. As in training, the
-    reference decides, also where an assert expects another output.
+    A program passes if it loads and answers every valid test like the reference. As in training, the reference decides,
+    even if an assert expects another output.
     """
 
     question: Question
     judges: JudgeProcesses
     holds_expected_outputs: bool = False
-    """True for references: a test that contradicts them, or that is no valid case, fails them."""
+    """True if references are graded. A reference fails if a test contradicts it or is no valid case."""
 
     def grade(self, programs: Sequence[str]) -> Grades:
-        """Grade as ``Grading`` says. All programs meet the first tests, and only programs that pass meet the others."""
+        """Grade as ``Grading`` says. Only programs that pass the first tests run on the later tests."""
         decided: dict[int, CodeVerdict | SandboxUnavailableError] = {}
         num_valid = [0] * len(programs)
         tests = self.question.tests
@@ -121,7 +121,7 @@ class AssertGrading:
                     continue
                 num_valid[index] += result.suites[0].num_valid
                 reason = self._failure(result)
-                # Without a valid test nothing is known, also of a program that does not load.
+                # Without a valid test nothing is known, even about a program that does not load.
                 if reason and (num_valid[index] or self.holds_expected_outputs):
                     decided[index] = CodeVerdict(passed=False, reason=reason)
         untested = CodeVerdict(passed=None, reason="no test of it can be judged")
@@ -129,7 +129,7 @@ class AssertGrading:
         return [decided.get(index, passed if valid else untested) for index, valid in enumerate(num_valid)]
 
     def _failure(self, verdict: CandidateVerdict) -> str:
-        """Say why the program does not pass these tests; empty if it passes."""
+        """Return the reason why the program does not pass these tests, or "" if it passes."""
         if not verdict.loaded:
             return f"not loaded: {verdict.load_error[:200]}"
         suite = verdict.suites[0]

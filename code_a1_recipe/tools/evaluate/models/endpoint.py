@@ -1,4 +1,4 @@
-"""A hosted model behind an OpenAI-compatible endpoint (vLLM, SGLang, Ollama, llama.cpp, commercial APIs)."""
+"""A hosted model behind an OpenAI-compatible endpoint: vLLM, SGLang, Ollama, llama.cpp, commercial APIs."""
 
 import os
 from collections.abc import Sequence
@@ -11,22 +11,23 @@ from ....errors import InputError, OutageError
 KEY_VARIABLE = "OPENAI_API_KEY"
 _TRIES = 6
 _TIMEOUT_SECONDS = 600.0
-"""The limit of one request."""
+"""Longest time that one request may take."""
 _TOO_LONG = ("context_length_exceeded", "maximum context length", "max_model_len", "prompt is too long")
+"""Texts by which servers say that a prompt is too long."""
 
 
 class EndpointModel:
-    """Chat completions of one model. The client library retries failed requests."""
+    """A model at an endpoint, asked for chat completions. The client library retries failed requests."""
 
     length_is_settled = False
-    """False, because another server at the same address may take longer prompts."""
+    """False, because a later server at this address may take longer prompts. So a refusal for length is not stored."""
 
     def __init__(self, *, url: str, name: str, parameters: SamplingParameters) -> None:
-        from openai import AsyncOpenAI  # imported here, since judging alone needs no such package
+        from openai import AsyncOpenAI  # imported here, because judging alone does not need the package
 
         self._name = name
         self._url = url
-        is_greedy = parameters.top_k == 1  # the protocol has no top_k of its own
+        is_greedy = parameters.top_k == 1  # the protocol has no top_k
         self._sampling = {
             "max_tokens": parameters.max_response_tokens,
             "temperature": 0.0 if is_greedy else parameters.temperature,
@@ -37,28 +38,28 @@ class EndpointModel:
         )
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
-        """Return one answer. Its token counts are the endpoint's own, or 0 if it gives none.
+        """Return one response. The endpoint counts its tokens; without a count, the number is 0.
 
         Raises:
-            PromptTooLongError: the prompt does not fit, even with an answer of a single token.
-            InputError: the endpoint refuses the request, and would refuse it again.
-            OutageError: the endpoint does not answer; a later call may succeed.
+            PromptTooLongError: the prompt does not fit, even with a response of a single token.
+            InputError: the endpoint refuses the request, and would refuse a repeated one too.
+            OutageError: the endpoint does not answer. A later call may succeed.
         """
         if beginning_of_answer(messages):  # most endpoints cannot continue an answer
             messages = messages[:-1]
         try:
             answer = await self._asked(messages, seed=seed, session=session)
         except PromptTooLongError:
-            # Prompt and answer share the context, so the prompt may fit without the answer. Then no error follows here.
+            # Prompt and answer share the context. If the prompt alone is too long, this call raises PromptTooLongError.
             await self._asked(messages, seed=seed, session=session, max_tokens=1)
             raise InputError(
                 f"--endpoint={self._url}: the prompt of question {session!r} and --max-tokens "
-                f"{self._sampling['max_tokens']} exceed the model's context together; lower --max-tokens"
+                f"{self._sampling['max_tokens']} together exceed the model's context; lower --max-tokens"
             ) from None
         if not getattr(answer, "choices", None):
             raise OutageError(
                 f"--endpoint={self._url} answered without a choice for question {session!r}: {str(answer)[:200]}; "
-                "nothing is stored for it"
+                "no response is stored; repeat the command"
             )
         usage = answer.usage
         return Response(
@@ -75,7 +76,7 @@ class EndpointModel:
         try:
             return await self._client.chat.completions.create(
                 model=self._name,
-                messages=list(messages),  # type: ignore[arg-type]  # the client's own dictionaries, field by field
+                messages=list(messages),  # type: ignore[arg-type]  # the client has a type of its own
                 seed=seed,
                 **(self._sampling | changed),
             )
@@ -85,8 +86,8 @@ class EndpointModel:
             raise InputError(f"--endpoint={self._url} refuses the request for question {session!r}: {error}") from error
         except (openai.AuthenticationError, openai.NotFoundError) as error:
             raise InputError(
-                f"--endpoint={self._url} knows no model {self._name!r} (--endpoint-model), lacks its /v1, or wants a "
-                f"key in {KEY_VARIABLE}: {error}"
+                f"--endpoint={self._url} knows no model {self._name!r}, or the address lacks its /v1, or the key is "
+                f"wrong: {error}; correct --endpoint-model, --endpoint or the variable {KEY_VARIABLE}"
             ) from error
         except openai.APIConnectionError as error:
             raise OutageError(
@@ -94,7 +95,9 @@ class EndpointModel:
                 "address"
             ) from error
         except openai.APIError as error:
-            raise OutageError(f"--endpoint={self._url}: {type(error).__name__}: {error}") from error
+            raise OutageError(
+                f"--endpoint={self._url} failed: {type(error).__name__}: {error}; repeat the command"
+            ) from error
 
     async def close(self) -> None:
         await self._client.close()

@@ -20,13 +20,13 @@ _request_numbers = itertools.count()
 
 
 def set_cpu_environment() -> bool:
-    """Set the variables that vLLM reads during its import. Returns True on a machine without an NVIDIA GPU."""
+    """Set the environment variables that vLLM reads at its import. Returns True on a machine without an NVIDIA GPU."""
     import torch
 
     variables = {
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_LOGGING_LEVEL": "ERROR",
-        "VLLM_USE_FLASHINFER_SAMPLER": "0",  # it is compiled by nvcc when an engine starts
+        "VLLM_USE_FLASHINFER_SAMPLER": "0",  # nvcc would compile it whenever an engine starts
         "TRANSFORMERS_VERBOSITY": "error",
     }
     on_cpu = not torch.cuda.is_available()
@@ -38,7 +38,7 @@ def set_cpu_environment() -> bool:
 
 
 def check_context(path: str, parameters: SamplingParameters, options: Mapping[str, Any], *, prefix: str) -> None:
-    """Refuse lengths beyond the context of a model in a folder. For a hub id vLLM does that.
+    """Refuse lengths that a model's context cannot hold. Only a model in a folder is checked; vLLM checks a hub id.
 
     Raises:
         InputError: prompt and response together exceed the context.
@@ -57,13 +57,13 @@ def check_context(path: str, parameters: SamplingParameters, options: Mapping[st
 
 
 def chat_tokenizer(path: str, parameters: SamplingParameters, options: Mapping[str, Any], *, prefix: str = "") -> Any:
-    """Load the tokenizer of a model, and check that the model can be asked.
+    """Load a model's tokenizer, and check the length of its context.
 
     Args:
         path: folder or hub id.
         parameters: how the model will sample.
         options: arguments of vLLM's engine.
-        prefix: prefix of the model's options in messages.
+        prefix: beginning of the option names in messages, such as "base-" in ``--base-model``.
 
     Raises:
         InputError: the model's context is too short, or its tokenizer cannot be loaded or has no chat template.
@@ -85,7 +85,7 @@ def chat_tokenizer(path: str, parameters: SamplingParameters, options: Mapping[s
 
 @dataclass(frozen=True)
 class EngineModel:
-    """A model in an engine that serves many requests at once."""
+    """A model in a vLLM engine, which serves many requests at once."""
 
     engine: Any
     tokenizer: Any
@@ -97,11 +97,11 @@ class EngineModel:
 
         Args:
             path: folder or hub id.
-            parameters: they set the engine's context length, unless ``options`` does.
+            parameters: how the model samples. They set the length of the context, unless ``options`` does.
             options: further arguments of vLLM's engine.
 
         Raises:
-            InputError: the model cannot be loaded, or fails the checks of :func:`chat_tokenizer`.
+            InputError: the model cannot be loaded, or :func:`chat_tokenizer` refuses it.
         """
         on_cpu = set_cpu_environment()
         tokenizer = chat_tokenizer(path, parameters, options)
@@ -119,7 +119,7 @@ class EngineModel:
                 "enforce_eager": True,
                 "distributed_executor_backend": "vllm.v1.executor.uniproc_executor.UniProcExecutor",
                 "worker_extension_cls": "code_a1_recipe.verl_plugin.cpu.sampling.InversionSampling",
-                # For a prompt in two chunks vLLM rewinds the seeded generator, which torch cannot do on a CPU.
+                # vLLM rewinds the seeded generator if it splits a prompt into chunks. On a CPU torch cannot rewind it.
                 "enable_chunked_prefill": False,
                 "max_num_batched_tokens": max(4096, defaults["max_model_len"]),
             }

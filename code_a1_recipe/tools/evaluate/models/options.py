@@ -1,7 +1,7 @@
 """The model that a command line names, and how it samples.
 
-A model answers well only what it was trained on. So a model that is a run samples as in the run's own validation,
-except for what the options say.
+A trained model answers best if it is asked as in training. So a model of a run samples as in the run's own validation,
+unless an option says otherwise.
 """
 
 from collections.abc import Mapping
@@ -23,16 +23,17 @@ if TYPE_CHECKING:
 USUAL_SAMPLING = SamplingParameters(
     temperature=0.7, top_p=0.95, top_k=-1, max_prompt_tokens=8192, max_response_tokens=4096
 )
-"""Sampling with the temperature and the top-p of the paper's validation."""
+"""Sampling of a model that no run trained, with the temperature and top-p of the paper's validation."""
 USUAL_PROMPT = "chat_v2"
 _LEVELS = 3
-"""Number of folders on a path run/checkpoints/global_step_n, each of which may be named in place of the run."""
+"""Number of folders in the path run/checkpoints/global_step_n. A user may name any of them to mean the run."""
 option = partial(typer.Option, rich_help_panel="The model: where it is and how it samples")
-_AS_VALIDATED = "of a run as it validated"
+_AS_VALIDATED = "for a run, the value of its validation"
+_AS_TRAINED = "for a run, its own"
 
 
 def _engine_arguments(texts: list[str]) -> dict[str, Any]:
-    """Read texts ``KEY=VALUE`` with values as in YAML."""
+    """Read texts ``KEY=VALUE``. A value is written as in YAML."""
     import yaml
 
     pairs = assignments(texts)
@@ -44,33 +45,44 @@ def _engine_arguments(texts: list[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """Options of the model. None stands for the value of the run's validation, or else for the usual one."""
+    """Options of the model. None stands for the value of the run's validation; without a run, for the usual value."""
 
     model: Annotated[
         str,
-        option(help="a Hugging Face folder or hub id (runs in vLLM here), a run folder, or a step of its checkpoints"),
+        option(
+            help="Hugging Face folder or hub id, which vLLM loads here; or a run folder, or a step of its checkpoints"
+        ),
     ] = ""
-    step: Annotated[str, option(help="of a run folder: latest, best, or a saved step")] = "latest"
+    step: Annotated[str, option(help="step of a run folder: latest, best, or the number of a saved step")] = "latest"
     endpoint: Annotated[
         str,
         option(
             metavar="URL",
-            help="OpenAI-compatible server instead, such as http://localhost:8000/v1; its key in OPENAI_API_KEY",
+            help="OpenAI-compatible server, such as http://localhost:8000/v1; OPENAI_API_KEY holds its key",
         ),
     ] = ""
-    endpoint_model: Annotated[str, option(metavar="NAME", help="the model's name there")] = ""
+    endpoint_model: Annotated[str, option(metavar="NAME", help="name of the model at the endpoint")] = ""
     temperature: Annotated[
-        float | None, option(min=0, max=2, help="0 is greedy", show_default=f"0.7, {_AS_VALIDATED}")
+        float | None, option(min=0, max=2, help="0 is greedy", show_default=f"0.7; {_AS_VALIDATED}")
     ] = None
     top_p: Annotated[
-        float | None, option(callback=in_range(0, 1, ends="(]"), show_default=f"0.95, {_AS_VALIDATED}")
+        float | None, option(callback=in_range(0, 1, ends="(]"), show_default=f"0.95; {_AS_VALIDATED}")
     ] = None
     max_tokens: Annotated[
         int | None,
-        option(min=1, help="of a response", show_default="4096, of HumanEval+ and MBPP+ 768, of a run its own"),
+        option(
+            min=1,
+            help="longest response",
+            show_default=f"4096; for HumanEval+ and MBPP+, 768; {_AS_TRAINED}",
+        ),
     ] = None
     max_prompt_tokens: Annotated[
-        int | None, option(min=1, help="longer prompts are not asked", show_default="8192, of a run its own")
+        int | None,
+        option(
+            min=1,
+            help="longest prompt; the model is not asked longer ones",
+            show_default=f"8192; {_AS_TRAINED}",
+        ),
     ] = None
     engine: Annotated[
         Mapping[str, Any],
@@ -83,7 +95,7 @@ class ModelOptions:
     usual: ClassVar[SamplingParameters] = USUAL_SAMPLING
     """Sampling of a model that no run trained."""
     prefix: str = ""
-    """Prefix of the options' names in messages, such as "test-" in ``--test-model``."""
+    """Beginning of the option names in messages, such as "test-" in ``--test-model``."""
 
     @property
     def is_named(self) -> bool:
@@ -94,7 +106,7 @@ class ModelOptions:
         """Return the sampling parameters of the model.
 
         Args:
-            policy: "code" or "test"; it chooses the policy of a run.
+            policy: "code" or "test", the policy of a run whose parameters count.
 
         Raises:
             InputError: the run's configuration cannot be read.
@@ -114,7 +126,7 @@ class ModelOptions:
 
 
 def run_of(*models: ModelOptions) -> "RunConfig | None":
-    """Read the configuration of the first model that is a run or lies in one; None without a run.
+    """Read the configuration of the first model that is a run or a part of one. Returns None without a run.
 
     Raises:
         InputError: the configuration cannot be read.
@@ -128,7 +140,7 @@ def run_of(*models: ModelOptions) -> "RunConfig | None":
 
 
 def usual_prompt(run: "RunConfig | None", *policies: str) -> str:
-    """Return the name of a pair of templates, or the path of the run's own template for a single policy.
+    """Return the name of a pair of templates, or the path of the run's own template if one policy is asked.
 
     Raises:
         InputError: the command asks several policies, and the run has templates of its own.

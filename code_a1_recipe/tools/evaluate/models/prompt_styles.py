@@ -1,4 +1,4 @@
-"""Prompts for a Code LLM on benchmarks: this recipe's templates, or EvalPlus's official prompt."""
+"""Prompts for a Code LLM: this recipe's templates, or EvalPlus's official prompt."""
 
 import ast
 import contextlib
@@ -15,28 +15,28 @@ from ..scoring.evalplus_sanitizer import INSTALL, package_text
 EVALPLUS = "evalplus"
 _FENCE = "```"
 _END_OF_BLOCK = f"\n{_FENCE}\n"
-"""One more end of an answer in EvalPlus, beside the ends that ``evalplus_phrases`` reads."""
+"""A text that ends an answer in EvalPlus. ``evalplus_phrases`` reads the other such texts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A prompt that is ready to be sent."""
+    """A prompt that is ready for the model."""
 
     messages: tuple[Message, ...]
-    """The chat. If the assistant has the last message, that is the beginning of the answer."""
+    """The chat. A last message of the assistant is the beginning of the answer."""
     prefix: str = ""
-    """The beginning of the answer. Responses repeat it."""
+    """The beginning of the answer. Every response repeats it."""
     ends: tuple[str, ...] = ()
-    """Texts that end the answer; whatever follows is ignored."""
+    """Texts that end the answer. The text after such an end is ignored."""
 
     def answer(self, response: str) -> str:
-        """Return the model's own text up to the end of the answer."""
+        """Return the model's own text, up to the first end of the answer."""
         answer = response.removeprefix(self.prefix)
         places = [place for end in self.ends if (place := answer.find(end)) >= 0]
         return answer[: min(places, default=None)]
 
     def program_text(self, response: str) -> str:
-        """Return the response for ``extract_candidate``. An answer begun inside a code block is cut to that block."""
+        """Return the text for ``extract_candidate``. If the prompt has opened a code block, return that block alone."""
         if not self.prefix:
             return response
         code, _, _ = response.removeprefix(self.prefix).partition(f"\n{_FENCE}")
@@ -44,7 +44,7 @@ class Asked:
 
 
 def check_style(style: str) -> None:
-    """Raises InputError if ``style`` is neither a known name nor a usable template, or if its package is missing."""
+    """Raises InputError if ``style`` is no known name and no usable template, or needs a missing package."""
     if style == EVALPLUS:
         evalplus_phrases()
     elif style not in PROMPT_PAIRS:
@@ -52,7 +52,9 @@ def check_style(style: str) -> None:
             known = ", ".join([*PROMPT_PAIRS, EVALPLUS])
             raise InputError(f"--prompt must be one of {known} or a .txt template, got {style!r}")
         if "prompt" not in placeholders(style):
-            raise InputError(f"--prompt={style} lacks {{{{prompt}}}}, so all problems would be asked alike")
+            raise InputError(
+                f"--prompt={style} lacks {{{{prompt}}}}, so that the model would not see the problem; add it"
+            )
         render(style, prompt="", entry_points="")
 
 
@@ -62,7 +64,7 @@ def ask_code(style: str, task: CodeTask, *, can_prefill: bool) -> Asked:
     Args:
         style: name of a pair of templates, ``EVALPLUS``, or the path of a template with ``{{prompt}}``.
         task: the problem.
-        can_prefill: True if the prompt may contain the beginning of the answer. Most endpoints do not allow that.
+        can_prefill: True if the prompt may begin the answer. Most endpoints do not allow a begun answer.
 
     Raises:
         InputError: the template or EvalPlus's package is missing.
@@ -87,10 +89,10 @@ def ask_code(style: str, task: CodeTask, *, can_prefill: bool) -> Asked:
 
 @functools.cache
 def evalplus_phrases() -> tuple[str, str, tuple[str, ...]]:
-    """Read EvalPlus's instruction, its beginning of an answer, and its ends from the source of the installed package.
+    """Read three phrases from EvalPlus's source: the instruction, the beginning of an answer, the ends of an answer.
 
     Raises:
-        InputError: the package is not installed, or this version keeps the phrases elsewhere.
+        InputError: the package is not installed, or another version keeps the phrases in other places.
     """
     phrases: dict[str, Any] = {}
     for name in ("codegen.py", "provider/utility.py"):
@@ -101,4 +103,4 @@ def evalplus_phrases() -> tuple[str, str, tuple[str, ...]]:
     try:
         return phrases["instruction_prefix"], phrases["response_prefix"], tuple(phrases["EOS"])
     except KeyError as error:
-        raise InputError(f"this version of evalplus keeps no {error} where 0.3.1 has it: {INSTALL}") from error
+        raise InputError(f"the installed version of evalplus has no {error}; install 0.3.1: {INSTALL}") from error

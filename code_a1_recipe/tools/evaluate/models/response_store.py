@@ -1,4 +1,4 @@
-"""Responses on disk. A stored response is never sampled again, and can be judged without a model."""
+"""Responses on disk. A stored response is never sampled again, and needs no model to be judged."""
 
 import asyncio
 import hashlib
@@ -17,23 +17,23 @@ Result = TypeVar("Result")
 
 RESPONSES = "responses.jsonl"
 REQUESTS_AT_ONCE = 256
-"""Requests under way at one model: enough to fill a batch, few enough for an endpoint's queue."""
+"""Largest number of open requests to one model: enough for full batches, and not too many for an endpoint."""
 
 
 class OpenModel(Sampler, Protocol):
-    """A started model; ``ModelChoice.open`` makes it."""
+    """A started model, as ``ModelChoice.open`` returns it."""
 
     async def close(self) -> None: ...
 
 
 class ResponseStore(JsonlStore):
-    """A file of responses, keyed by model, prompt, seed and sampling parameters.
+    """A file of responses. The model, prompt, seed and sampling parameters make the key of a response.
 
     Args:
-        path: the file of JSON lines; it is made if it is missing.
+        path: the file of JSON lines. A missing file is made.
 
     Raises:
-        OutputError: the file holds something else, or another process writes it.
+        OutputError: the file is no file of responses, or another process writes it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,7 +43,7 @@ class ResponseStore(JsonlStore):
 async def finish_all(
     work: Iterable[Coroutine[Any, Any, Result]], *, samplers: "Iterable[StoredSampler]"
 ) -> list[Result]:
-    """Return all results in order, and close the models at the end. The first error cancels the other work."""
+    """Return the results in the order of ``work``, and close the models. The first error cancels the other work."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = list(map(group.create_task, work))
@@ -57,30 +57,30 @@ async def finish_all(
 
 @dataclass
 class StoredSampler:
-    """A ``Sampler`` that answers from the store, and asks a model only for missing responses."""
+    """A ``Sampler`` that reads stored responses, and asks a model only for missing responses."""
 
     store: ResponseStore
-    """The store, which all samplers of an evaluation share."""
+    """The responses. All samplers of an evaluation share the store."""
     model: str
-    """Fingerprint of the weights, part of every key."""
+    """Fingerprint of the weights. It is a part of every key."""
     parameters: SamplingParameters
-    """Sampling parameters, part of every key."""
+    """Sampling parameters. They are a part of every key."""
     open_model: Callable[[SamplingParameters], Awaitable[OpenModel]] | None
-    """Starts the model at the first missing response. If it is None, a missing response is an error."""
+    """Starts the model at the first missing response. With None, a missing response is an error."""
     _opening: asyncio.Future[OpenModel] | None = None
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(REQUESTS_AT_ONCE))
 
     def key(self, messages: Sequence[Message], *, seed: int) -> str:
-        """Return the key of a response: 32 hexadecimal digits."""
+        """Return the key of a response, which has 32 hexadecimal digits."""
         salt = json.dumps([self.model, asdict(self.parameters)], sort_keys=True)
         text = json.dumps([salt, list(messages), seed], sort_keys=True)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
-        """Return a response. Its token ids are all 0, because the store keeps only their number.
+        """Return a response. All its token ids are 0, because the store keeps only their number.
 
         Raises:
-            PromptTooLongError: the prompt does not fit, as the model says or has said before.
+            PromptTooLongError: the model finds the prompt too long, now or in an earlier call.
             InputError: the response is not stored, and no model may be asked.
         """
         key = self.key(messages, seed=seed)
@@ -108,7 +108,7 @@ class StoredSampler:
     async def _model(self) -> OpenModel:
         if self.open_model is None:
             raise InputError(
-                f"{self.store.path} lacks a response that is to be judged; leave --judge-only out to sample it"
+                f"{self.store.path} lacks a response that --judge-only asks for; leave the option out to sample it"
             )
         if self._opening is None:
             self._opening = asyncio.ensure_future(self.open_model(self.parameters))
@@ -120,5 +120,5 @@ class StoredSampler:
         if opening is None:
             return
         if opening.done() and (opening.cancelled() or opening.exception()):
-            return  # the callers of ``sample`` have received the error
+            return  # callers of ``sample`` have got the error
         await (await opening).close()

@@ -1,29 +1,32 @@
-"""Sampling from a model: a Hugging Face folder, a run's checkpoint or an endpoint."""
+"""Samples responses from a Hugging Face folder, a run's checkpoint or an endpoint."""
 
 import asyncio
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from reward_fns import ExtractionFailure, extract_suite
+
 from ....algorithm.episode_types import Message, PromptTooLongError, Response
+from ....algorithm.prompts import render, template_for
+from ....algorithm.question import Question
 from ....algorithm.sampling import SamplingParameters, sampling_seed
 from ....errors import InputError
 from ....files import files_fingerprint
 from ....jobs.progress import Progress
 from ....training.checkpoint.export import check_policy, export_policy, find_step
-from ..options import SamplingEvalOptions
 from .endpoint import EndpointModel
 from .engine import EngineModel, chat_tokenizer
 from .options import ModelOptions
 from .response_store import RESPONSES, OpenModel, ResponseStore, StoredSampler, finish_all
 
 Prompts = Sequence[tuple[str, Sequence[Message]]]
-"""Names and messages of prompts. Names appear in error messages and in the store."""
+"""A name and the messages of each prompt. The names appear in error messages and in stored rows."""
 Samples = list[list[Response | None]]
-"""Responses by ``[prompt][sample]``; None where the prompt is too long."""
+"""Responses by ``[prompt][sample]``. None stands for a response to a prompt that is too long for the model."""
 _OF_PLACEMENT = {
     "tensor_parallel_size",
     "pipeline_parallel_size",
@@ -31,7 +34,7 @@ _OF_PLACEMENT = {
     "gpu_memory_utilization",
     "max_num_seqs",
 }
-"""Engine arguments that change speed and memory, but not the computed values."""
+"""Engine arguments that change speed and memory use, but no response."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,21 +42,22 @@ class ModelChoice:
     """A model that is chosen but not started."""
 
     label: str
-    """The name in tables, and for an endpoint also the name in requests."""
+    """The model's name in tables. Requests to an endpoint use it too."""
     fingerprint: str
-    """A text that is equal for equal weights. It is part of the key of every stored response."""
+    """A text that identifies the weights. It is part of the key of every stored response."""
     path: str = ""
-    """The folder or hub id that a vLLM engine of this process loads."""
+    """Folder or hub id of a model that a vLLM engine loads in this process."""
     endpoint: str = ""
+    """Address of the server that runs the model; empty for a model in this process."""
     engine: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of vLLM's engine."""
 
-    def check(self, parameters: SamplingParameters, *, prefix: str = "") -> None:
-        """Check what can be checked without loading the weights, before other long work. An endpoint is not asked.
+    def check(self, parameters: SamplingParameters, *, prefix: str) -> None:
+        """Check the tokenizer and the length of the context, without loading weights. An endpoint is not checked.
 
         Args:
             parameters: how the model will sample.
-            prefix: prefix of the model's options in messages.
+            prefix: beginning of the option names in messages, such as "base-" in ``--base-model``.
 
         Raises:
             InputError: the model's context is too short for ``parameters``, or its tokenizer cannot be used.
@@ -62,7 +66,7 @@ class ModelChoice:
             chat_tokenizer(self.path, parameters, self.engine, prefix=prefix)
 
     async def open(self, parameters: SamplingParameters) -> OpenModel:
-        """Start the engine, or make a client of the endpoint.
+        """Start an engine, or make a client of the endpoint.
 
         Raises:
             InputError: the model cannot be loaded.
@@ -73,16 +77,16 @@ class ModelChoice:
 
 
 def choose_model(options: ModelOptions, *, policy: str, work_folder: Path, stored_only: bool = False) -> ModelChoice:
-    """Find the model that the command line names. A checkpoint's policy is first exported into ``work_folder``.
+    """Find the model that the command line names, and export it into ``work_folder`` if it is a checkpoint.
 
     Args:
         options: the model's options.
-        policy: "code" or "test"; it chooses the policy of a run.
-        work_folder: exported models are kept in its ``models/``, and found there again.
-        stored_only: True if the choice only serves to find stored responses. Then nothing is exported.
+        policy: "code" or "test", the policy that is taken from a run.
+        work_folder: exported models stay in its folder ``models``. A later call uses them again.
+        stored_only: True if the caller only reads stored responses. Then nothing is exported.
 
     Raises:
-        InputError: the options name no model or two, or something that is no model.
+        InputError: the options name no model or two models, or the named folder holds no model.
     """
     model, endpoint, prefix = options.model, options.endpoint, options.prefix
     if bool(model) == bool(endpoint):
@@ -109,14 +113,14 @@ def choose_model(options: ModelOptions, *, policy: str, work_folder: Path, store
     deciding = {name: value for name, value in sorted(engine.items()) if name not in _OF_PLACEMENT}
     if not deciding:
         return choice
-    # Another dtype or revision gives other responses.
+    # Another dtype or another revision changes the responses.
     return replace(choice, fingerprint=f"{choice.fingerprint} {json.dumps(deciding, default=str)}")
 
 
 def checkpoint_model(
     source: Path, step: str, policy: str, *, work_folder: Path, engine: Mapping[str, Any], stored_only: bool = False
 ) -> ModelChoice:
-    """Choose one policy of a run's checkpoint, which is exported once into ``work_folder/models``.
+    """Choose one policy of a run's checkpoint, and export it into ``work_folder/models`` unless it is there.
 
     Raises:
         InputError: the checkpoint or the policy does not exist, or cannot be exported.
@@ -152,21 +156,21 @@ def sample_all(
     stored_only: bool = False,
     description: str = "sample",
 ) -> Samples:
-    """Return responses by ``[prompt][sample]``. Only responses that are not stored are sampled.
+    """Return stored responses, and sample the responses that are not stored yet.
 
     Args:
-        model: starts when the first response is not stored.
-        prompts: names and messages.
-        seeds: by ``[prompt][sample]``.
+        model: starts when a response is missing.
+        prompts: a name and the messages of each prompt.
+        seeds: seeds by ``[prompt][sample]``.
         parameters: how the model samples.
         store: holds earlier responses and receives new ones.
-        stored_only: True forbids asking the model.
+        stored_only: True if the model must not be asked.
         description: name of the work in the progress bar.
 
     Raises:
-        InputError: the model cannot be started or asked; responses until then are stored.
-        InputError: with ``stored_only``, a response is not stored.
-        OutageError: the model does not answer any more.
+        InputError: the model cannot be started or asked. Earlier responses are stored.
+        InputError: ``stored_only`` is True, and a response is missing.
+        OutageError: the model does not answer any more. Earlier responses are stored.
     """
     open_model = None if stored_only else model.open
     sampler = StoredSampler(store, model=model.fingerprint, parameters=parameters, open_model=open_model)
@@ -184,28 +188,108 @@ def sample_all(
     return [[next(responses) for _ in row] for row in seeds]
 
 
-def sample_stored(
-    model: ModelChoice,
-    prompts: Prompts,
-    options: SamplingEvalOptions,
-    *,
-    policy: str,
-    num_samples: int,
-    parameters: SamplingParameters,
-    description: str = "sample",
-) -> Samples:
-    """Call :func:`sample_all` with the response store of an evaluation's output folder.
+@dataclass(frozen=True, kw_only=True)
+class StoredModel:
+    """A chosen model with its sampling parameters, whose responses are stored in a folder."""
 
-    The seeds depend on ``--seed``, the policy, the prompts' names and the samples' numbers.
-    """
-    numbers = range(num_samples)
-    with ResponseStore(options.output / RESPONSES) as store:
-        return sample_all(
-            model,
-            prompts,
-            seeds=[[sampling_seed(options.seed, policy, name, n) for n in numbers] for name, _ in prompts],
-            parameters=parameters,
-            store=store,
-            stored_only=options.judge_only,
-            description=description,
+    choice: ModelChoice
+    policy: str
+    """"code" or "test". The seeds depend on it."""
+    parameters: SamplingParameters
+    folder: Path
+    """Output folder of the command."""
+    seed: int
+    """The value of ``--seed``."""
+    stored_only: bool
+    """True if the model must not be asked. Then a missing response is an error."""
+
+    @classmethod
+    def choose(
+        cls,
+        options: ModelOptions,
+        *,
+        policy: str,
+        folder: Path,
+        seed: int,
+        stored_only: bool,
+        own: str = "",
+    ) -> "StoredModel":
+        """Choose the model that the command line names.
+
+        Args:
+            options: the model's options.
+            policy: "code" or "test".
+            folder: output folder of the command.
+            seed: the value of ``--seed``.
+            stored_only: True if the model must not be asked.
+            own: label of the files' own programs or tests, if the command measures these and asks no model.
+
+        Raises:
+            InputError: the options name no usable model, see :func:`choose_model`.
+        """
+        choice = ModelChoice(label=own, fingerprint=own)
+        if not own:
+            choice = choose_model(options, policy=policy, work_folder=folder, stored_only=stored_only)
+        return cls(
+            choice=choice,
+            policy=policy,
+            parameters=options.sampling(policy),
+            folder=folder,
+            seed=seed,
+            stored_only=stored_only,
         )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of an evaluation that describe the model."""
+        return {"model": self.choice.fingerprint, "sampling": asdict(self.parameters)}
+
+    def sample(self, prompts: Prompts, *, num_samples: int = 1, description: str = "sample") -> Samples:
+        """Return stored responses, and sample the missing ones. It raises like :func:`sample_all`."""
+        seeds = []
+        for name, _ in prompts:
+            seeds.append([sampling_seed(self.seed, self.policy, name, number) for number in range(num_samples)])
+        with ResponseStore(self.folder / RESPONSES) as store:
+            return sample_all(
+                self.choice,
+                prompts,
+                seeds=seeds,
+                parameters=self.parameters,
+                store=store,
+                stored_only=self.stored_only,
+                description=description,
+            )
+
+
+def sample_suites(
+    model: StoredModel,
+    programs: Sequence[tuple[str, Question, str]],
+    *,
+    prompt: str,
+    num_tests: int,
+    description: str = "sample",
+) -> list[tuple[str, ...] | ExtractionFailure]:
+    """Let the Test LLM write a suite of asserts for each program.
+
+    Args:
+        model: the Test LLM.
+        programs: a name for the prompt, the question, and the program that the Test LLM sees.
+        prompt: name of a pair of templates, or the path of a template.
+        num_tests: number of asserts that the prompt asks for, and the largest number that is read.
+        description: name of the work in the progress bar.
+
+    Raises:
+        InputError, OutageError: see :func:`sample_all`.
+    """
+    template = template_for("test", prompt)
+    prompts = []
+    for name, question, program in programs:
+        messages = render(template, **question.prompt_fields, candidate=program, num_cases=num_tests)
+        prompts.append((name, messages))
+    suites: list[tuple[str, ...] | ExtractionFailure] = []
+    for (response,) in model.sample(prompts, description=description):
+        if response:
+            suites.append(extract_suite(response.text, max_asserts=num_tests))
+        else:
+            suites.append(ExtractionFailure(reason="too_long"))
+    return suites

@@ -25,7 +25,7 @@ class EvalPlusGrading:
     def grade(self, programs: Sequence[str]) -> Grades:
         """Grade as ``tasks.Grading`` says. The reference runs once, before the first program.
 
-        As in EvalPlus, programs must import for themselves what the prompt imports.
+        As in EvalPlus, a program must repeat the imports of the prompt.
         """
         problem = self.problem
         grades: Grades = []

@@ -1,8 +1,9 @@
-"""Judges programs on EvalPlus problems: they run in our sandbox and are compared by EvalPlus's rules.
+"""Judges programs on EvalPlus problems in our sandbox, by the rules of EvalPlus 0.3.1 (Liu et al., arXiv 2305.01210).
 
-The program's process gets calls and returns values, but never an expected value. The rules are EvalPlus 0.3.1's
-(Liu et al., arXiv 2305.01210); this process applies them to encoded values. tools/evaluate/README.md lists the verdicts
-that differ. A tolerance of 0 becomes 1e-6 at the first expected float and **stays so for all later inputs**.
+The program's process gets calls and returns values, but it never holds an expected value. This process compares the
+encoded values. tools/evaluate/README.md lists the verdicts that differ from EvalPlus's.
+
+A tolerance of 0 becomes 1e-6 at the first expected float, and **stays 1e-6 for all later inputs**.
 """
 
 import math
@@ -18,18 +19,19 @@ from ..benchmarks.evalplus import EVALPLUS_LIMITS, Comparison, EvalPlusProblem
 from ..benchmarks.tasks import CodeVerdict
 
 FIRST_CALLS = 16
-"""Number of calls that are made before all others. Most buggy programs fail one of them."""
+"""Number of calls in the first request. Most buggy programs fail one of them."""
 FLOAT_ATOL = 1e-6
 RTOL = 1e-7
 _HAS_VALUE = (CallStatus.VALUE, CallStatus.UNENCODABLE, CallStatus.OUTPUT_LIMIT)
-"""Statuses of calls that returned something, even if it cannot be read."""
+"""Statuses of calls that returned a value, whether it can be read or not."""
 _SIZE_FACTOR = 8
 _SIZE_SLACK = 64
 _LEAST_VALUE_BYTES = 1 << 16
+"""Smallest limit on the encoded bytes of a returned value."""
 _MOST_BROADCAST = 16
-"""How many times larger than its larger side ``numpy.allclose`` may make a comparison by broadcasting."""
+"""Largest size that broadcasting may give a comparison, as a multiple of the larger side."""
 _MOST_DECIMAL_BITS = 1 << 15
-"""Longest int that is compared with a Decimal, because that takes quadratic time."""
+"""Longest int that is compared with a Decimal. The comparison takes quadratic time."""
 _FLOAT_TAGS = (b"f", b"n")
 """First bytes of encoded floats."""
 _ODD_VALUE_ERRORS = (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError)
@@ -40,12 +42,12 @@ def judge_program(problem: EvalPlusProblem, program: str, *, runner: Runner) -> 
     """Judge a whole program, imports included, under ``EVALPLUS_LIMITS``.
 
     Args:
-        problem: has its expected values. Without the reference's seconds, calls that take long may time out.
+        problem: a problem with expected values. If it lacks the reference's CPU seconds, slow calls may time out.
         program: source text, untrusted.
         runner: runs the program as a candidate.
 
     Raises:
-        SandboxUnavailableError: the program could not be run, which is no verdict.
+        SandboxUnavailableError: the program could not be run.
         ValueError: the problem has no expected values yet.
     """
     if not problem.calls or len(problem.expected) != len(problem.calls):
@@ -58,7 +60,7 @@ def judge_program(problem: EvalPlusProblem, program: str, *, runner: Runner) -> 
 
 
 def tolerances(problem: EvalPlusProblem) -> Iterator[tuple[float, float]]:
-    """Yield the absolute tolerance of each call, before and after its expected value was considered."""
+    """Yield two absolute tolerances for each call: before and after its expected value is looked at."""
     atol = problem.atol
     for expected in problem.expected:
         before = atol
@@ -75,7 +77,7 @@ def accepts(
     atol_before: float,
     atol: float,
 ) -> bool:
-    """Say if an answer is right for the call at ``index``. ``tolerances`` gives the last two arguments."""
+    """True if an answer is right for the call at ``index``. ``tolerances`` gives the last two arguments."""
     comparison = problem.comparison
     expected = problem.expected[index]
     is_readable = answer.status is CallStatus.VALUE
@@ -86,7 +88,7 @@ def accepts(
     if not is_readable or len(answer.value) > _most_bytes(expected):
         return False
     if expected == answer.value and b"n" not in expected and comparison is Comparison.VALUE:
-        return True  # equal bytes are equal values, unless "n" stands for NaN
+        return True  # equal bytes are equal values, unless an "n" stands for NaN
     try:
         returned = decode_raw(answer.value)
         if comparison is Comparison.ROOT:
@@ -94,7 +96,9 @@ def accepts(
         wanted = decode_raw(expected)
         if comparison is Comparison.SET:
             return isinstance(returned, RawSet) and _keys(returned) == _keys(wanted)
-        if equal_raw(wanted, returned) or _is_second_answer(problem, index, returned, atol_before):
+        if equal_raw(wanted, returned):
+            return True
+        if _is_second_answer(problem, index, returned, atol_before):
             return True
         return atol != 0 and _is_close(wanted, returned, atol)
     except _ODD_VALUE_ERRORS:
@@ -106,12 +110,13 @@ def _most_bytes(expected: bytes) -> int:
 
 
 def _judge_calls(problem: EvalPlusProblem, source: str, num_calls: int, runner: Runner) -> CodeVerdict:
-    # The program's process makes the set, because only there can a returned generator be read.
-    form = "{{*{}}}" if problem.comparison is Comparison.SET else "{}"
     calls = []
     for text in problem.calls[:num_calls]:
-        calls.append(Call(expression=form.format(text)))
-    # Answers may be as long as a right one can be, so that a thousand wrong ones fit into our memory.
+        if problem.comparison is Comparison.SET:
+            # The program's process makes the set, because a returned generator can only be read there.
+            text = f"{{*{text}}}"
+        calls.append(Call(expression=text))
+    # An answer may be as long as the longest right answer. So a thousand wrong answers fit into our memory.
     longest = max(map(_most_bytes, problem.expected))
     value_bytes = max(_LEAST_VALUE_BYTES, longest)
     program = Program(
@@ -126,16 +131,17 @@ def _judge_calls(problem: EvalPlusProblem, source: str, num_calls: int, runner: 
         return CodeVerdict(passed=False, reason=f"{CaseOutcome.NOT_LOADED.value} {result.load_error[:100]}")
     answers = zip(result.results, tolerances(problem), strict=False)
     for index, (answer, (before, after)) in enumerate(answers):
-        if not accepts(problem, index, answer, atol_before=before, atol=after):
-            has_value = answer.status is CallStatus.VALUE
-            outcome = CaseOutcome.WRONG_VALUE if has_value else answer.status
-            reason = f"{outcome}: {problem.calls[index][:200]} {answer.detail[:100]}".strip()
-            return CodeVerdict(passed=False, reason=reason)
+        if accepts(problem, index, answer, atol_before=before, atol=after):
+            continue
+        has_value = answer.status is CallStatus.VALUE
+        outcome = CaseOutcome.WRONG_VALUE if has_value else answer.status
+        reason = f"{outcome}: {problem.calls[index][:200]} {answer.detail[:100]}"
+        return CodeVerdict(passed=False, reason=reason.strip())
     return CodeVerdict(passed=True)
 
 
 def _is_floats(data: bytes) -> bool:
-    """True for an encoded float, and for an encoded list or tuple that holds floats only and is not empty."""
+    """True for an encoded float, and for a nonempty encoded list or tuple of floats alone."""
     if data.startswith(_FLOAT_TAGS):
         return True
     _, _, first_item = data.partition(b":")
@@ -146,24 +152,25 @@ def _is_floats(data: bytes) -> bool:
 
 
 def _has_nan(number: Any) -> bool:
-    # A program may return Decimal's signalling NaN, which raises when it is compared.
-    return number.is_nan() if isinstance(number, Decimal) else number != number
+    if isinstance(number, Decimal):
+        return number.is_nan()  # a comparison raises for the signalling NaN, which a program may return
+    return bool(number != number)
 
 
 def _equal_numbers(wanted: Any, returned: Any) -> bool:
     if _has_nan(wanted) or _has_nan(returned):
         return False
-    if type(wanted) is int and type(returned) is Decimal:  # equal values, but different keys when they are long
+    if type(wanted) is int and type(returned) is Decimal:  # long numbers have different keys, although they are equal
         return wanted.bit_length() <= _MOST_DECIMAL_BITS and bool(wanted == returned)
     return canonical_key(wanted) == canonical_key(returned)
 
 
 equal_raw = comparer(_equal_numbers, lambda wanted, returned: _keys(wanted) == _keys(returned))
-"""Compares raw values like Python's ``==``, in linear time. NaN equals nothing."""
+"""Compares raw values in linear time, as Python's ``==`` does. NaN equals nothing."""
 
 
 def _keys(value: Any) -> set[bytes]:
-    """Return the items of a collection as canonical bytes, whose hashes a program cannot make collide."""
+    """Return a collection's items as canonical bytes. A program cannot make the hashes of bytes collide."""
     if isinstance(value, RawSet):
         value = value.items
     elif isinstance(value, RawDict):
@@ -172,7 +179,7 @@ def _keys(value: Any) -> set[bytes]:
 
 
 def _is_close(wanted: Any, returned: Any, atol: float) -> bool:
-    """Compare by ``numpy.allclose`` values of the same type, and sequences of the same length."""
+    """Compare by ``numpy.allclose``. Values must have the same type, and sequences the same length."""
     if type(wanted) is not type(returned):
         return False
     if isinstance(wanted, (list, tuple)) and len(wanted) != len(returned):
@@ -180,22 +187,24 @@ def _is_close(wanted: Any, returned: Any, atol: float) -> bool:
     import numpy as np
 
     with np.errstate(all="ignore"):
-        arrays = np.asarray(returned), np.asarray(wanted)
-        size = math.prod(np.broadcast_shapes(*(array.shape for array in arrays)))
-        if size > _MOST_BROADCAST * max(1, *(array.size for array in arrays)):
+        left = np.asarray(returned)
+        right = np.asarray(wanted)
+        size = math.prod(np.broadcast_shapes(left.shape, right.shape))
+        if size > _MOST_BROADCAST * max(1, left.size, right.size):
             return False
-        return bool(np.allclose(*arrays, rtol=RTOL, atol=atol))
+        return bool(np.allclose(left, right, rtol=RTOL, atol=atol))
 
 
 def _is_second_answer(problem: EvalPlusProblem, index: int, returned: Any, atol: float) -> bool:
+    """True if the problem has a second right answer to the call at ``index``, and it was returned."""
     match problem.comparison:
         case Comparison.VALUE_OR_ZERO:
             return equal_raw(0, returned)
         case Comparison.VALUE_OR_PADDED_DIGITS:
-            one, other = map(str, problem.arguments(index))
-            width = max(len(one), len(other))
+            first, second = map(str, problem.arguments(index))
+            width = max(len(first), len(second))
             distance = 0
-            for left, right in zip(one.zfill(width), other.zfill(width), strict=True):
+            for left, right in zip(first.zfill(width), second.zfill(width), strict=True):
                 distance += abs(int(left) - int(right))
             return equal_raw(distance, returned)
         case Comparison.VALUE_OR_PYRAMID:
@@ -207,6 +216,6 @@ def _is_second_answer(problem: EvalPlusProblem, index: int, returned: Any, atol:
 
 
 def _polynomial(coefficients: Sequence[float], x: Any) -> float:
-    """Compute ``sum(coefficients[i] * x**i)``. TypeError: ``x`` is no real number."""
+    """Compute ``sum(coefficients[i] * x**i)``. Raises TypeError if ``x`` is no real number."""
     point = x.numerator / x.denominator if isinstance(x, RawRatio) else x
     return sum(coefficient * math.pow(point, power) for power, coefficient in enumerate(coefficients))

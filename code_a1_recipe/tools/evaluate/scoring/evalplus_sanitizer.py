@@ -1,9 +1,9 @@
-"""EvalPlus's own sanitizer, which extracts the programs that published figures are of.
+"""EvalPlus's own sanitizer, which extracts programs from responses for the published figures.
 
-It takes the longest run of lines that parses, and keeps of them the imports and what the asked function needs. Prose,
-examples, asserts and prints are dropped. The sanitizer runs in the sandbox, because it parses what a model wrote. Its
-source is read from the installed package without importing that, which would need download tools and the clients of
-many providers.
+It takes the longest run of lines that parses. Of these lines it keeps the imports and the definitions that the asked
+function needs, and drops prose, examples, asserts and prints. The sanitizer runs in the sandbox, because it parses a
+model's text. Its source is read as a file, because an import of the package would also need download tools and the
+clients of many providers.
 """
 
 import ast
@@ -26,18 +26,20 @@ INSTALL = "pip install --no-deps evalplus==0.3.1 tree-sitter==0.26.1 tree-sitter
 MAX_TOKENS = 768
 """EvalPlus's usual limit of a response, ``max_new_tokens`` of its ``DecoderBase``."""
 PRELOAD = ("tree_sitter", "tree_sitter_python")
+"""Modules that the sanitizer imports."""
 _LIMITS = replace(EVALPLUS_LIMITS, cpu_seconds_per_case=300.0, wall_seconds_per_case=300.0, total_seconds=330.0)
-"""The sanitizer is slow: it parses every run of lines, and their number grows with the square of the lines."""
+"""The sanitizer is slow. It parses every run of lines, and n lines have about n²/2 runs."""
 _KEPT = (ast.Import, ast.FunctionDef, ast.Assign)
+"""Statements of its files that the sanitizer needs, beside most ``from`` imports."""
 _OF_ITS_COMMANDS = ("evalplus", "termcolor", "tqdm")
-"""Packages that its files import only for command lines and downloads."""
+"""Packages that the files import only for command lines and downloads."""
 
 
 def package_text(name: str, *, wanted_by: str) -> str:
-    """Read a source file of the installed package.
+    """Read a source file of the installed package ``evalplus``.
 
     Raises:
-        InputError: the package is not installed; the message begins with ``wanted_by``.
+        InputError: the package is not installed. The message begins with ``wanted_by``.
     """
     package = importlib.util.find_spec("evalplus")
     if package is None or package.origin is None:
@@ -50,7 +52,7 @@ def sanitizer_source() -> str:
     """Return the sanitizer as one program, whose function is ``sanitize(code, entrypoint)``.
 
     Raises:
-        InputError: a package that the sanitizer needs is not installed.
+        InputError: a package is missing.
     """
     wanted_by = "extracting programs for HumanEval+, MBPP+ or --prompt=evalplus as EvalPlus does"
     for name in PRELOAD:
@@ -69,7 +71,7 @@ def sanitizer_source() -> str:
 
 
 def sanitizer_version() -> str:
-    """Name the sanitizer in the settings of verdicts. It raises like :func:`sanitizer_source`."""
+    """Return the sanitizer's name for the settings of verdicts. It raises like :func:`sanitizer_source`."""
     sanitizer_source()
     return f"evalplus {importlib.metadata.version('evalplus')}"
 
@@ -79,12 +81,12 @@ def sanitize(text: str, *, entry_point: str, runner: Runner) -> Extracted:
 
     Args:
         text: the response, untrusted.
-        entry_point: the function that is asked for.
-        runner: has loaded the modules of ``PRELOAD``.
+        entry_point: name of the asked function.
+        runner: a runner that has loaded the modules of ``PRELOAD``.
 
     Raises:
         SandboxUnavailableError: the sanitizer could not be run.
-        InputError: the sanitizer does not load with the installed packages.
+        InputError: the sanitizer does not load, because other versions of its packages are installed.
     """
     if len(text) > MAX_RESPONSE_CHARS:
         return Extracted(failure="too_long")

@@ -23,6 +23,11 @@ class StandInEndpoint:
     def url(self):
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
+    @property
+    def words(self):
+        """The options of a command that asks this endpoint."""
+        return ["--endpoint", self.url, "--endpoint-model", "stand-in"]
+
     def respond(self, request):
         """Status and body for one request."""
         self.requests.append(request)

@@ -78,20 +78,22 @@ def output(tmp_path):
     return tmp_path / "out"
 
 
-def words(questions, output, server, *more):
-    return [str(questions), "--output", str(output), "--endpoint", server.url, "--endpoint-model", "stand-in", *more]
+@pytest.fixture
+def words(questions, output):
+    """What follows the name of a command that asks a server."""
+    return lambda server, *more: [str(questions), "--output", str(output), *server.words, *more]
 
 
-def test_a_code_llm_is_sampled_judged_and_summarised(questions, output, capsys):
+def test_a_code_llm_is_sampled_judged_and_summarised(words, output, capsys):
     with StandInEndpoint(code_answers) as server:
-        assert eval_code(words(questions, output, server, "--samples", "6")) == 0
-    results = Results.load(output)
+        assert eval_code(words(server, "--samples", "6")) == 0
+    parts = Results.load(output).parts
     rows = list(iter_rows(output / "verdicts.jsonl"))
     right = sum(row["passed"] for row in rows if row["question"] == "double")
     assert 0 < right < 6
-    assert results.parts["pass@1"]["double"][0] == pytest.approx(right / 6)
-    assert results.parts["pass@1"]["sign"] == [0.0, 1.0]
-    assert {name for name in results.parts if name.startswith("pass")} == {"pass@1", "pass@5", "pass@6"}
+    assert parts["pass@1"]["double"][0] == pytest.approx(right / 6)
+    assert parts["pass@1"]["sign"] == [0.0, 1.0]
+    assert {name for name in parts if name.startswith("pass")} == {"pass@1", "pass@5", "pass@6"}
     assert {row["reason"] for row in rows if row["question"] == "sign"} <= {
         "wrong_value: sign(0)",
         "no program: no_code",
@@ -103,9 +105,12 @@ def test_a_code_llm_is_sampled_judged_and_summarised(questions, output, capsys):
     assert "| pass@1 (avg@6)" in (output / "table.md").read_text()
 
 
-def test_sampling_and_judging_are_apart_and_nothing_is_done_twice(questions, output, capsys):
-    with StandInEndpoint(code_answers) as server:
-        first = words(questions, output, server, "--samples", "4")
+def test_sampling_needs_no_sandbox_and_judging_no_model_and_nothing_is_done_twice(words, output, capsys, monkeypatch):
+    registry = "code_a1_recipe.tools.evaluate.benchmarks.registry"
+    with StandInEndpoint(code_answers) as server, monkeypatch.context() as without_sandbox:
+        without_sandbox.setattr(f"{registry}.JudgeProcesses", None)
+        without_sandbox.setattr(f"{registry}.LocalRunner", None)
+        first = words(server, "--samples", "4")
         assert eval_code([*first, "--sample-only"]) == 0
         assert not (output / "verdicts.jsonl").exists()
         assert len(server.requests) == 8
@@ -122,11 +127,11 @@ def test_sampling_and_judging_are_apart_and_nothing_is_done_twice(questions, out
     ("num_kept", "more", "told"),
     [(1, [], "holds rows of other settings: files was"), (2, ["--columns", "tests=strict"], "columns was {}")],
 )
-def test_verdicts_of_other_questions_or_columns_are_not_taken_up(questions, output, capsys, num_kept, more, told):
+def test_verdicts_of_other_questions_or_columns_are_not_taken_up(words, questions, capsys, num_kept, more, told):
     rows = [{**row, "strict": row["tests"]} for row in QUESTIONS]
     questions.write_text(json_lines(rows))
     with StandInEndpoint(code_answers) as server:
-        asked = words(questions, output, server)
+        asked = words(server)
         assert eval_code(asked) == 0
         questions.write_text(json_lines(rows[:num_kept]))
         assert eval_code([*asked, *more]) == 2
@@ -142,10 +147,10 @@ def test_verdicts_of_other_questions_or_columns_are_not_taken_up(questions, outp
         ({"tests": []}, "", "give it a column 'tests'"),
     ],
 )
-def test_what_cannot_be_evaluated_is_refused_before_anything_is_asked(questions, output, capsys, changes, more, told):
+def test_what_cannot_be_evaluated_is_refused_before_anything_is_asked(words, questions, capsys, changes, more, told):
     questions.write_text(json_lines([QUESTIONS[0] | changes]))
     with StandInEndpoint(code_answers) as server:
-        assert eval_code(words(questions, output, server, *more.split())) == 2
+        assert eval_code(words(server, *more.split())) == 2
     assert told in capsys.readouterr().err
     assert server.requests == []
 
@@ -157,6 +162,7 @@ def test_what_cannot_be_evaluated_is_refused_before_anything_is_asked(questions,
         ("eval code {} --references --model a/b", "leave the model out"),
         ("eval test {} --own-tests --model a/b", "leave the model out"),
         ("eval test {} --own-tests --sample-only", "leave the model out, and --samples and --sample-only"),
+        ("eval code {} --split both --model a/b", "complete, instruct"),
         ("eval test nowhere.jsonl --own-tests", "cannot be read"),
         ("eval test {} --model a/b --tests 0", "'--tests'"),
         ("eval test {} --model a/b --max-mutants -1", "'--max-mutants'"),
@@ -183,62 +189,52 @@ def test_references_are_judged_without_a_model_and_what_fails_is_listed(question
     assert found == {"double": 1.0, "sign": 1.0, "odd": 0.0, "wrong": 0.0, "raising": 0.0}
 
 
-def test_a_problem_whose_reference_confirms_no_test_is_left_out_and_passes_nobody(questions, output):
+def test_a_problem_whose_reference_confirms_no_test_is_left_out_and_passes_nobody(words, questions, output):
     questions.write_text(json_lines([RAISING, QUESTIONS[1]]))
     with StandInEndpoint(lambda messages, seed: fenced("def zzz():\n    pass")) as server:
-        assert eval_code(words(questions, output, server)) == 0
+        assert eval_code(words(server)) == 0
     results = Results.load(output)
     assert results.parts["pass@1"] == {"sign": [0.0, 1.0]}
     assert results.counts["problems left out because their reference confirms no test"] == 1
 
 
-def test_sampling_alone_needs_no_sandbox(questions, output, monkeypatch):
-    def refuse(*arguments, **options):
-        raise AssertionError("the sandbox was started")
-
-    monkeypatch.setattr("code_a1_recipe.tools.evaluate.benchmarks.registry.JudgeProcesses", refuse)
-    monkeypatch.setattr("code_a1_recipe.tools.evaluate.benchmarks.registry.LocalRunner", refuse)
-    with StandInEndpoint(code_answers) as server:
-        assert eval_code(words(questions, output, server, "--sample-only")) == 0
-
-
-def test_a_test_llm_is_measured_by_correct_assertions_coverage_and_kills(questions, output, capsys):
+def test_a_test_llm_is_measured_by_correct_assertions_coverage_and_kills(words, output, capsys):
     with StandInEndpoint(test_answers) as server:
-        asked = words(questions, output, server, "--tests", "3")
+        asked = words(server, "--tests", "3")
         assert eval_test(asked) == 0
         number = len(server.requests)
         assert eval_test(asked) == 0
         assert len(server.requests) == number == 2
-    results = Results.load(output)
-    assert results.parts["pass@3"] == {"double": [2.0, 3.0], "sign": [3.0, 3.0]}
-    assert results.parts["pass@1"] == {"double": [1.0, 1.0], "sign": [1.0, 1.0]}
-    assert results.parts["line_cov@3"]["sign"][0] == results.parts["line_cov@3"]["sign"][1]
-    assert results.parts["line_cov@1"]["sign"][0] < results.parts["line_cov@1"]["sign"][1]
+    parts = Results.load(output).parts
+    assert parts["pass@3"] == {"double": [2.0, 3.0], "sign": [3.0, 3.0]}
+    assert parts["pass@1"] == {"double": [1.0, 1.0], "sign": [1.0, 1.0]}
+    assert parts["line_cov@3"]["sign"][0] == parts["line_cov@3"]["sign"][1]
+    assert parts["line_cov@1"]["sign"][0] < parts["line_cov@1"]["sign"][1]
     # One incorrect assertion: the function fails the baseline of three tests, and counts nothing under the other rule.
-    assert results.parts["mut@3"]["double"] == [0.0, 0.0]
-    assert results.parts["mut_all@3"]["double"] == [0.0, 1.0]
-    assert results.parts["mut_right_only@3"]["double"][0] > 0.5
-    assert results.products["mul@3"] == ["pass@3", "mut@3"]
+    assert parts["mut@3"]["double"] == [0.0, 0.0]
+    assert parts["mut_all@3"]["double"] == [0.0, 1.0]
+    assert parts["mut_right_only@3"]["double"][0] > 0.5
+    assert Results.load(output).products["mul@3"] == ["pass@3", "mut@3"]
     assert "mul@3" in capsys.readouterr().out
 
 
 def test_the_questions_own_tests_are_a_baseline_without_a_model(questions, output, capsys):
     assert eval_test([str(questions), "--own-tests", "--tests", "3", "--output", str(output)]) == 0
-    results = Results.load(output)
-    assert results.parts["pass@2"] == {"double": [2.0, 2.0], "sign": [2.0, 2.0]}
-    assert results.parts["pass@1"] == {"double": [1.0, 1.0], "sign": [1.0, 1.0]}
-    assert results.parts["mut_killable@2"]["double"][0] == 1.0
+    parts = Results.load(output).parts
+    assert parts["pass@2"] == {"double": [2.0, 2.0], "sign": [2.0, 2.0]}
+    assert parts["pass@1"] == {"double": [1.0, 1.0], "sign": [1.0, 1.0]}
+    assert parts["mut_killable@2"]["double"][0] == 1.0
     assert "the questions' own tests" in capsys.readouterr().out
 
 
-def select_words(questions, output, server):
+def select_words(words, server):
     test_model = ["--test-endpoint", server.url, "--test-endpoint-model", "stand-in"]
-    return words(questions, output, server, "--samples", "6", "--suites", "4", "--tests", "3", *test_model)
+    return words(server, "--samples", "6", "--suites", "4", "--tests", "3", *test_model)
 
 
-def test_select_compares_all_rules_and_writes_the_chosen_programs(questions, output, capsys):
+def test_select_compares_all_rules_and_writes_the_chosen_programs(words, output, capsys):
     with StandInEndpoint(answers) as server:
-        asked = select_words(questions, output, server)
+        asked = select_words(words, server)
         assert select(asked) == 0
         number = len(server.requests)
         assert select(asked) == 0
@@ -251,11 +247,11 @@ def test_select_compares_all_rules_and_writes_the_chosen_programs(questions, out
     assert next(row for row in chosen if row["question"] == "double")["program"].strip() == RIGHT.strip()
 
 
-def test_a_choice_is_never_that_of_other_tests(questions, output, capsys):
+def test_a_choice_is_never_that_of_other_tests(words, questions, capsys):
     row = {**QUESTIONS[0], "strict": ["assert double(3) == 7"]}
     questions.write_text(json_lines([row]))
     with StandInEndpoint(answers) as server:
-        asked = select_words(questions, output, server)
+        asked = select_words(words, server)
         assert select(asked) == 0
         first = capsys.readouterr().out
         reference = ["--columns", "tests=strict", "--columns", "reference=reference2"]
@@ -273,11 +269,11 @@ def test_a_choice_is_never_that_of_other_tests(questions, output, capsys):
         ("out/results.json", "holds 'results.json', which this command did not write"),
     ],
 )
-def test_files_of_somebody_else_are_left_alone(questions, output, capsys, name, told):
+def test_files_of_somebody_else_are_left_alone(words, output, capsys, name, told):
     file = output.parent / name
     file.parent.mkdir(exist_ok=True)
     file.write_text("my notes")
     with StandInEndpoint(code_answers) as server:
-        assert eval_code(words(questions, output, server)) == 2
+        assert eval_code(words(server)) == 2
     assert told in capsys.readouterr().err
     assert (server.requests, file.read_text()) == ([], "my notes")

@@ -81,8 +81,7 @@ def answer(messages, seed):
 
 
 def words(file, output, server, *more):
-    asked = ["--endpoint", server.url, "--endpoint-model", "stand-in", *more]
-    return ["eval", "code", str(file), "--output", str(output), *asked]
+    return ["eval", "code", str(file), "--output", str(output), *server.words, *more]
 
 
 @needs_evalplus

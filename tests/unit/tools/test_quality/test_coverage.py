@@ -184,18 +184,13 @@ def test_lines_and_branches_are_those_of_coverage_py_for_every_number_of_calls(r
 BRANCHY = "def f(x):\n    if x > 0:\n        return g(x)\n    return 0\n"
 
 
-def test_calls_are_told_apart(runner):
-    found = measured(runner, BRANCHY, "f(0)", "f(0)", None, "f(1)")
-    assert found.lines_of_call == ({1, 2, 4}, {1, 2, 4}, set(), {1, 2, 3})
-    assert found.branches_of_call == ({(2, 4)}, {(2, 4)}, set(), {(2, 3)})
-
-
-def test_many_calls_are_made_in_pieces(runner, monkeypatch):
-    monkeypatch.setattr(coverage_module, "_CALLS_AT_ONCE", 2)
+@pytest.mark.parametrize("at_once", [2, 512])
+def test_calls_are_told_apart_however_many_are_made_at_once(runner, monkeypatch, at_once):
+    monkeypatch.setattr(coverage_module, "_CALLS_AT_ONCE", at_once)
+    covered = {"f(0)": ({1, 2, 4}, {(2, 4)}), "f(1)": ({1, 2, 3}, {(2, 3)}), None: (set(), set())}
     calls = ["f(1)", "f(0)", None, "f(0)", "f(1)", "f(0)"]
     found = measured(runner, BRANCHY, *calls)
-    assert [len(branches) for branches in found.branches_of_call] == [1, 1, 0, 1, 1, 1]
-    assert [(2, 3) in branches for branches in found.branches_of_call] == [call == "f(1)" for call in calls]
+    assert list(zip(found.lines_of_call, found.branches_of_call, strict=True)) == [covered[call] for call in calls]
 
 
 def test_a_call_that_hangs_or_dies_loses_its_own_lines_only(runner):
@@ -246,12 +241,9 @@ def test_calls_are_found_in_asserts_of_any_form():
     assert [call and call.text for call in found] == ["f(1, 2)", "f(3)", "f(0)", "f(1)", None, None, None]
 
 
-@pytest.mark.parametrize("value", [1, "x", [1], [(1,)], [(1, 2), (1, "2")], [(1, True)], [(1, 2, 3)], {1: 2}])
+FORGED = [1, "x", [1], [(1,)], [(1, 2), (1, "2")], [(1, True)], [(1, 2, 3)], {1: 2}]
+
+
+@pytest.mark.parametrize("value", [*map(encode, FORGED), b"junk"])
 def test_forged_answers_are_no_jumps(value):
-    assert _read_arcs(CallResult(status=CallStatus.VALUE, value=encode(value))) is None
-
-
-def test_answers_that_hold_jumps_are_read():
-    assert _read_arcs(CallResult(status=CallStatus.VALUE, value=encode([(1, 2), (-1, 1)]))) == [(1, 2), (-1, 1)]
-    assert _read_arcs(CallResult(status=CallStatus.VALUE, value=b"junk")) is None
-    assert _read_arcs(CallResult(status=CallStatus.TIMED_OUT)) is None
+    assert _read_arcs(CallResult(status=CallStatus.VALUE, value=value)) is None

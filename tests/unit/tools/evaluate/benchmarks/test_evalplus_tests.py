@@ -44,11 +44,20 @@ def listed(inputs, results, *, called="f", atol="0", name="f"):
     return LISTED.format(inputs=inputs, results=results, called=called, atol=atol, name=name)
 
 
+def read(inputs="[[1]]", results="[2]", *, called="f", atol="0", candidate="f", **columns):
+    return read_problem(row(listed(inputs, results, called=called, atol=atol, name=candidate), **columns))
+
+
+def computed(inputs, returned):
+    """A problem whose reference computes the results."""
+    return read_problem(row(COMPUTED.format(inputs=inputs), code=f"def f(x):\n    return {returned}\n"))
+
+
 GOOD = row(listed("[[1]]", "[2]"))
 
 
 def test_listed_inputs_and_results_become_calls_and_encoded_answers():
-    problem = read_problem(row(listed("[[1], [[2, 'a']]]", "[2, (3, None)]")))
+    problem = read("[[1], [[2, 'a']]]", "[2, (3, None)]")
     assert problem.calls == ("f(1)", "f([2, 'a'])")
     assert problem.expected == (encode(2), encode((3, None)))
     assert (problem.id, problem.dataset, problem.entry_point) == ("MBPP/8", "mbpp", "f")
@@ -57,24 +66,24 @@ def test_listed_inputs_and_results_become_calls_and_encoded_answers():
 
 
 def test_infinity_is_read_among_inputs_and_results():
-    problem = read_problem(row(listed("[[inf], [-inf]]", "[[inf], float('inf')]")))
+    problem = read("[[inf], [-inf]]", "[[inf], float('inf')]")
     assert [problem.arguments(index) for index in (0, 1)] == [[float("inf")], [-float("inf")]]
     assert [decode(value) for value in problem.expected] == [[float("inf")], float("inf")]
 
 
 def test_a_body_continues_the_prompt_and_a_whole_program_replaces_it():
-    body = read_problem(row(listed("[[1]]", "[2]", called="candidate", name="candidate"), code="    return x + 1\n"))
+    body = read(called="candidate", candidate="candidate", code="    return x + 1\n")
     assert body.reference == "def f(x):\n    return x + 1\n"
     assert read_problem(GOOD).reference == "def f(x):\n    return x + 1\n"
 
 
 def test_check_is_believed_where_it_calls_another_function_than_the_row_names():
     code = "def helper(x):\n    return x\ndef g(x):\n    return helper(x)\n"
-    assert read_problem(row(listed("[[1]]", "[2]", called="g"), code=code, name="helper")).calls == ("g(1)",)
+    assert read(called="g", code=code, name="helper").calls == ("g(1)",)
 
 
 def test_the_tolerance_is_what_assertion_is_given():
-    assert read_problem(row(listed("[[1]]", "[2.0]", atol="0.0001"))).atol == 1e-4
+    assert read(results="[2.0]", atol="0.0001").atol == 1e-4
     root = """
 def check(candidate):
     inputs = [[[1, 2]]]
@@ -99,8 +108,7 @@ def check(candidate):
     ],
 )
 def test_some_functions_are_compared_by_an_oracle_of_their_own(question_id, name, comparison):
-    test = listed("[[1]]", "[2]", called=name)
-    assert read_problem(row(test, question_id=question_id, name=name)).comparison is comparison
+    assert read(called=name, question_id=question_id, name=name).comparison is comparison
 
 
 @pytest.mark.parametrize(
@@ -136,7 +144,7 @@ def test_a_file_without_the_columns_is_refused(tmp_path):
 
 
 def test_the_reference_answers_where_no_results_are_listed(runner):
-    problem = read_problem(row(COMPUTED.format(inputs="[[1], [[1.5]]]"), code="def f(x):\n    return [x]\n"))
+    problem = computed("[[1], [[1.5]]]", "[x]")
     assert (problem.expected, problem.is_prepared) == ((), False)
     prepared = prepare(problem, runner)
     assert [decode(value) for value in prepared.expected] == [[1], [[1.5]]]
@@ -145,23 +153,23 @@ def test_the_reference_answers_where_no_results_are_listed(runner):
 
 
 def test_listed_results_stay_whatever_the_reference_says(runner):
-    prepared = prepare(read_problem(row(listed("[[1]]", "[5]"))), runner)
+    prepared = prepare(read(results="[5]"), runner)
     assert [decode(value) for value in prepared.expected] == [5]
     assert prepared.is_prepared
 
 
 def test_an_input_with_a_longer_answer_than_is_read_is_left_out(runner, monkeypatch):
     monkeypatch.setattr(evalplus, "EVALPLUS_LIMITS", replace(EVALPLUS_LIMITS, value_bytes=1000))
-    problem = read_problem(row(COMPUTED.format(inputs="[[1], [5000], [2]]"), code="def f(x):\n    return 'a' * x\n"))
+    problem = computed("[[1], [5000], [2]]", "'a' * x")
     prepared = prepare(problem, runner)
     assert prepared.calls == ("f(1)", "f(2)")
 
 
 def test_a_reference_that_does_not_load_or_answer_is_refused(runner):
     with pytest.raises(InputError, match="MBPP/8: the reference does not load: NameError"):
-        prepare(read_problem(row(listed("[[1]]", "[2]"), code="boom\ndef f(x):\n    return x\n")), runner)
+        prepare(read(code="boom\ndef f(x):\n    return x\n"), runner)
     with pytest.raises(InputError, match="answers no call"):
-        prepare(read_problem(row(COMPUTED.format(inputs="[[1]]"), code="def f(x):\n    return 1 / 0\n")), runner)
+        prepare(computed("[[1]]", "1 / 0"), runner)
 
 
 @pytest.mark.nightly

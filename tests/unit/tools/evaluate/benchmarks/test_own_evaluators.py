@@ -16,7 +16,6 @@ from code_a1_recipe.tools.evaluate.benchmarks.judged_elsewhere import (
     last_block,
     livecodebench_tasks,
 )
-from code_a1_recipe.tools.evaluate.benchmarks.own_evaluators import code_lists, solution_lines
 from code_a1_recipe.tools.evaluate.results import Results
 
 from ..stand_in_endpoint import StandInEndpoint
@@ -50,8 +49,7 @@ def written(tmp_path, *rows, name="test.jsonl"):
 
 
 def words(path, output, server, *more):
-    asked = ["--endpoint", server.url, "--endpoint-model", "stand-in", *more]
-    return ["eval", "code", str(path), "--output", str(output), *asked]
+    return ["eval", "code", str(path), "--output", str(output), *server.words, *more]
 
 
 def test_rows_of_livecodebench_become_tasks_by_their_starter_code(tmp_path):
@@ -100,18 +98,6 @@ def test_bigcodebench_is_asked_in_either_split(tmp_path):
     assert (complete.prompt, instruct.prompt) == (BIG["complete_prompt"], BIG["instruct_prompt"])
     assert (complete.id, complete.entry_points) == ("BigCodeBench/7", "`task_func`")
     assert (complete.data_source, instruct.data_source) == ("BigCodeBench-Complete", "BigCodeBench-Instruct")
-
-
-def test_samples_have_the_form_that_each_evaluator_reads():
-    solutions = [("a", "x = 1"), ("a", ""), ("b", "y")]
-    assert code_lists(solutions) == (
-        '[{"question_id": "a", "code_list": ["x = 1", ""]}, {"question_id": "b", "code_list": ["y"]}]'
-    )
-    assert solution_lines(solutions).splitlines() == [
-        '{"task_id": "a", "solution": "x = 1"}',
-        '{"task_id": "a", "solution": ""}',
-        '{"task_id": "b", "solution": "y"}',
-    ]
 
 
 def test_samples_of_livecodebench_are_written_and_not_judged(tmp_path, capsys):
@@ -164,17 +150,3 @@ def test_one_evaluation_judges_what_it_can_and_leaves_the_rest(tmp_path, capsys)
     results = Results.load(tmp_path / "out")
     assert results.parts["pass@1"] == {"f": [1.0, 1.0]}
     assert set(results.source_of) == {"f", "BigCodeBench/7"}
-
-
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        ("--split both", "must be one of complete, instruct"),
-        ("--since 2025-01-01", "compute_scores --eval_all_file FILE --start_date"),
-    ],
-)
-def test_what_is_no_option_of_a_benchmark_is_refused(tmp_path, capsys, more, told):
-    with StandInEndpoint(lambda messages, seed: "") as server:
-        assert main(words(written(tmp_path, READING), tmp_path / "out", server, *more.split())) == 2
-        assert server.requests == []
-    assert told in " ".join(capsys.readouterr().err.split())

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from code_a1_recipe.algorithm.episode_types import PromptTooLongError, Response
-from code_a1_recipe.algorithm.sampling import SamplingParameters, prompt_token_ids
+from code_a1_recipe.algorithm.sampling import SamplingParameters
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import InputError, OutageError
@@ -81,6 +81,9 @@ def test_a_response_is_sampled_once_and_survives_the_process(tmp_path):
         assert ask(store, None) == "one 1"
     assert model.asked == [("one", 1)]
     assert model.is_closed
+    row = json.loads((tmp_path / "r.jsonl").read_text())
+    told = {"session": "q", "seed": 1, "text": "one 1", "prompt_tokens": 2, "response_tokens": 1}
+    assert row | told == row
 
 
 @pytest.mark.parametrize(
@@ -228,10 +231,10 @@ def test_a_fingerprint_changes_with_any_matrix_and_any_small_file(tmp_path):
     weights = tmp_path / "model.safetensors"
     size = 80 << 20
     seen = set()
-    for changed in (None, slice(0, 4), slice(size // 3, size // 3 + (1 << 20)), slice(size - 4, size)):
+    for start in (size, 0, size // 3, size - 4):  # the first file has no change
+        changed = b"b" * min(1 << 20, size - start)
         data = bytearray(size)
-        if changed:
-            data[changed] = b"b" * (changed.stop - changed.start)
+        data[start : start + len(changed)] = changed
         weights.write_bytes(data)
         seen.add(files_fingerprint(tmp_path, tmp_path.iterdir()))
     (tmp_path / "generation_config.json").write_text("{}")
@@ -295,10 +298,10 @@ def test_evalplus_prompts_come_from_its_package_and_begin_the_answer_where_that_
     task = CodeTask(id="0", data_source="d", prompt="def f(x):\n")
     begun = ask_code("evalplus", task, can_prefill=True)
     instruction, beginning, _ = evalplus_phrases()
-    assert begun.messages[0]["content"] == f"{instruction}\n```\ndef f(x):\n```\n"
-    assert begun.messages[1]["content"].startswith(beginning)
-    assert begun.messages[1]["role"] == "assistant"
-    assert begun.messages[1]["content"].endswith("```python\n")
+    assert begun.messages == (
+        {"role": "user", "content": f"{instruction}\n```\ndef f(x):\n```\n"},
+        {"role": "assistant", "content": f"{beginning}\n```python\n"},
+    )
     assert begun.program_text("def f(x):\n    return x\n```\nIt works:\n```python\nf(1)\n```") == (
         "```python\ndef f(x):\n    return x\n```\n"
     )
@@ -316,27 +319,3 @@ def test_templates_are_prompts_too(tmp_path):
     task = CodeTask(id="0", data_source="d", prompt="p")
     assert ask_code(str(template), task, can_prefill=True).messages[0]["content"] == "Solve: p"
     check_style(str(template))
-    with pytest.raises(InputError, match="must be one of"):
-        check_style("nobody")
-
-
-class RecordingTokenizer:
-    def apply_chat_template(self, chats, **options):
-        self.options = options
-        return {"input_ids": [[len(messages)] for messages in chats]}
-
-
-def test_a_begun_answer_is_continued_and_nothing_else_is():
-    tokenizer = RecordingTokenizer()
-    user, begun = {"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}
-    assert prompt_token_ids(tokenizer, [user, begun]) == [2]
-    assert (tokenizer.options["continue_final_message"], tokenizer.options["add_generation_prompt"]) == (True, False)
-    prompt_token_ids(tokenizer, [user])
-    assert (tokenizer.options["continue_final_message"], tokenizer.options["add_generation_prompt"]) == (False, True)
-
-
-def test_stored_rows_say_what_was_asked(store, tmp_path):
-    ask(store, CountingModel())
-    row = json.loads((tmp_path / "r.jsonl").read_text())
-    told = {"session": "q", "seed": 1, "text": "one 1", "prompt_tokens": 2, "response_tokens": 1}
-    assert row | told == row

@@ -1,6 +1,7 @@
 """EvalPlus's rules on canonical bytes, and programs judged by them in the sandbox."""
 
 import copy
+import functools
 import math
 from dataclasses import replace
 from decimal import Decimal
@@ -40,55 +41,57 @@ def problem_of(*pairs, comparison=Comparison.VALUE, atol=0.0):
     )
 
 
+def answer_of(value):
+    """The result of a call that returned ``value``, or that had this status."""
+    if isinstance(value, CallStatus):
+        return CallResult(status=value)
+    return CallResult(status=CallStatus.VALUE, value=encode(value))
+
+
 def says(expected, answer, *, atol=0.0, comparison=Comparison.VALUE, given="1"):
     """Whether ``answer`` (a value, or a kind of failure) is accepted for one expected value."""
     problem = problem_of((given, expected), comparison=comparison, atol=atol)
     before, after = next(tolerances(problem))
-    is_kind = isinstance(answer, CallStatus)
-    found = CallResult(status=answer) if is_kind else CallResult(status=CallStatus.VALUE, value=encode(answer))
-    return accepts(problem, 0, found, atol_before=before, atol=after)
+    return accepts(problem, 0, answer_of(answer), atol_before=before, atol=after)
 
 
-@pytest.mark.parametrize(
-    ("expected", "answer", "accepted"),
-    [
-        (1, True, True),
-        (1, 1.0, True),
-        (True, 1, True),
-        ([1, 2], (1, 2), False),
-        ([1, 2], [1.0, True + 1], True),
-        ({1: "a"}, {1.0: "a"}, True),
-        ({"a": [1]}, {"a": [2]}, False),
-        ({1, 2}, frozenset({2, 1}), True),
-        (10**500, Decimal(10**500), True),
-        (10**500, Decimal(10**500 + 1), False),
-        (0.25, Decimal("0.25"), True),
-        (0.25, Fraction(1, 4), True),
-        (3, Decimal("nan"), False),
-        (3, Decimal("sNaN"), False),
-        ("banana", "banana", True),
-        ("banana", "bananas", False),
-        (None, 0, False),
-        (1.0, 1.0 + 9e-7, True),  # 1e-6 + 1e-7 * 1
-        (1.0, 1.0 + 1.2e-6, False),
-        (1.0, 1, True),
-        (1.5, "1.5", False),
-        (2.0, 2 + 0j, True),
-        (INF, INF, True),
-        (INF, 1e308, False),
-        (NAN, NAN, False),
-        ([1.5, NAN], [1.5, NAN], False),
-        ([1.5, 2.5], [1.5, 2.5 + 1e-7], True),
-        ([1.5, 2.5], [1.5], False),
-        ((1.5, 2.5), [1.5, 2.5 + 1e-7], False),
-        ([1.5, 2], [1.5, 2 + 1e-7], False),  # not floats only: no tolerance
-        ([[1.5]], [[1.5 + 1e-7]], False),
-        ({"a": 1.5}, {"a": 1.5 + 1e-7}, False),
-        ([], [], True),
-    ],
-)
-def test_values_compare_as_python_does_with_a_tolerance_for_floats(expected, answer, accepted):
-    assert says(expected, answer) is accepted
+EQUAL = [
+    (1, True),
+    ([1, 2], [1.0, True + 1]),
+    ({1: "a"}, {1.0: "a"}),
+    ({1, 2}, frozenset({2, 1})),
+    (0.25, Decimal("0.25")),
+    (0.25, Fraction(1, 4)),
+    (1.0, 1.0 + 9e-7),  # 1e-6 + 1e-7 * 1
+    (2.0, 2 + 0j),
+    (INF, INF),
+    ([1.5, 2.5], [1.5, 2.5 + 1e-7]),
+]
+UNEQUAL = [
+    ([1, 2], (1, 2)),
+    (10**500, Decimal(10**500 + 1)),
+    (3, Decimal("nan")),
+    (3, Decimal("sNaN")),
+    (1.0, 1.0 + 1.2e-6),
+    (INF, 1e308),
+    (NAN, NAN),
+    ([1.5, NAN], [1.5, NAN]),
+    ([1.5, 2.5], [1.5]),
+    ((1.5, 2.5), [1.5, 2.5 + 1e-7]),
+    ([1.5, 2], [1.5, 2 + 1e-7]),  # not floats only: no tolerance
+    ([[1.5]], [[1.5 + 1e-7]]),
+    ({"a": 1.5}, {"a": 1.5 + 1e-7}),
+]
+
+
+@pytest.mark.parametrize(("expected", "answer"), EQUAL)
+def test_values_are_equal_as_in_python_or_close_where_a_float_is_expected(expected, answer):
+    assert says(expected, answer)
+
+
+@pytest.mark.parametrize(("expected", "answer"), UNEQUAL)
+def test_other_values_are_unequal(expected, answer):
+    assert not says(expected, answer)
 
 
 def test_a_decimal_is_compared_with_an_integer_that_is_not_too_long():
@@ -106,10 +109,10 @@ def test_a_decimal_is_compared_with_an_integer_that_is_not_too_long():
         (3.0, 3.00011, False),
         ([[1.0], [2.0]], [[1.00005], [2.0]], True),
         ([[1.0], [2.0]], [[1.00005, 1.0], [2.0]], False),
-        ("a", "b", False),
         (10**9, 10**9 + 100, True),  # a relative tolerance comes with any absolute one
         (10**9, 10**9 + 102, False),
         (True, False, False),
+        ([0.0] * 3000, [[0.0]] * 3000, False),  # numpy would repeat both to nine million values
     ],
 )
 def test_a_problem_of_its_own_tolerance_asks_for_the_very_type(expected, answer, accepted):
@@ -119,7 +122,7 @@ def test_a_problem_of_its_own_tolerance_asks_for_the_very_type(expected, answer,
 def test_a_tolerance_once_granted_stays_for_all_later_inputs():
     problem = problem_of(("1", 10**9), ("2", [2.5]), ("3", 10**9), ("4", [1.5, 2]))
     assert list(tolerances(problem)) == [(0, 0), (0, 1e-6), (1e-6, 1e-6), (1e-6, 1e-6)]
-    near = CallResult(status=CallStatus.VALUE, value=encode(10**9 + 1))
+    near = answer_of(10**9 + 1)
     found = [accepts(problem, index, near, atol_before=0.0, atol=atol) for index, atol in ((0, 0.0), (2, 1e-6))]
     assert found == [False, True]
 
@@ -163,7 +166,6 @@ def test_sets_are_compared_without_order_and_repetition(expected, answer, accept
         (True, CallStatus.UNENCODABLE, True),  # a match object
         (False, CallStatus.UNENCODABLE, False),
         (True, CallStatus.RAISED, False),
-        (True, CallStatus.TIMED_OUT, False),
     ],
 )
 def test_something_or_none_counts_as_a_truth_value(expected, answer, accepted):
@@ -183,6 +185,7 @@ def test_some_problems_have_a_second_right_answer():
     digits = {"comparison": Comparison.VALUE_OR_PADDED_DIGITS, "given": "23, 156"}
     # the file's own reading pairs 2-1, 3-5; padded it is 0-1, 2-5, 3-6
     assert [says(3, answer, **digits) for answer in (3, 7, 8)] == [True, True, False]
+    assert not says(3, 4, **digits | {"given": "-1, 2"})
     pyramid = {"comparison": Comparison.VALUE_OR_PYRAMID, "given": "3, 4"}
     # 9 + 2 * 3 * sqrt(2.25 + 16) = 34.63, rounded
     assert [says(33, answer, **pyramid) for answer in (33, 35, 34.63, "35")] == [True, True, False, False]
@@ -191,19 +194,10 @@ def test_some_problems_have_a_second_right_answer():
     assert [says(True, one, comparison=Comparison.ANYTHING) for one in kinds] == [True, True, True, False]
 
 
-def test_a_digit_oracle_that_cannot_read_its_input_accepts_nothing_more():
-    assert not says(3, 4, comparison=Comparison.VALUE_OR_PADDED_DIGITS, given="-1, 2")
-
-
 def test_bytes_that_are_no_value_are_wrong_not_an_error():
     problem = problem_of(("1", [1]))
     for data in (b"", b"x", b"l9:", b"l1:i1;i2;"):
         assert not accepts(problem, 0, CallResult(status=CallStatus.VALUE, value=data), atol_before=0.0, atol=1e-6)
-
-
-def test_an_answer_that_numpy_would_repeat_without_end_is_unequal():
-    column = [[0.0] for _ in range(3000)]
-    assert not says([0.0] * 3000, column, atol=1e-4)
 
 
 _SCALARS = st.one_of(
@@ -267,8 +261,7 @@ def python_says(out, exp, atol):
 def test_bytes_compare_as_evalplus_compares_values(exp, other, shift, other_kind, is_related, atol):
     out = shaken(exp, shift, other_kind=other_kind) if is_related else other
     problem = problem_of(("1", exp))
-    answer = CallResult(status=CallStatus.VALUE, value=encode(out))
-    found = accepts(problem, 0, answer, atol_before=atol, atol=atol)
+    found = accepts(problem, 0, answer_of(out), atol_before=atol, atol=atol)
     # New objects: a NaN is equal to itself inside a list, which no answer of another process can be.
     if len(encode(out)) <= 8 * len(encode(exp)) + 64:
         assert found is python_says(decode(encode(out)), decode(encode(exp)), atol)
@@ -276,8 +269,13 @@ def test_bytes_compare_as_evalplus_compares_values(exp, other, shift, other_kind
         assert not found
 
 
-def count_up_to(number, expected=lambda index: index + 1):
-    return [(str(index), expected(index)) for index in range(number)]
+def count_up_to(number):
+    return [(str(index), index + 1) for index in range(number)]
+
+
+@pytest.fixture
+def judge(runner):
+    return functools.partial(judge_program, runner=runner)
 
 
 @pytest.mark.parametrize(
@@ -294,69 +292,69 @@ def count_up_to(number, expected=lambda index: index + 1):
         ("class Yes(int):\n    __eq__ = lambda *_: True\ndef f(x):\n    return Yes(0)", CaseOutcome.WRONG_VALUE, 1),
     ],
 )
-def test_a_program_passes_or_fails_at_its_first_wrong_call(runner, program, outcome, failed_call):
+def test_a_program_passes_or_fails_at_its_first_wrong_call(judge, program, outcome, failed_call):
     # The last one answers 0 each time, in whatever costume: right only if the first call wants 0.
     first = 0 if "Yes" in program else 1
     problem = problem_of(("0", first), *count_up_to(40)[1:])
-    verdict = judge_program(problem, program, runner=runner)
+    verdict = judge(problem, program)
     call = "" if failed_call is None else f": {problem.calls[failed_call]}"
     assert verdict.reason.startswith("" if verdict.passed else f"{outcome.value}{call}")
     assert verdict.passed is (outcome is CaseOutcome.PASSED)
 
 
-def test_all_calls_are_made_in_one_process_in_order(runner):
+def test_all_calls_are_made_in_one_process_in_order(judge):
     program = "seen = []\ndef f(x):\n    seen.append(x)\n    return len(seen)"
-    assert judge_program(problem_of(*count_up_to(40)), program, runner=runner).passed
+    assert judge(problem_of(*count_up_to(40)), program).passed
     tired = "seen = []\ndef f(x):\n    seen.append(x)\n    return x + 1 if len(seen) < 40 else None"
-    assert judge_program(problem_of(*count_up_to(40)), tired, runner=runner).reason.startswith("wrong_value: f(39)")
-    assert judge_program(problem_of(*count_up_to(39)), tired, runner=runner).passed
+    assert judge(problem_of(*count_up_to(40)), tired).reason.startswith("wrong_value: f(39)")
+    assert judge(problem_of(*count_up_to(39)), tired).passed
 
 
-def test_a_set_may_come_as_anything_that_can_be_run_through(runner):
+def test_a_set_may_come_as_anything_that_can_be_run_through(judge):
     problem = problem_of(("[3, 1]", [1, 3]), ("[]", []), comparison=Comparison.SET)
     for expression in ("x", "(item for item in x)", "map(int, x)", "{item: 0 for item in x}.values() or x"):
-        verdict = judge_program(problem, f"def f(x):\n    return {expression}", runner=runner)
+        verdict = judge(problem, f"def f(x):\n    return {expression}")
         assert verdict.passed is ("values" not in expression), expression
-    assert judge_program(problem, "def f(x):\n    return None", runner=runner).reason.startswith("raised: ")
+    assert judge(problem, "def f(x):\n    return None").reason.startswith("raised: ")
 
 
-def test_a_match_object_is_something(runner):
+def test_a_match_object_is_something(judge):
     problem = problem_of(("'abc'", True), ("'xyz'", False), comparison=Comparison.NOT_NONE)
-    assert judge_program(problem, "import re\ndef f(x):\n    return re.search('b', x)", runner=runner).passed
-    wrong = judge_program(problem, "import re\ndef f(x):\n    return re.search('', x)", runner=runner)
+    assert judge(problem, "import re\ndef f(x):\n    return re.search('b', x)").passed
+    wrong = judge(problem, "import re\ndef f(x):\n    return re.search('', x)")
     assert problem.calls[1] in wrong.reason
 
 
-def test_a_program_as_slow_as_its_slow_reference_is_given_the_time(runner, monkeypatch):
+def test_a_program_as_slow_as_its_slow_reference_is_given_the_time(judge, monkeypatch):
     slow = "import time\ndef f(x):\n    while time.process_time() < 0.6: pass\n    return x + 1"
     monkeypatch.setattr(evalplus_judge, "EVALPLUS_LIMITS", replace(EVALPLUS_LIMITS, cpu_seconds_per_case=0.2))
     problem = problem_of(("1", 2))
-    assert judge_program(problem, slow, runner=runner).reason.startswith("timed_out: ")
+    assert judge(problem, slow).reason.startswith("timed_out: ")
     patient = replace(problem, reference_cpu_seconds=(0.2,))  # eight times that is 1.6 s
-    assert judge_program(patient, slow, runner=runner).passed
+    assert judge(patient, slow).passed
 
 
-def test_a_problem_without_answers_is_refused(runner):
+def test_a_problem_without_answers_is_refused(judge):
     problem = replace(problem_of(("1", 2)), expected=())
     with pytest.raises(ValueError, match=r"MBPP/8 has no expected answers: run prepare\(\) first"):
-        judge_program(problem, "def f(x): return 2", runner=runner)
+        judge(problem, "def f(x): return 2")
 
 
-SPECIAL = (
+SPECIAL = {
     *(f"HumanEval/{number}" for number in (2, 4, 14, 32)),
     *(f"MBPP/{number}" for number in (2, 7, 82, 88, 111, 124, 137, 140, 232, 300, 404, 558, 579, 581, 630, 737, 769)),
     *(f"MBPP/{number}" for number in (787, 794)),
-)
+}
 """Tolerances, oracles of their own, computed results, and infinity."""
 
 
 @pytest.mark.nightly
 @pytest.mark.shared
-def test_the_references_of_the_special_problems_pass(shared_dir, runner):
+def test_the_references_of_the_special_problems_pass(shared_dir, runner, judge):
     found = read_problems(shared_dir / "data" / "evalplus_humaneval_mbpp.parquet")
     problems = [problem for problem in found if problem.id in SPECIAL]
     assert len(problems) == len(SPECIAL)
     prepared = [prepare(problem, runner) for problem in problems]
-    verdicts = {one.id: judge_program(one, one.reference, runner=runner) for one in prepared}
+    verdicts = {one.id: judge(one, one.reference) for one in prepared}
     assert {name: verdict for name, verdict in verdicts.items() if not verdict.passed} == {}
     assert [len(one.calls) for one in prepared] == [len(one.calls) for one in problems]
