@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 from tqdm import tqdm
 
 from code_a1_recipe.config.compose import read_config
-from code_a1_recipe.errors import InputError, SettingsError
+from code_a1_recipe.errors import InputError, OutageError, SettingsError
 from code_a1_recipe.files import write_whole
+from code_a1_recipe.jobs.options import NUM_CORES
 from code_a1_recipe.runs.folder import RunFolder, locked
 from code_a1_recipe.tools.recorded.harvest import harvest
 from code_a1_recipe.training.preflight import START_RULES
@@ -197,7 +198,9 @@ def _start(experiment: Experiment, place: Place, parallel: int) -> StartedRun:
     if source is not None:
         run, target = experiment.run_folder(source, place.seed), _harvest_file(experiment, place)
         target.unlink(missing_ok=True)  # of an earlier run in the same folder
-        harvest(run, output=target, minimise=False)
+        report = harvest(run, output=target, workers=NUM_CORES)
+        if report.failure:
+            raise OutageError(f"{target}: {report.failure}")
     command, settings = command_of(experiment, place), experiment.settings_of(place.arm)
     log = {"settings": settings, "command": command[1:], "wall_seconds": spent, "parallel": parallel}
     _write_json(folder.with_suffix(".json"), log)
