@@ -161,7 +161,7 @@ def test_a_question_whose_file_is_gone_is_still_shown(run_folder, tmp_path, caps
         ("--question hard", "--question hard: 2 questions of its rollouts have ids that begin so: hard-1, hard-2"),
         (
             "--question soft",
-            "--question soft: 0 questions of its rollouts have ids that begin so: leave --question out",
+            "0 questions of its rollouts have ids that begin so: leave --question out",
         ),
         ("--question hard-2 --step 3", "--step 3: question hard-2 was met in 1"),
         ("--step 9", "has rollouts of steps 1 to 3"),
