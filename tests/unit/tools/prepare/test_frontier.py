@@ -65,7 +65,7 @@ def test_questions_that_are_solved_sometimes_stay_bounds_included(rate, write, d
         "training reads the file with its further columns"
     )
     assert {name: (line["reason"], line["detail"]) for name, line in dropped().items()} == {
-        "alpha": ("too_hard", "0 of 4 programs solve it, the first that does not: wrong_value: alpha(1)"),
+        "alpha": ("too_hard", "0 of 4 programs solve it, the first failure: wrong_value: alpha(1)"),
         "delta": ("too_easy", "4 of 4 programs solve it"),
     }
     shown = "solves them: 0/4: 1, 1/4: 1, 2/4: 1, 4/4: 1; --keep 0.25 0.5"
@@ -166,8 +166,8 @@ def test_when_no_question_is_left_the_rates_and_a_way_out_are_told(rate, write, 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("--keep 0.05 0.95", "say how --base-model rates questions"),
-        ("--base-temperature 0.5", "say how --base-model rates questions"),
+        ("--keep 0.05 0.95", "are settings for rating questions by a model"),
+        ("--base-temperature 0.5", "are settings for rating questions by a model"),
         ("--base-model {short} --keep 0.9 0.1", "0 <= LOW <= HIGH <= 1, got 0.9 0.1"),
         ("--base-model {short} --keep nan 1", "got nan 1"),
         ("--base-model {short} --prompt polite", "--prompt must be one of chat_v2"),

@@ -146,7 +146,7 @@ def test_what_our_adapters_add_to_a_prompt_makes_no_overlap():
 def test_the_same_program_under_other_names_is_an_overlap():
     renamed = LONG_PROGRAM.replace("total", "s").replace("xs", "numbers").replace("def f", "def g")
     assert found([entry(reference=renamed)], [evaluated(reference=LONG_PROGRAM)]) == [
-        (0, "Eval/1", "reference", "the same program up to names")
+        (0, "Eval/1", "reference", "the same program except for names")
     ]
 
 
@@ -154,7 +154,7 @@ def test_nearly_the_same_program_is_an_overlap_above_the_threshold():
     other = LONG_PROGRAM.replace("- 1", "- 2")
     # 36 tokens have 32 runs of 5; the constant, third from the end, stands in 3 of them: 29 of 35.
     assert found([entry(reference=other)], [evaluated(reference=LONG_PROGRAM)]) == [
-        (0, "Eval/1", "reference", "programs up to names, Jaccard similarity 0.83")
+        (0, "Eval/1", "reference", "programs without names, Jaccard similarity 0.83")
     ]
 
 

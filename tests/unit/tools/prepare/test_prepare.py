@@ -57,7 +57,7 @@ def test_rows_stay_or_go_with_a_reason_and_the_card_tells_them(run, write, dropp
     card = card_in(tmp_path)
     for told in (
         f"| {path} | native | 11 | ", "| reference_fails | 1 |", "| load_failed | 1 |", "no evaluation set was named",
-        "Tests: 2, golden ones: 0, removed: unreadable 1.", "data.train_files=out.parquet", "code-a1 data prepare",
+        "Tests: 2, golden tests: 0, removed: unreadable 1.", "data.train_files=out.parquet", "code-a1 data prepare",
     ):  # fmt: skip
         assert told in card
 

@@ -38,7 +38,7 @@ def test_good_rows_become_questions_and_bad_ones_are_counted_by_rule(write):
         (3, "q4", "unusable row: prompt: must be a string"),
         (4, "", "unusable row: id: must be a string that is not empty, or an integer"),
         (5, "q1", "unusable row: id: must be unique"),
-        (6, "q5", "unusable row: prompt: must be text that UTF-8 can hold"),
+        (6, "q5", "unusable row: prompt: must be text that can be written as UTF-8"),
     ]
     assert "invalid syntax" in dropped[0].detail
 
@@ -99,7 +99,7 @@ def test_an_evaluation_set_that_is_recognised_needs_no_columns(write):
 
 
 def test_an_evaluation_set_without_any_prompt_is_refused(write):
-    with pytest.raises(InputError, match="none of its rows has a prompt"):
+    with pytest.raises(InputError, match="no row has a readable prompt"):
         read_evaluated(write(GOOD | {"prompt": " "}))
 
 

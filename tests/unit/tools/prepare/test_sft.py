@@ -130,7 +130,7 @@ def test_the_card_and_the_summary_say_what_is_there_and_how_to_train(make, tmp_p
     assert "- 2 of 2 questions" in card
     assert "data.train_batch_size=4" in card
     assert "data.val_files=null" in card
-    assert f"the command that trains on them: {tmp_path / 'd.parquet.card.md'}" in output.out
+    assert f"the training command: {tmp_path / 'd.parquet.card.md'}" in output.out
 
 
 def test_the_same_command_writes_the_same_file_and_another_seed_another(make, tmp_path):
