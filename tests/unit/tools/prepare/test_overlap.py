@@ -180,7 +180,3 @@ def test_every_question_is_told_once_by_the_first_rule():
     questions = [evaluated(id=f"Eval/{number}", reference=LONG_PROGRAM) for number in range(7)]
     hits = found([entry(id="Eval/6", reference=LONG_PROGRAM)], questions)
     assert [hit[1:3] for hit in hits] == [("Eval/6", "id"), *((f"Eval/{number}", "reference") for number in range(6))]
-
-
-def test_a_question_without_reference_and_tests_is_met_by_its_prompt_alone():
-    assert [hit[2] for hit in found_in_prompts(TWELVE, TWELVE)] == ["prompt"]

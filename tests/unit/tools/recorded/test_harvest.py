@@ -7,7 +7,6 @@ import pytest
 from code_a1_recipe.algorithm.question import Question, request_for
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.data.reader import load_questions
-from code_a1_recipe.jobs.jsonl_store import JsonlStore
 from code_a1_recipe.runs.reader import RunRecords
 from code_a1_recipe.tools.recorded import harvest
 from code_a1_recipe.tools.recorded.harvest import Found, collect, minimal_row
@@ -141,18 +140,11 @@ def test_an_outage_keeps_all_tests_and_is_judged_again_by_the_same_command(comma
 
 
 def test_an_interrupted_command_goes_on_and_another_run_is_refused(
-    command, command_for, target, one_judge, capsys, monkeypatch
+    command, command_for, target, one_judge, capsys, interrupted_after
 ):
-    append = JsonlStore.append
-
-    def stop(self, row):
-        append(self, row)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(JsonlStore, "append", stop)
-    assert main(command) == 130
+    with interrupted_after(1):
+        assert main(command) == 130
     assert f"interrupted; what is done is in {target}" in capsys.readouterr().err
-    monkeypatch.setattr(JsonlStore, "append", append)
     assert main(command_for("other", 0)) == 2
     assert "recorded was " in capsys.readouterr().err
     asked = one_judge.asked
