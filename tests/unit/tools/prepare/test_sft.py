@@ -5,9 +5,9 @@ from typing import NamedTuple
 import pyarrow.parquet
 import pytest
 
+from code_a1_recipe.algorithm.question import Question, request_for
 from code_a1_recipe.cli.app import main as command_line
 from reward_fns import extract_suite
-from sandbox import Judge, JudgeRequest
 
 pytestmark = pytest.mark.usefixtures("one_judge")
 SIGN = {
@@ -90,21 +90,14 @@ def test_each_program_gets_right_asserts_that_break_it_where_some_do(make):
     assert all(any(program in text for program in SIGN["buggy_programs"]) for text in shown)
 
 
-def test_every_assert_is_right_when_it_is_judged_again(make, runner):
+def test_every_assert_is_right_when_it_is_judged_again(make, judge_all):
     rows = make(SIGN, DOUBLE, arguments=["--mutants", "2", "--val-frac", "0"]).rows
-    judge = Judge(runner)
     assert {row["extra_info"]["shown"] for row in rows} == {"reference", "buggy_program", "mutant"}
     for row in rows:
         question = {"sign": SIGN, "double": DOUBLE}[row["extra_info"]["question"]]
         program = row["messages"][-2]["content"].split("```python\n")[1].split("\n```")[0]
-        verdict = judge.judge(
-            JudgeRequest(
-                question_id=question["id"],
-                reference=question["reference"],
-                candidate=program,
-                suites=(extract_suite(row["messages"][-1]["content"]),),
-            )
-        )
+        asserts = extract_suite(row["messages"][-1]["content"])
+        (verdict,) = judge_all([request_for(Question(**question), program, asserts)])
         (suite,) = verdict.suites
         assert suite.rejections == ()
         assert all(case.expected_correct for case in suite.cases)
