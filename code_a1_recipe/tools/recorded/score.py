@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import msgspec
 
@@ -60,12 +59,9 @@ def score(options: ScoreOptions) -> Report:
                 f"the run rewarded programs on rewards.code_tests={rewards.code_tests}, but score uses only the suites "
                 "of each row; copy the rollouts out of the run folder and name --questions to score them on suites"
             )
-    changes: dict[str, Any] = {}
-    if options.alpha is not None:
-        changes["alpha"] = options.alpha
-    if options.adversarial is not None:
-        changes["adversarial"] = options.adversarial
-    rewards = rewards.replaced(where="rewards", **changes)
+    changes = {"alpha": options.alpha, "adversarial": options.adversarial}
+    given = {name: value for name, value in changes.items() if value is not None}
+    rewards = rewards.replaced(where="rewards", **given)
     num_cases = options.cases or num_cases
     episodes = read_episodes(files, table)
     read_files = (*files, *questions, *rewards.user_files.values())
@@ -100,9 +96,8 @@ def score(options: ScoreOptions) -> Report:
         store.sort()
         rows = list(store.rows())
     rewarded = [row for row in rows if not row["outage"]]
-    failure = ""
-    if num_lost := len(rows) - len(rewarded):
-        failure = f"{num_lost} programs met an outage and have no reward; repeat the command"
+    num_lost = len(rows) - len(rewarded)
+    failure = f"{num_lost} programs met an outage and have no reward; repeat the command" if num_lost else ""
     return Report(text=f"{options.output}: {summary(rewarded)}", failure=failure)
 
 
