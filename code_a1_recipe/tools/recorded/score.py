@@ -45,11 +45,9 @@ def score(options: ScoreOptions) -> Report:
     rewards, num_cases, seed = _PAPER, _CASES_PER_SUITE, 0
     confinement = Confinement(allow_missing=options.allow_missing)
     # The folder run/rollouts lies one level below its run, and a file in this folder two levels.
-    levels = 1 if source.is_dir() else 2
-    if run := RunRecords.find(source, levels=levels):
+    if run := RunRecords.find(source, levels=1 if source.is_dir() else 2):
         settings = run.settings
-        rewards, seed = settings.rewards, settings.seed
-        num_cases = settings.episode.cases_per_suite
+        rewards, num_cases, seed = settings.rewards, settings.episode.cases_per_suite, settings.seed
         confinement = Confinement.of_run(settings.sandbox, allow_missing=options.allow_missing)
         if not questions:
             questions = tuple(run.question_files("train_files", "val_files"))
