@@ -1,7 +1,7 @@
-"""A perfect tester of the micro world: it reads question and program and asks where their branches change.
+"""A perfect tester of the micro world: it reads the question and the program, and calls the program at their bounds.
 
-It tells how much a world has to offer to a Test LLM: no trained one can be much better. All its claims are 0, since the
-judge's oracle computes what is right.
+It gives an upper bound of the gain by a Test LLM: no trained Test LLM can be much better. Its asserts always expect 0,
+because the judge uses the reference's return value anyway.
 """
 
 import ast
@@ -16,32 +16,45 @@ _OTHERS = 3
 
 
 def write_suites(question: str, program: str, *, num_suites: int, num_cases: int, seed: int) -> list[str]:
-    """``num_suites`` texts of ``num_cases`` asserts, no call twice before all that it knows are asked.
+    """Write ``num_suites`` texts of ``num_cases`` asserts. A call is repeated only after all known calls were used.
 
-    First the bounds themselves, where "at most" differs from "less than", then their neighbours, then elsewhere.
+    The first calls have the bounds themselves as arguments, where "at most" differs from "less than". Then come the
+    neighbours of the bounds, and then random values.
     """
     rng = random.Random(seed)
     bounds = _bounds(question, program)
-    near = dict.fromkeys(x + step for x in bounds for step in (-1, 1))
+    neighbours = []
+    for bound in bounds:
+        neighbours += [bound - 1, bound + 1]
     spread = [rng.choice(bounds) + rng.randint(-9, 9) for _ in range(_OTHERS)]
-    known = [*bounds, *near, *spread]
+    known = [*bounds, *dict.fromkeys(neighbours), *spread]
     values: list[Value] = [*known]
-    if " in v " in question:
+    if " in v " in question:  # the argument is a list
         mixed = [rng.sample(known, len(known)) for _ in range(_OTHERS)]
-        values = [[], *([x] for x in bounds), *mixed, *([x] for x in known)]
-    kind = Kind.STDIN if question.endswith((READS.format("x"), READS.format("v"))) else Kind.FUNCTIONS
+        bounds_alone = [[x] for x in bounds]
+        known_alone = [[x] for x in known]
+        values = [[], *bounds_alone, *mixed, *known_alone]
+    reads_input = question.endswith((READS.format("x"), READS.format("v")))
+    kind = Kind.STDIN if reads_input else Kind.FUNCTIONS
     calls = list(dict.fromkeys(assert_text(value, 0, kind) for value in values))
-    asked = [calls[i % len(calls)] for i in range(num_suites * num_cases)]
-    return ["\n".join(asked[s::num_suites]) for s in range(num_suites)]
+    suites: list[list[str]] = [[] for _ in range(num_suites)]
+    for i in range(num_suites * num_cases):
+        suites[i % num_suites].append(calls[i % len(calls)])
+    return ["\n".join(suite) for suite in suites]
 
 
 def _bounds(question: str, program: str) -> list[int]:
-    """Integers that something is compared with, the program's and the question's; 0 where there are none."""
-    found = [int(number) for number in re.findall(r"(?:less than|at most|more than|at least|equal to) (\d+)", question)]
+    """List the integers that the question or the program compares values with; only 0 if they have no comparison."""
+    numbers = re.findall(r"(?:less than|at most|more than|at least|equal to) (\d+)", question)
+    found = [int(number) for number in numbers]
     try:
         nodes = list(ast.walk(ast.parse(program)))
     except (SyntaxError, ValueError):
         nodes = []
-    compared = [one for node in nodes if isinstance(node, ast.Compare) for one in node.comparators]
-    found += [one.value for one in compared if isinstance(one, ast.Constant) and type(one.value) is int]
+    for node in nodes:
+        if not isinstance(node, ast.Compare):
+            continue
+        for compared in node.comparators:
+            if isinstance(compared, ast.Constant) and type(compared.value) is int:
+                found.append(compared.value)
     return list(dict.fromkeys(found)) or [0]

@@ -1,4 +1,4 @@
-"""The Python API in one script: score tests, keep the best, train two tiny models, see what broke their programs.
+"""The Python API in one script: score tests, keep the best tests, train two tiny models, show the best cases.
 
 python examples/python_api.py [RUN_FOLDER]
 """
@@ -28,7 +28,7 @@ def main(run_dir: str | None = None) -> None:
     print(f"the best test: {book.get_top_k(1)[0]}")
 
     trainer = AdversarialCodeTrainer(reward_fn=reward, max_code_len=64, run_dir=run_dir)
-    # trainer.step(QUESTIONS[:2]) would train one step more, of these two alone; each call starts its own servers.
+    # trainer.step(QUESTIONS[:2]) would train one more step, on two questions only. Each call starts its own servers.
     for row in trainer.train(QUESTIONS, num_steps=2, num_samples=4):
         print(f"step {row['step']}: R_C {row['code/reward']:.2f}, R_T {row['test/reward']:.2f}")
     print(f"what broke programs, best first: {MistakeBook.of_run(trainer.run_dir).get_top_k(3)}")

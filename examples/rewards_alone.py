@@ -1,4 +1,4 @@
-"""Judge one program against one suite of tests and print both rewards. No model, no GPU, no verl.
+"""Judges one program against one suite of tests, and prints both rewards. It needs no model, no GPU and no verl.
 
 python examples/rewards_alone.py
 """

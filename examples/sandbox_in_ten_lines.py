@@ -1,4 +1,4 @@
-"""The sandbox alone: does this program answer as the reference does? python examples/sandbox_in_ten_lines.py"""
+"""Judges one program against its reference in the sandbox: python examples/sandbox_in_ten_lines.py"""
 
 from sandbox import Judge, JudgeRequest, LocalRunner
 

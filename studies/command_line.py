@@ -1,4 +1,4 @@
-"""Command lines of the studies: they look, and end, as those of ``code-a1`` do."""
+"""Command lines of the studies. Their help, errors and exit statuses are like those of ``code-a1``."""
 
 from collections.abc import Sequence
 
@@ -20,6 +20,6 @@ def study_app(description: str | None = None) -> typer.Typer:
 
 
 def run_study(app: typer.Typer, arguments: Sequence[str] | None, *, name: str) -> int:
-    """Run ``python -m studies.NAME``; returns the exit status, see ``code_a1_recipe.cli.status``."""
+    """Run ``python -m studies.NAME``. Returns the exit status, see ``code_a1_recipe.cli.status``."""
     configure_logging()
     return status.run(lambda: app(arguments, prog_name=f"python -m studies.{name}"))

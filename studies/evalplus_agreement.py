@@ -1,15 +1,16 @@
-"""Does our judge say what EvalPlus's own judge says? Both are asked about the same programs, inputs and answers.
+"""Compares the verdicts of our judge with those of EvalPlus's own judge, on the same programs, inputs and answers.
 
     python -m studies.evalplus_agreement evalplus.parquet --samples 2100
     python -m studies.evalplus_agreement evalplus.parquet --programs samples.jsonl
 
-The programs are a model's (``--programs``, as ``code-a1 eval code`` writes them), or made from the
-references of HumanEval+ and MBPP+: the reference itself, mutants of it, and references whose result is changed in ways
-that test the comparison (another type of equal value, a value close by, another order). About a third of them is right.
+The programs come from a model (``--programs``, a file of ``code-a1 eval code``), or are made from the references of
+HumanEval+ and MBPP+: the reference itself, mutants, and references with a changed result. The changes test the
+comparison of values: another type of an equal value, a close value, another order. About a third of these programs are
+correct.
 
-Each is judged by ``evalplus_judge``, and by ``untrusted_check`` of the package ``evalplus`` with the defaults of its
-command line (``fast_check``). EvalPlus's judge does not confine programs, so here it runs inside the sandbox itself, of
-tier 1, since it wants a folder for files.
+Our judge is ``evalplus_judge``. EvalPlus's judge is ``untrusted_check`` of the package ``evalplus``, with the defaults
+of its command line (``fast_check``). EvalPlus's judge does not confine programs, so here the judge itself runs inside
+the sandbox. It needs tier 1, because it writes files into a folder.
 """
 
 import ast
@@ -44,9 +45,9 @@ from sandbox.text import decode
 from studies.command_line import run_study, study_app
 
 PASS = "pass"
-"""EvalPlus's word."""
+"""EvalPlus's status of a correct program."""
 PATIENT_SECONDS = 20.0
-"""Time limit of an input when EvalPlus is asked again, to see whether its limit was the reason."""
+"""Time limit of an input when EvalPlus is asked again. The second answer shows if the usual limit was the reason."""
 KIND_SHARES = {"reference": 1, "reformatted": 1, "mutant": 6, "reshaped": 2}
 RESHAPES = {
     "int_to_float": ("int", "float(value) if type(value) is int and abs(value) < 2**53 else value"),
@@ -74,7 +75,7 @@ RESHAPES = {
     "none_after_40_calls": ("", "value if len(calls) < 40 else None"),
     "none_for_long_inputs": ("", "value if len(repr(arguments)) < 50 else None"),
 }
-"""Name -> the types of result that it is meant for (any, where none is named), and what becomes of ``value``."""
+"""Name -> types of results that the change applies to (empty for any type), and the expression for the new result."""
 RESHAPED = """{reference}
 
 _reference = {entry_point}
@@ -107,10 +108,10 @@ def ask(data):
     status, details = theirs.untrusted_check(**pickle.loads(data))
     return status, len(details)
 """
-"""``untrusted_check`` unchanged, in the process that the sandbox made for it in place of a fork of its own. The
-sandbox holds the memory to EvalPlus's 4 GiB."""
+"""Runs ``untrusted_check`` unchanged, but in the process of the sandbox instead of a fork. The sandbox limits the
+memory to 4 GiB, as EvalPlus does."""
 THEIR_SECONDS = 62.0
-"""EvalPlus gives all inputs of a problem 60 seconds, and two until it ends the process."""
+"""EvalPlus gives all inputs of a problem 60 seconds together, and ends the process two seconds later."""
 THEIR_LIMITS = Limits(
     cpu_seconds_per_case=THEIR_SECONDS,
     wall_seconds_per_case=THEIR_SECONDS,
@@ -123,22 +124,25 @@ app = study_app()
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One program to judge, or the plan of one: it is made where it is judged, since mutants take a while."""
+    """One program to judge. Only responses have a text; other programs are made when they are judged."""
 
     item: int
     """Position among all samples, from 0."""
     kind: str
     """A key of ``KIND_SHARES``, or ``response`` for a model's program."""
     choice: int = 0
-    """Which of the programs of this kind; taken modulo their number."""
+    """Chooses one of the n programs of this kind: the program number ``choice % n``."""
     program: str = ""
-    """The text of a response."""
+    """The source of a model's program; empty for other kinds."""
 
 
 def plan_samples(problems: Sequence[EvalPlusProblem], num_samples: int, *, seed: int) -> dict[str, list[Sample]]:
-    """Take every problem in turn, in an order of chance; kinds by their shares. Samples by problem.
+    """Draw samples: the problems take turns in random order, and kinds are drawn by their shares.
 
-    The first samples of a larger number are those of a smaller one.
+    A larger number of samples begins with the same samples as a smaller number.
+
+    Returns:
+        Id of the problem -> its samples.
     """
     rng = random.Random(seed)
     kinds = [kind for kind, share in KIND_SHARES.items() for _ in range(share)]
@@ -154,19 +158,24 @@ def plan_samples(problems: Sequence[EvalPlusProblem], num_samples: int, *, seed:
 
 
 def read_programs(path: Path, problems: Sequence[EvalPlusProblem]) -> dict[str, list[Sample]]:
-    """Read the ``evalplus_samples.jsonl`` of ``code-a1 eval code``, or of EvalPlus's own code generation, by problem.
+    """Read the programs of a model: id of the problem -> samples.
+
+    Args:
+        path: a file in EvalPlus's format, such as ``evalplus_samples.jsonl`` of ``code-a1 eval code``.
+        problems: all problems.
 
     Raises:
-        InputError: a line is none of EvalPlus's samples, or its problem is not known.
+        InputError: a row has another format, or its problem is not known.
     """
     known = {problem.id for problem in problems}
     samples: dict[str, list[Sample]] = {}
     for item, row in enumerate(iter_rows(path)):
-        name, program = str(row.get("task_id")).replace("Mbpp/", "MBPP/"), row.get("solution")
+        name = str(row.get("task_id")).replace("Mbpp/", "MBPP/")
+        program = row.get("solution")
         if name not in known or not isinstance(program, str):
             raise InputError(
-                f"{path}: row {item} must have a text 'solution' and as 'task_id' a problem of FILE, got {name!r}; "
-                "`code-a1 eval code FILE` writes it as evalplus_samples.jsonl"
+                f"{path}: row {item} must have a text 'solution', and the id of a problem of FILE as 'task_id', got "
+                f"{name!r}; `code-a1 eval code FILE` writes such a file, evalplus_samples.jsonl"
             )
         samples.setdefault(name, []).append(Sample(item=item, kind="response", program=program))
     return samples
@@ -178,9 +187,10 @@ def _mutants(reference: str) -> Sequence[Mutant]:
 
 
 def make_program(sample: Sample, problem: EvalPlusProblem) -> tuple[str, str]:
-    """The sample's program, and the mutant's operator or the key of ``RESHAPES``.
+    """Make the sample's program. A reference without mutants gets a changed result instead.
 
-    A mutant that does not exist becomes a reshaping.
+    Returns:
+        The source, and its detail: the operator of a mutant, or a key of ``RESHAPES``.
     """
     reference = problem.reference
     if sample.kind == "response":
@@ -188,7 +198,7 @@ def make_program(sample: Sample, problem: EvalPlusProblem) -> tuple[str, str]:
     if sample.kind == "reference":
         return reference, ""
     if sample.kind == "reformatted":
-        return f"# The same in other words.\n{ast.unparse(ast.parse(reference))}\n", ""
+        return f"# The same program in another layout.\n{ast.unparse(ast.parse(reference))}\n", ""
     mutants = _mutants(reference) if sample.kind == "mutant" else ()
     if mutants:
         mutant = mutants[sample.choice % len(mutants)]
@@ -201,13 +211,13 @@ def make_program(sample: Sample, problem: EvalPlusProblem) -> tuple[str, str]:
 
 
 def compare(problem: EvalPlusProblem, sample: Sample, *, ours: Runner, theirs: Runner) -> Row:
-    """Ask both judges about one sample; only ``outage`` is set where the sandbox was down.
+    """Ask both judges about one sample. After an outage of the sandbox, the row has the ``outage`` and no verdict.
 
     Args:
-        problem: with expected answers and the reference's seconds.
-        sample: its program, untrusted.
+        problem: a problem with expected answers and the reference's seconds.
+        sample: a sample of this problem.
         ours: runs the program.
-        theirs: runs EvalPlus's judge; of tier 1.
+        theirs: runs EvalPlus's judge; a runner of tier 1.
     """
     program, detail = make_program(sample, problem)
     row: Row = {"item": sample.item, "id": problem.id, "kind": sample.kind, "detail": detail, "outage": ""}
@@ -224,16 +234,16 @@ def compare(problem: EvalPlusProblem, sample: Sample, *, ours: Runner, theirs: R
 
 
 def ask_evalplus(problem: EvalPlusProblem, program: str, *, runner: Runner, least_seconds: float = 1.0) -> str:
-    """EvalPlus's own verdict: ``pass``, ``fail`` or ``timeout``. Its judge runs in the sandbox, program and all.
+    """Get EvalPlus's own verdict: ``pass``, ``fail`` or ``timeout``. Its judge and the program run in the sandbox.
 
     Args:
-        problem: with expected answers and the reference's seconds.
-        program: source text, untrusted.
-        runner: of tier 1, with EvalPlus's package.
+        problem: a problem with expected answers and the reference's seconds.
+        program: source of the untrusted program.
+        runner: a runner of tier 1 that has the package ``evalplus``.
         least_seconds: time limit of an input; EvalPlus's default is 1.
 
     Raises:
-        SandboxUnavailableError: it could not be run.
+        SandboxUnavailableError: EvalPlus's judge could not be run.
     """
     question = {
         "dataset": problem.dataset,
@@ -258,13 +268,13 @@ def ask_evalplus(problem: EvalPlusProblem, program: str, *, runner: Runner, leas
     if not result.loaded:
         raise SandboxUnavailableError(f"EvalPlus's judge does not load in the sandbox: {result.load_error}")
     answer = result.results[0]
-    if answer.status is not CallStatus.VALUE:  # EvalPlus calls a process that left no status a time-out
+    if answer.status is not CallStatus.VALUE:  # for EvalPlus, a process that ends without a status timed out
         return "timeout"
     return str(decode(answer.value)[0])
 
 
 def agreement_table(rows: Sequence[Row]) -> Table:
-    """Count programs by kind and by the verdicts of the two judges. Rows of outages do not count."""
+    """Count programs by kind and by the verdicts of both judges. Rows with an outage do not count."""
     table = [["programs", "number", "both pass", "both fail", "only ours passes", "only EvalPlus passes"]]
     judged = [row for row in rows if not row["outage"]]
     for kind in [*dict.fromkeys(row["kind"] for row in judged), "all"]:
@@ -277,18 +287,20 @@ def agreement_table(rows: Sequence[Row]) -> Table:
 
 @app.command()
 def evalplus_agreement(
-    file: Annotated[Path, typer.Argument(help="HumanEval+ and MBPP+ as one parquet, as Code-A1 has it")],
-    samples: Annotated[int, typer.Option(min=1, help="programs to judge")] = 2000,
+    file: Annotated[Path, typer.Argument(help="HumanEval+ and MBPP+ in one parquet file, in the paper's format")],
+    samples: Annotated[int, typer.Option(min=1, help="number of programs to make and judge")] = 2000,
     programs: Annotated[
-        Path | None, typer.Option(help="a model's, in EvalPlus's format; in place of --samples")
+        Path | None,
+        typer.Option(help="a file of a model's programs in EvalPlus's format, in place of --samples"),
     ] = None,
-    seed: Annotated[int, typer.Option(help="decides the choice of programs")] = 0,
-    output: Annotated[Path, typer.Option(help="folder; the same command goes on from there")] = Path(
-        "outputs/agreement"
-    ),
+    seed: Annotated[int, typer.Option(help="seed of the choice of programs")] = 0,
+    output: Annotated[
+        Path,
+        typer.Option(help="folder of the results; a repeated command resumes from it"),
+    ] = Path("outputs/agreement"),
     workers: Annotated[int, typer.Option(min=1)] = os.cpu_count() or 1,
 ) -> None:
-    """Compare our judge with EvalPlus's, and list every program that they disagree about."""
+    """Compare our judge with EvalPlus's judge, and list every program on which the verdicts differ."""
     try:
         settings: dict[str, Any] = {"file": file_fingerprint(file), "evalplus": version("evalplus")}
     except PackageNotFoundError as error:
@@ -302,7 +314,8 @@ def evalplus_agreement(
         wanted = read_programs(programs, problems)
     with JsonlStore(output / "samples.jsonl", settings=settings, key="item") as store, status.resumable(store.path):
         _judge_all([problem for problem in problems if problem.id in wanted], wanted, store, workers)
-        rows = [row for row in store.rows() if any(row["item"] == one.item for one in wanted[row["id"]])]
+        items = {sample.item for group in wanted.values() for sample in group}
+        rows = [row for row in store.rows() if row["item"] in items]
     differing = [row for row in rows if "program" in row]
     write_whole(output / "differences.jsonl", "".join(json.dumps(row) + "\n" for row in differing))
     typer.echo(agreement_table(rows).markdown())
@@ -317,7 +330,7 @@ def evalplus_agreement(
 def _judge_all(
     problems: Sequence[EvalPlusProblem], wanted: dict[str, list[Sample]], store: JsonlStore, workers: int
 ) -> None:
-    """Judge what the store lacks, problem by problem."""
+    """Judge the samples that the store lacks, problem by problem."""
     left = {name: [sample for sample in group if sample.item not in store] for name, group in wanted.items()}
     with (
         LocalRunner(num_workers=workers) as ours,

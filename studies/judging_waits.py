@@ -1,12 +1,13 @@
-"""How long a step of a recorded run waits for the judge behind its last suite.
+"""Measures how long a step of a recorded run waits for the judge after its last suite was written.
 
     python -m studies.judging_waits RUN/rollouts/train_*.jsonl --questions FILE --limit reference_cpu_seconds_per_case=1
 
-Programs come to the judge when their last suite came in the run, on as many places as given; values are those of
-`sandbox.limits`. Prints a row for each file, and its slowest programs.
+Each program goes to the judge at the time at which the run had its last suite. `--limit` sets values of
+`sandbox.limits`. The study prints a line for each file, and the slowest programs of the file.
 
-With `--hidden` the greedy programs of a validation meet their questions' own tests instead, one after the other, with
-the reference's answers known: all of the tests, and as far as the first time-out (`validation.until_timeout`).
+With `--hidden`, the greedy programs of a validation are judged on the tests of their questions instead, one after the
+other. The reference's answers are computed before. The study measures two ways: all tests are run, and tests are run
+only until the first time-out (`validation.until_timeout`).
 """
 
 import sys
@@ -36,7 +37,7 @@ app = study_app()
 class _Program:
     request: JudgeRequest
     arrival: float
-    """Seconds from the start of the step to its last suite."""
+    """Seconds from the start of the step to the program's last suite."""
 
 
 @app.command()
@@ -45,9 +46,11 @@ def judging_waits(
     questions: Annotated[Path, typer.Option()],
     places: Annotated[int, typer.Option(min=1)] = 2,
     limit: Annotated[list[str] | None, typer.Option(help="a value of sandbox.limits, as NAME=NUMBER")] = None,
-    hidden: Annotated[bool, typer.Option("--hidden", help="greedy programs on their questions' own tests")] = False,
+    hidden: Annotated[
+        bool, typer.Option("--hidden", help="judge greedy programs on the tests of their questions")
+    ] = False,
 ) -> None:
-    """Replay a run's judging."""
+    """Judge the programs of a run again, at the times of the run."""
     limits = Limits.from_mapping(OmegaConf.from_dotlist(limit or []), where="--limit")
     table = question_table([questions])
     for file in files:
@@ -62,36 +65,41 @@ def judging_waits(
             f"{file.name}: {len(programs)} programs; last suite after {programs[-1].arrival:.1f} s, last verdict "
             f"{behind:.1f} s later; {sum(seconds):.1f} s in the judge"
         )
-        for place in sorted(range(len(programs)), key=lambda place: -seconds[place])[:_SLOWEST]:
+        slowest = sorted(range(len(programs)), key=lambda place: -seconds[place])
+        for place in slowest[:_SLOWEST]:
             typer.echo(f"  {programs[place].request.question_id}: {seconds[place]:.1f} s")
 
 
 def _programs(file: Path, questions: QuestionTable) -> list[_Program]:
-    """Programs of a file of any format version that has suites with spans."""
+    """Read the programs of a file. The file may have any format version whose suites have spans."""
     programs = []
     for row in iter_rows(file):
         if row["source"] is None or not row["suites"]:
             continue
         if row["question"] not in questions:
-            raise InputError(f"{file}: question {row['question']!r} is not in --questions")
-        suites = [suite_result(Response.scripted(suite["response"])).asserts for suite in row["suites"]]
-        history = tuple(case["call"] for case in (row["verdict"] or {}).get("history", ()))
+            raise InputError(f"{file}: question {row['question']!r} is not in --questions; name the run's own file")
+        suites = []
+        for suite in row["suites"]:
+            response = Response.scripted(suite["response"])
+            suites.append(suite_result(response).asserts)
+        verdict = row["verdict"] or {}
+        history = tuple(case["call"] for case in verdict.get("history", ()))
         request = request_for(questions[row["question"]], row["source"], *suites, history=history)
-        programs.append(_Program(request=request, arrival=max(suite["span"][1] for suite in row["suites"])))
+        arrival = max(suite["span"][1] for suite in row["suites"])
+        programs.append(_Program(request=request, arrival=arrival))
     if not programs:
-        raise InputError(f"{file}: no program with suites; give a run's rollouts/train_*.jsonl")
+        raise InputError(f"{file}: no program with suites; name a file rollouts/train_*.jsonl of a run")
     return programs
 
 
 def _on_hidden_tests(file: Path, questions: QuestionTable, limits: Limits) -> str:
-    rows = [
-        row for row in iter_rows(file) if row["kind"] == "greedy" and row["source"] and row["question"] in questions
-    ]
-    if not rows:
-        raise InputError(f"{file}: no greedy program of --questions; give a run's rollouts/val_*.jsonl")
-    requests = [
-        request_for(questions[row["question"]], row["source"], questions[row["question"]].tests) for row in rows
-    ]
+    requests = []
+    for row in iter_rows(file):
+        question = questions.get(row["question"])
+        if question and row["kind"] == "greedy" and row["source"]:
+            requests.append(request_for(question, row["source"], question.tests))
+    if not requests:
+        raise InputError(f"{file}: no greedy program for --questions; name a file rollouts/val_*.jsonl of a run")
     lines = []
     with LocalRunner(num_workers=1, limits=limits) as runner:
         judge = Judge(runner, limits=limits)
@@ -107,7 +115,11 @@ def _on_hidden_tests(file: Path, questions: QuestionTable, limits: Limits) -> st
 
 
 def _replay(programs: Sequence[_Program], judge: Judge, places: int) -> tuple[list[float], list[float]]:
-    """For each program the seconds from the start of the step to its verdict, and those in the judge."""
+    """Judge programs at their times of arrival.
+
+    Returns:
+        For each program, the seconds from the start of the step to its verdict, and the seconds in the judge.
+    """
     started = time.monotonic()
 
     def run(program: _Program) -> tuple[float, float]:
@@ -115,7 +127,8 @@ def _replay(programs: Sequence[_Program], judge: Judge, places: int) -> tuple[li
         judge.judge(program.request)
         return time.monotonic() - started, time.monotonic() - began
 
-    with ThreadPoolExecutor(8 * places) as pool:  # as a judge of a run takes them; its runner bounds what runs
+    # A judge in a run has as many threads. Its runner limits the number of programs that run at once.
+    with ThreadPoolExecutor(8 * places) as pool:
         futures = []
         for program in programs:
             time.sleep(max(0.0, started + program.arrival - time.monotonic()))

@@ -1,4 +1,4 @@
-"""Draw the README's picture: what both models of a run learned, on held-out questions and while they trained.
+"""Draws the picture of the README: the progress of both models of a run, in training and on held-out questions.
 
 python -m studies.learning_curves RUN_FOLDER studies/learning_curves.svg
 """
@@ -32,11 +32,11 @@ PANELS = (
 
 
 def main(run_folder: str, picture: str) -> None:
-    # Names of fonts instead of outlines keep the file small; fixed ids let the same run draw the same file.
+    # Names of fonts, instead of outlines, keep the file small. With fixed ids, the same run gives the same file.
     with mpl.rc_context({**STYLE, "svg.fonttype": "none", "svg.hashsalt": "learning curves"}):
         figure = draw_panels(RunRecords.open(Path(run_folder)), PANELS)
         if figure is None:
-            raise SystemExit(f"{run_folder} has no step that measured these")
+            raise SystemExit(f"{run_folder} has no values of these metrics; name another run")
         figure.savefig(picture, metadata={"Date": None})
 
 

@@ -1,12 +1,12 @@
-"""What `code-a1 plan` says beside what a run takes: memory by kind of process, /dev/shm, and a checkpoint.
+"""Compares the needs that `code-a1 plan` predicts with a run: memory by kind of process, /dev/shm, and a checkpoint.
 
     python -m studies.plan_against_measured [--run "cpu [key=value ...]"]... [--folder outputs/plan]
 
-Each run trains two steps and saves once. Every half second the proportional set size (PSS: what processes share is
-divided among them, so that a sum counts nothing twice) of each of its processes is read. Prints a table for each run,
-with the deviation of the plan in percent of what was measured; the most at once is what a machine must have. Nothing
-else may run. These are also the numbers of `PROCESSES` in `code_a1_recipe/training/plan/memory.py`: the column "one"
-less what the model takes.
+Each run trains two steps and saves once. Every half second, the study reads the proportional set size (PSS) of each
+process of the run. The PSS divides shared memory among the processes, so that a sum counts no memory twice. The study
+prints a table for each run, with the deviation of the plan in percent of the measured value. A machine must have the
+memory of the row "memory, most at once". No other work may run on the machine. The numbers of `PROCESSES` in
+`code_a1_recipe/training/plan/memory.py` were measured in this way, less the memory of the model.
 """
 
 import shlex
@@ -51,23 +51,23 @@ KINDS = {
     "VLLM::": "server",
     "ray::": "Ray",
 }
-"""How the titles of processes begin, and what the plan calls them; what comes first holds."""
+"""Beginning of a process's title -> name of the process in the plan. The first beginning that fits counts."""
 app = study_app()
 
 
 @dataclass(slots=True)
 class Measured:
-    """Most bytes that were seen."""
+    """The largest numbers of bytes that were measured."""
 
     at_once: int = 0
-    """PSS of all processes at one moment."""
+    """Largest PSS of all processes together."""
     peaks: dict[int, tuple[str, int]] = field(default_factory=dict)
-    """Kind and PSS by process."""
+    """Process id -> kind and largest PSS of the process."""
     shared: int = 0
-    """In /dev/shm."""
+    """Most bytes in /dev/shm."""
 
     def watch(self, driver: psutil.Process) -> None:
-        """Look at a run's processes until it ends."""
+        """Measure a run's processes until the run ends."""
         before = shutil.disk_usage("/dev/shm").used
         while driver.is_running() and driver.status() != psutil.STATUS_ZOMBIE:
             total = 0
@@ -75,7 +75,7 @@ class Measured:
                 try:
                     kind = "driver" if process == driver else kind_of(" ".join(process.cmdline()))
                     size = process.memory_full_info().pss
-                except psutil.Error:  # it has just ended
+                except psutil.Error:  # the process has just ended
                     continue
                 total += size
                 _, peak = self.peaks.get(process.pid, ("", 0))
@@ -85,12 +85,12 @@ class Measured:
             time.sleep(SECONDS)
 
     def of_kind(self, kind: str) -> int:
-        """Sum of the peaks of a kind's processes."""
+        """Return the sum of the peaks of all processes of a kind."""
         return sum(peak for found, peak in self.peaks.values() if found == kind)
 
 
 def kind_of(title: str) -> str:
-    """The plan's name for a process."""
+    """Return the plan's name for a process with this title."""
     for start, kind in KINDS.items():
         if title.startswith(start):
             return kind
@@ -100,7 +100,7 @@ def kind_of(title: str) -> str:
 
 
 def planned_by_kind(plan: Plan) -> Counter[str]:
-    """Memory that the processes of each kind take together when they take most, which is all of their parts."""
+    """Add up the planned memory of the processes of each kind, all parts of a process included."""
     amounts = Counter[str]()
     for need in plan.needs:
         if need.place == Place.MEMORY:
@@ -109,7 +109,7 @@ def planned_by_kind(plan: Plan) -> Counter[str]:
 
 
 def plan_table(run: str, plan: Plan, measured: Measured, checkpoint: int) -> Table:
-    """The table of a run, in MiB."""
+    """Make the table of a run, in MiB."""
     at_once = {row.place: row.needed for row in plan.rows}
     kept = max(need.count for need in plan.needs if need.place == Place.DISK)
     figures = [(kind, planned, measured.of_kind(kind)) for kind, planned in planned_by_kind(plan).items()]

@@ -1,15 +1,15 @@
-"""Does R_C rank a correct program above an incorrect one? Measured by the question's own tests, on a real model.
+"""Measures how often R_C ranks a correct program above an incorrect program of the same question, on a real model.
 
     python -m studies.reward_ranking                              # the stored rollouts
     python -m studies.reward_ranking RUN --questions FILE         # a run of yours
 
-Every program of the training rollouts is judged by its question's own tests, which took no part in its reward. The
-figures are pairs of a correct and an incorrect program of one question, and how many programs of each sort have full
+Every program of the training rollouts is judged by the tests of its question, which were not used for its reward. The
+study counts pairs of a correct and an incorrect program of one question, and correct and incorrect programs with full
 reward. Responses without a program, and programs without a reward, are left out. A program whose own examples fail
-counts as incorrect, as it did when these rewards were given.
+counts as incorrect, as in the judge that gave the stored rewards.
 
-The stored rollouts are three steps of Qwen2.5-Coder-0.5B-Instruct as both LLMs, on MBPP questions, 16 a step with 8
-programs each and 4 suites of 4 asserts a program (commit 903dc83, one H100).
+The stored rollouts are three steps with Qwen2.5-Coder-0.5B-Instruct as both LLMs. Each step has 16 MBPP questions, 8
+programs for each question, and 4 suites of 4 asserts for each program (commit 903dc83, one H100).
 """
 
 import gzip
@@ -35,14 +35,14 @@ app = study_app()
 
 
 class Rollouts(msgspec.Struct, frozen=True):
-    """The programs that were written for one question, each with its R_C."""
+    """The programs for one question, each with its R_C."""
 
     question: Question
     programs: list[tuple[str, float]]
 
     @property
     def tests(self) -> tuple[str, ...]:
-        """The question's own tests; a prepared file gives one of them away for ``rewards.code_tests=golden``."""
+        """All tests of the question. A prepared file may have moved some of them to ``golden_tests``."""
         return (*self.question.golden_tests, *self.question.tests)
 
 
@@ -61,7 +61,7 @@ class Ranking:
     ties: int = 0
 
     def add(self, correct: Sequence[float], incorrect: Sequence[float]) -> None:
-        """Count one question, by the rewards of its correct and of its incorrect programs."""
+        """Count one question, given the rewards of its correct and of its incorrect programs."""
         self.num_correct += len(correct)
         self.num_incorrect += len(incorrect)
         self.full_correct += sum(reward > FULL_REWARD for reward in correct)
@@ -87,7 +87,7 @@ def read_run(folder: Path, questions: Path | None) -> list[Rollouts]:
 
     Args:
         folder: the run.
-        questions: a file with the questions and their ``tests``; the run's own if None.
+        questions: a file with the questions and their ``tests``; None for the run's own file.
 
     Raises:
         InputError: a file cannot be read, or a question has no tests.
@@ -102,7 +102,7 @@ def read_run(folder: Path, questions: Path | None) -> list[Rollouts]:
     rollouts = []
     for name, written in programs.items():
         if name not in by_id or not Rollouts(by_id[name], written).tests:
-            raise InputError(f"question {name!r} of {folder} needs its own tests; name a file with them by --questions")
+            raise InputError(f"question {name!r} of {folder} has no tests; name a file that has them with --questions")
         rollouts.append(Rollouts(by_id[name], written))
     return rollouts
 
@@ -114,13 +114,13 @@ def read_stored(path: Path) -> list[Rollouts]:
 
 
 def store(rollouts: Sequence[Rollouts], path: Path) -> None:
-    """Write all that the study needs, a question a line; the same rollouts give the same bytes."""
+    """Write the rollouts that the study needs, one question on a line. The same rollouts give the same bytes."""
     lines = [msgspec.json.encode(one) + b"\n" for one in rollouts]
     path.write_bytes(gzip.compress(b"".join(lines), mtime=0))
 
 
 def rank(rollouts: Sequence[Rollouts]) -> Ranking:
-    """Judge every program by its question's own tests, and compare rewards.
+    """Judge every program by the tests of its question, and compare the rewards.
 
     Raises:
         OutageError: the sandbox could not judge a program.
@@ -143,15 +143,15 @@ def _is_correct(verdict: CandidateVerdict | SandboxUnavailableError) -> bool:
     if isinstance(verdict, SandboxUnavailableError):
         raise OutageError(f"the sandbox could not judge a program: {verdict}; repeat the command") from verdict
     cases = verdict.suites[0].cases
-    # The judge that gave the stored rewards took such a program for one that does not load.
+    # In the judge that gave the stored rewards, a program whose examples fail counted as one that does not load.
     return bool(cases) and not verdict.example_failure and not any(case.outcome.failed for case in cases)
 
 
 @app.command()
 def reward_ranking(
     run: Annotated[Path | None, typer.Argument(help="folder of a run; default: the stored rollouts")] = None,
-    questions: Annotated[Path | None, typer.Option(help="questions with tests; default: the run's own")] = None,
-    output: Annotated[Path | None, typer.Option(help="also store the rollouts of the run, as .jsonl.gz")] = None,
+    questions: Annotated[Path | None, typer.Option(help="questions with tests; default: the run's own file")] = None,
+    output: Annotated[Path | None, typer.Option(help="a file .jsonl.gz that also receives the rollouts")] = None,
 ) -> None:
     """Count how often R_C ranks a correct program above an incorrect one of the same question."""
     rollouts = read_stored(STORED) if run is None else read_run(run, questions)

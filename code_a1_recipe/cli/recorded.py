@@ -42,10 +42,6 @@ score.__doc__ = SCORE_HELP.format(columns="\n".join(f"- {name}: {meaning}" for n
 def harvest(
     run: Run,
     output: ResumedFile,
-    minimise: Annotated[
-        bool,
-        Option(help="keep as few tests as possible that still kill the same programs; else the best 32"),
-    ] = True,
     workers: Workers = NUM_CORES,
 ) -> None:
     """Write a run's questions with tests of its Test LLM as golden tests. A minimal set kills the same programs.
@@ -57,7 +53,7 @@ def harvest(
     from ..tools.recorded.harvest import harvest as harvest_tests
 
     with resumable(output):
-        report = harvest_tests(run, output=output, minimise=minimise, workers=workers)
+        report = harvest_tests(run, output=output, workers=workers)
     finish(report)
 
 

@@ -1,1 +1,1 @@
-"""What a trained pair is good for: best of N, and attacks on one's own code."""
+"""Tools beside training: evaluation, data preparation, reports, uses of a recorded run or of a trained pair."""

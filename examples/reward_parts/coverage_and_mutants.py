@@ -1,20 +1,22 @@
-"""R_T with what a suite does to the reference: branches that it covers, and mutants that it kills.
+"""Adds two parts to R_T: branches of the reference that a suite covers, and mutants of the reference that it kills.
 
     code-a1 cpu rewards.test.path=examples/reward_parts/coverage_and_mutants.py \
         rewards.test.name=coverage_and_mutants 'rewards.test.kwargs={coverage: 0.1, mutants: 0.2}'
 
     R     = (1 - coverage - mutants) * R_T + coverage * Cov + mutants * Kill; 0 for a program that does not load
-    Cov   = branches of the reference that the suite's first K valid cases run, over all; statements where it has none
-    Kill  = sum over mutants that these cases kill of 1 / n, over the mutants; n suites of the same program kill it
+    Cov   = share of the reference's branches that the suite's first K valid cases run; without branches, of statements
+    Kill  = sum of 1 / n over the mutants that these cases kill, divided by the number of all mutants
+    n     = number of suites for the same program that kill the mutant
 
-Coverage is a part of CVeDRL's reward (arXiv 2601.22803, which shapes it otherwise). A mutant is shared equally by
-the suites of one program (a GRPO group) that kill it: each suite earns its Shapley value in the game whose worth is
-the number of mutants killed by the group. MIST-RL (arXiv 2603.01409) credits the first suite in an order instead; the
-suites of a group have no order, so that credit would reward the same text differently by chance.
+Coverage is also a part of CVeDRL's reward (arXiv 2601.22803), in another form. The suites for one program (a GRPO
+group) that kill a mutant share its credit equally: each suite gets its Shapley value in the game whose worth is the
+number of mutants that the group kills. MIST-RL (arXiv 2603.01409) credits the first suite in an order instead. The
+suites of a group have no order, so this credit would depend on chance.
 
-A case kills by the reference's return value, whatever the assert expects. A mutant that runs out of time in any call
-of the question is not counted there: a time-out is no reward. So a value depends on the question's calls alone, not on
-what was asked before, though answers are kept by reference and call. All of it runs in a sandbox of this process.
+A case kills a mutant that does not answer with the reference's return value. The expected output of the assert does not
+matter. A mutant that runs out of time in any call of the question does not count for this question, so that time-outs
+give no reward. Answers are kept by reference and call, but a value depends only on the question's calls, not on earlier
+questions. References and mutants run in a sandbox of this process.
 """
 
 import atexit
@@ -47,9 +49,10 @@ from sandbox.text import Case, Interface, parse_call
 logger = logging.getLogger(__name__)
 
 MAX_REFERENCES = 1024
-"""References whose answers are kept in a process; those met last stay."""
+"""Number of references whose answers a process keeps. The most recent references stay."""
 MUTANT_CASE_SECONDS, MUTANT_SECONDS = 0.1, 4.0
-"""CPU seconds of a mutant in one call, or ten times the reference's, and in all calls of a question."""
+"""Limits of a mutant's CPU seconds in one call and in all calls of a question. A call may always take ten times as long
+as on the reference."""
 
 
 def coverage_and_mutants(
@@ -64,22 +67,25 @@ def coverage_and_mutants(
     nonprintable_penalty: bool = False,
     sandbox: Mapping[str, Any] | None = None,
 ) -> list[list[Breakdown | None]]:
-    """R of each suite, [C][S], see the module; in [0, 1] where R_T is.
+    """Reward each suite by the formula of the module. The reward lies in [0, 1] if R_T does.
 
     Args:
         question: the judged question, with its reference.
-        coverage: weight of Cov; with ``mutants`` at most 1.
+        coverage: weight of Cov; ``coverage + mutants`` is at most 1.
         mutants: weight of Kill.
-        max_mutants: mutants of a reference, spread over its lines; at least 1.
-        seconds: wall time after which no further mutant of a question is run; its unknown suites get no reward.
-        alpha, adversarial, nonprintable_penalty: the keys under ``rewards`` of these names, as in R_T.
-        sandbox: arguments of ``sandbox.LocalRunner``, of which ``limits`` may be a mapping; give the run's ``tier`` and
-            ``allow_missing`` where they are not the default.
+        max_mutants: largest number of mutants of a reference, spread over its lines; at least 1.
+        seconds: wall time after which no further mutant of a question is run. Suites with unknown values then get no
+            reward.
+        alpha: key of the same name under ``rewards``, as in R_T.
+        adversarial: key of the same name under ``rewards``, as in R_T.
+        nonprintable_penalty: key of the same name under ``rewards``, as in R_T.
+        sandbox: arguments of ``sandbox.LocalRunner``; ``limits`` may be a mapping. If the run's ``tier`` and
+            ``allow_missing`` are not the default, they must be given here too.
 
     Returns:
-        R_T's parts, ``coverage`` and ``mutants``; terms ``coverage`` and ``mutants`` (Cov and Kill), ``mutants_killed``
-        (a share of the mutants, not divided among suites). None without a verdict, and for all suites of a program
-        where the sandbox did not say what a case of one of them covers or kills.
+        [C][S] rewards. Each has R_T's parts and the parts ``coverage`` and ``mutants``; and the terms ``coverage`` and
+        ``mutants`` (Cov and Kill) and ``mutants_killed`` (share of all mutants that the suite kills). The reward is
+        None without a verdict. If the sandbox failed for a case of a program, all suites for this program have None.
 
     Raises:
         ValueError: the question has no reference, or reads standard input and ``coverage`` is above 0.
@@ -112,7 +118,7 @@ def check_arguments(
     sandbox: Mapping[str, Any] | None = None,
     **of_the_base: object,
 ) -> None:
-    """What of the arguments cannot work, before training starts.
+    """Check the arguments before training starts.
 
     Raises:
         ValueError: a value is out of range, or cosmic-ray, which makes the mutants, is not installed.
@@ -139,22 +145,22 @@ coverage_and_mutants.check_arguments = check_arguments  # type: ignore[attr-defi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Facts:
-    """What the reference and its mutants do in the calls of one question."""
+    """Coverage and kills of the calls of one question. Calls whose result is unknown are left out."""
 
     all: frozenset[Any]
-    """Branches, or statements where there are none; empty without coverage."""
+    """All branches of the reference, or all statements if it has no branches; empty without coverage."""
     covered: Mapping[str, frozenset[Any]]
-    """By call; none for a call of which it is not known."""
+    """Key of a call -> the branches or statements that the call runs."""
     num_mutants: int
     killed: Mapping[str, frozenset[int]]
-    """By call, as for ``covered``."""
+    """Key of a call -> numbers of the mutants that the call kills."""
 
 
 _NOTHING = _Facts(all=frozenset(), covered={}, num_mutants=0, killed={})
 
 
 def _cases(question: QuestionVerdicts, one: JudgedCandidate) -> list[tuple[CaseResult, ...]]:
-    """[S] the first K valid cases of each suite; nothing of a program without a verdict, or that does not load."""
+    """List the first K valid cases of each suite; empty for a program that does not load or has no verdict."""
     if one.verdict is None or not one.verdict.loaded or not one.suite_texts:
         return []
     return [suite.cases[: question.num_cases] for suite in one.verdict.suites]
@@ -169,20 +175,29 @@ def _reference_of(question: QuestionVerdicts, *, coverage: float) -> JudgeReques
 
 
 def _terms(cases_S: Sequence[Sequence[CaseResult]], facts: _Facts) -> list[dict[str, float] | None]:
-    """Terms of each suite of one program; None for all of them where a case of one is not known: its group is lost."""
-    keys_S = [{case.id for case in cases} for cases in cases_S]
-    if not set().union(*keys_S) <= facts.covered.keys() & facts.killed.keys():
-        return [None] * len(keys_S)
-    killed_S = [frozenset[int]().union(*(facts.killed[key] for key in keys)) for keys in keys_S]
-    killers = Counter(mutant for killed in killed_S for mutant in killed)
-    return [
-        {
-            "coverage": len(frozenset().union(*(facts.covered[key] for key in keys))) / max(1, len(facts.all)),
-            "mutants": math.fsum(1.0 / killers[mutant] for mutant in killed) / max(1, facts.num_mutants),
-            "mutants_killed": len(killed) / max(1, facts.num_mutants),
+    """Compute the terms of each suite for one program. If a case of one suite is unknown, all suites have None."""
+    covered_S = []
+    killed_S = []
+    killers: Counter[int] = Counter()
+    for cases in cases_S:
+        keys = {case.id for case in cases}
+        if not keys <= facts.covered.keys() & facts.killed.keys():
+            return [None] * len(cases_S)
+        covered_S.append(frozenset().union(*(facts.covered[key] for key in keys)))
+        killed_S.append(frozenset[int]().union(*(facts.killed[key] for key in keys)))
+        killers.update(killed_S[-1])
+    num_parts = max(1, len(facts.all))
+    num_mutants = max(1, facts.num_mutants)
+    rows: list[dict[str, float] | None] = []
+    for covered, killed in zip(covered_S, killed_S, strict=True):
+        credit = math.fsum(1.0 / killers[mutant] for mutant in killed)
+        terms = {
+            "coverage": len(covered) / num_parts,
+            "mutants": credit / num_mutants,
+            "mutants_killed": len(killed) / num_mutants,
         }
-        for keys, killed in zip(keys_S, killed_S, strict=True)
-    ]
+        rows.append(terms)
+    return rows
 
 
 def _weighted(base: Breakdown, terms: Mapping[str, float], weights: Mapping[str, float]) -> Breakdown:
@@ -198,18 +213,18 @@ def _limits(sandbox: Mapping[str, Any]) -> Limits:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class _Known:
-    """What is known of one reference, by call. Only answers are kept, so nothing depends on when they were asked."""
+    """The known results for one reference. Only answers are kept, so no result depends on the order of the calls."""
 
     mutants: tuple[str, ...]
-    """Their sources."""
+    """Sources of the mutants."""
     is_killed: list[dict[str, bool]]
-    """[mutants] by the key of a call."""
+    """For each mutant: key of a call -> True if the call kills the mutant."""
     all: frozenset[Any] = frozenset()
     covered: dict[str, frozenset[Any]] = field(default_factory=dict)
 
 
 class _Measures:
-    """What the references and mutants of many questions do, run in a sandbox that is made on first use. Thread-safe."""
+    """Runs references and mutants in a sandbox that starts on first use, and keeps the results. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -227,7 +242,7 @@ class _Measures:
         seconds: float,
         sandbox: Mapping[str, Any],
     ) -> _Facts:
-        """What of ``calls`` (text by key) is known in the end; an outage is logged and leaves out what it hit."""
+        """Measure the calls (key -> text). After an outage, which is logged, the result lacks the affected calls."""
         with self._lock:
             known = self._of(reference, max_mutants)
             hanging: set[int] = set()
@@ -284,7 +299,7 @@ class _Measures:
 
 
 def _cover(known: _Known, reference: JudgeRequest, calls: Mapping[str, str], runner: LocalRunner) -> None:
-    """Note what each call covers that is not known yet; nothing of one that got no answer."""
+    """Measure the coverage of new calls. A call without an answer stays unknown."""
     interface = Interface.of(reference.reference, reference.entry_points, kind=Kind(reference.kind))
     read = {key: parse_call(text, interface) for key, text in calls.items() if key not in known.covered}
     new = {key: case.call for key, case in read.items() if isinstance(case, Case)}
@@ -294,12 +309,12 @@ def _cover(known: _Known, reference: JudgeRequest, calls: Mapping[str, str], run
     known.all = found.branches or found.lines
     covered_K = found.branches_of_call if found.branches else found.lines_of_call
     for key, lines, covered in zip(new, found.lines_of_call, covered_K, strict=True):
-        if lines:  # loading the program is a part of every answer
+        if lines:  # every answered call has lines, at least those of loading the program
             known.covered[key] = covered
 
 
 def _meet(known: _Known, number: int, reference: JudgeRequest, calls: Mapping[str, str], judge: Judge) -> bool:
-    """Ask a mutant the calls that it has not answered yet; False where it ran out of time in one of them."""
+    """Make the new calls on a mutant. Return False if it ran out of time in one of them."""
     is_killed = known.is_killed[number]
     new = tuple(text for key, text in calls.items() if key not in is_killed)
     if not new:
@@ -311,7 +326,7 @@ def _meet(known: _Known, number: int, reference: JudgeRequest, calls: Mapping[st
 
 
 def _start_anew() -> None:
-    """In a forked child: the parent's sandbox is not its own, and another thread of the parent may hold the lock."""
+    """Forget the parent's sandbox in a forked child. It belongs to the parent, and the lock may be held for ever."""
     global _SHARED
     _SHARED = _Measures()
 

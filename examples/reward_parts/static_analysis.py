@@ -1,10 +1,10 @@
-"""R_C less a small penalty for what ruff finds in the program.
+"""Subtracts a small penalty from R_C for each finding of ruff in the program.
 
     code-a1 cpu rewards.code.path=examples/reward_parts/static_analysis.py rewards.code.name=static_analysis \
         'rewards.code.kwargs={rules: [F401, F841, B006], max_complexity: 10, per_finding: 0.02, max_penalty: 0.1}'
 
-ruff parses a program and never runs it. One process looks at all different programs of a question. Comments of the
-program (``# noqa``) switch nothing off, and no configuration file is read.
+ruff parses a program and never runs it. One process checks all different programs of a question. Comments of the
+program (``# noqa``) have no effect, and no configuration file is read.
 """
 
 import json
@@ -23,12 +23,12 @@ from reward_fns import Breakdown, QuestionVerdicts, find_code_reward
 from sandbox.text import parse_untrusted
 
 RULES = ("F401", "F811", "F841", "B006")
-"""Unused import, redefinition that nothing used, variable that is never read, mutable default argument."""
+"""Unused import, redefinition of an unused name, variable that is never read, mutable default argument."""
 _SELECTOR = re.compile(r"[A-Z]{1,8}[0-9]{0,4}")
 _TIMEOUT_SECONDS = 20.0
 _NO_PROGRAM = "invalid-syntax"
 _ROOM = {"RUST_MIN_STACK": str(64 << 20), "RAYON_NUM_THREADS": "1"}
-"""Environment of ruff: Python parses deeper nesting than fits on the stack of ruff's threads."""
+"""Environment of ruff. Python parses deeper nesting than ruff's usual stack can hold, so the stack is made larger."""
 
 
 def static_analysis(
@@ -42,44 +42,45 @@ def static_analysis(
 ) -> list[Breakdown | None]:
     """``R_C - min(max_penalty, per_finding * findings)`` of each candidate, in [-max_penalty, 1].
 
-    A program that does not parse has no penalty beyond its own reward.
+    A program that does not parse has no penalty.
 
     Args:
         question: the judged question.
-        rules: ruff's rules by name, or prefixes such as ``B``.
-        max_complexity: each function whose cyclomatic complexity is above it is a finding (ruff's C901); at least 1.
-        per_finding: reward that a finding costs, in [0, 1].
-        max_penalty: most that all findings of a program cost together, in [0, 1].
-        skip_empty_suites: as in ``reward_fns.code_llm_reward.pass_rate_rewards``, whose R_C this is.
+        rules: names of ruff's rules, or prefixes such as ``B``.
+        max_complexity: a function with a larger cyclomatic complexity is a finding (ruff's C901); at least 1.
+        per_finding: penalty for one finding, in [0, 1].
+        max_penalty: largest penalty for all findings of a program together, in [0, 1].
+        skip_empty_suites: argument of R_C, see ``reward_fns.code_llm_reward.pass_rate_rewards``.
 
     Returns:
-        R_C's parts and ``static_analysis``, the penalty as a number at most 0; a term ``findings``. None without a
-        verdict, and where ruff did not answer.
+        Rewards with R_C's parts, the part ``static_analysis`` (the penalty as a number of at most 0) and the term
+        ``findings``. A reward is None if the program has no verdict, or if ruff failed on it.
     """
     rewards = find_code_reward("pass_rate", kwargs={"skip_empty_suites": skip_empty_suites})(question)
-    judged = [
-        one.source
-        for one, reward in zip(question.candidates, rewards, strict=True)
-        if reward is not None and one.source
-    ]
+    judged = []
+    for candidate, reward in zip(question.candidates, rewards, strict=True):
+        if reward is not None and candidate.source:
+            judged.append(candidate.source)
     findings = count_findings(judged, rules=rules, max_complexity=max_complexity)
     found: list[Breakdown | None] = []
-    for one, reward in zip(question.candidates, rewards, strict=True):
-        number = findings.get(one.source, 0) if one.source else 0
+    for candidate, reward in zip(question.candidates, rewards, strict=True):
+        number = findings.get(candidate.source, 0) if candidate.source else 0
         if reward is None or number is None:
             found.append(None)
             continue
-        parts = {**reward.parts, "static_analysis": 0.0 - min(max_penalty, per_finding * number)}
-        found.append(replace(reward, parts=parts, terms={**reward.terms, "findings": float(number)}))
+        penalty = min(max_penalty, per_finding * number)
+        parts = {**reward.parts, "static_analysis": 0.0 - penalty}
+        terms = {**reward.terms, "findings": float(number)}
+        found.append(replace(reward, parts=parts, terms=terms))
     return found
 
 
 def count_findings(
     sources: Iterable[str], *, rules: Sequence[str], max_complexity: int | None = None
 ) -> dict[str, int | None]:
-    """Program -> what ruff finds in it; 0 where it does not parse, None where ruff ended early or took too long.
+    """Count ruff's findings: program -> number. It is 0 if the program does not parse, and None if ruff failed on it.
 
-    Where ruff ends early on all programs together it looks at each alone, so that one of them costs the others nothing.
+    If ruff fails on all programs together, it checks each program alone, so that one program does not affect others.
     """
     different = list(dict.fromkeys(sources))
     parsed = [source for source in different if _parses(source)]
@@ -88,8 +89,11 @@ def count_findings(
         arguments = _arguments(rules, max_complexity)
         together = _findings(parsed, arguments)
         if together is None and len(parsed) > 1:
-            together = [one[0] if (one := _findings([source], arguments)) else None for source in parsed]
-        found |= dict(zip(parsed, together or [None], strict=True))
+            alone = [_findings([source], arguments) for source in parsed]
+            counts = [numbers[0] if numbers else None for numbers in alone]
+        else:
+            counts = list(together or [None])
+        found |= dict(zip(parsed, counts, strict=True))
     return found
 
 
@@ -101,10 +105,10 @@ def check_arguments(
     max_penalty: float = 0.1,
     skip_empty_suites: bool = False,
 ) -> None:
-    """What of the arguments cannot work, before training starts.
+    """Check the arguments before training starts.
 
     Raises:
-        ValueError: a value is out of range, ruff does not know a rule, or it is not installed.
+        ValueError: a value is out of range, ruff does not know a rule, or ruff is not installed.
     """
     if not isinstance(skip_empty_suites, bool):
         raise ValueError(f"skip_empty_suites must be true or false, got {skip_empty_suites!r}")
@@ -152,7 +156,7 @@ def _parses(source: str) -> bool:
 
 
 def _findings(sources: Sequence[str], arguments: Sequence[str]) -> list[int] | None:
-    """Findings in each program by one process; None where it did not answer."""
+    """Count the findings in each program with one process of ruff; None if the process fails."""
     with tempfile.TemporaryDirectory(prefix="static-analysis-") as folder:
         names = [f"candidate_{number}.py" for number in range(len(sources))]
         for name, source in zip(names, sources, strict=True):
@@ -167,7 +171,7 @@ def _findings(sources: Sequence[str], arguments: Sequence[str]) -> list[int] | N
 
 
 def _run(arguments: Sequence[str], *, stdin: str) -> subprocess.CompletedProcess[str] | None:
-    """What ruff printed; None where it did not end in time."""
+    """Run ruff. Return None if it does not end in time."""
     program = _ruff()
     if program is None:
         raise ValueError("static_analysis needs the program ruff, which is not installed here: pip install ruff")

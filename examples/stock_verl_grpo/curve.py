@@ -1,4 +1,4 @@
-"""The reward curve of a job: python curve.py METRICS.jsonl"""
+"""Prints the reward curve of a job: python curve.py METRICS.jsonl"""
 
 import json
 import sys
@@ -10,13 +10,20 @@ BARS = "▁▂▃▄▅▆▇█"
 
 
 def rewards(path: Path) -> list[float]:
-    """Mean reward of each step, in order, from the file of verl's "file" logger."""
-    rows = [json.loads(line)["data"] for line in path.read_text(encoding="utf-8").splitlines()]
-    return [row[REWARD] for row in rows if REWARD in row]
+    """Read the mean reward of each step, in order, from the file of verl's "file" logger."""
+    curve = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)["data"]
+        if REWARD in row:
+            curve.append(row[REWARD])
+    return curve
 
 
 def summary(curve: list[float]) -> str:
-    """One bar a step, and the means of the first and last ten steps (of each half, when there are fewer)."""
+    """Draw one bar for each step, and compare the means of the first and last ten steps.
+
+    With fewer than twenty steps, the means are those of the two halves.
+    """
     window = max(1, min(WINDOW, len(curve) // 2))
     low, high = min(curve), max(curve)
     bars = "".join(BARS[round((len(BARS) - 1) * (value - low) / (high - low or 1.0))] for value in curve)

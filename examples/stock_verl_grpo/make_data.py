@@ -1,4 +1,4 @@
-"""Questions -> the parquet files that verl's own dataset reads, and the tiny model beside them.
+"""Writes questions as parquet files for verl's own dataset, and a link to the tiny model.
 
 python make_data.py FOLDER
 """
@@ -17,8 +17,12 @@ from code_a1_recipe.micro_world import ensure_assets
 
 
 def row(question: Question, index: int) -> dict[str, object]:
-    """One row: the prompt as chat messages, and beside it what the judge needs and the model never sees."""
-    truth = {"reference": question.reference, "tests": question.tests, "entry_points": question.entry_points}
+    """Make one row: the prompt as chat messages, and the data for the judge, which the model never sees."""
+    truth = {
+        "reference": question.reference,
+        "tests": question.tests,
+        "entry_points": question.entry_points,
+    }
     return {
         "data_source": question.data_source,
         "prompt": render("micro_code", prompt=question.prompt),
@@ -28,11 +32,13 @@ def row(question: Question, index: int) -> dict[str, object]:
 
 
 def main(folder: Path) -> None:
-    assets = ensure_assets()  # made once, one to two minutes
+    assets = ensure_assets()  # the first call takes one to two minutes
     folder.mkdir(parents=True, exist_ok=True)
     for name, source, limit in (("train", assets.train_file, 64), ("val", assets.val_file, 48)):
-        rows = [row(question, index) for index, question in enumerate(load_questions(source)[:limit])]
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), folder / f"{name}.parquet")
+        questions = load_questions(source)[:limit]
+        rows = [row(question, index) for index, question in enumerate(questions)]
+        table = pyarrow.Table.from_pylist(rows)
+        pyarrow.parquet.write_table(table, folder / f"{name}.parquet")
     model = folder / "model"
     model.unlink(missing_ok=True)
     model.symlink_to(assets.code_model)

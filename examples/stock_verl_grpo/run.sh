@@ -7,10 +7,10 @@ HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 PYTHON="${PYTHON:-$HERE/../../.venv/bin/python}"
 export EXAMPLE_DIR="${EXAMPLE_DIR:-$PWD/outputs/stock_verl_grpo}"
 
-# Where verl's "file" logger writes one JSON object a step.
+# verl's "file" logger writes one JSON object for each step into this file.
 export VERL_FILE_LOGGER_PATH="$EXAMPLE_DIR/metrics.jsonl"
 
-# The CPU platform, and what vLLM, Ray and torch need to know there. A GPU job sets none of these.
+# The CPU platform for verl, and settings of vLLM, Ray and torch for a CPU. A GPU job needs none of them.
 eval "$("$PYTHON" - <<'PY'
 import shlex
 from code_a1_recipe.verl_plugin.cpu.environment import cpu_environment
@@ -19,7 +19,7 @@ for name, value in cpu_environment(threads=1).items():
 PY
 )"
 export HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 RAY_USAGE_STATS_ENABLED=0
-export RAY_ADDRESS="${RAY_ADDRESS:-local}"  # not the cluster that an earlier program may have left its address of
+export RAY_ADDRESS="${RAY_ADDRESS:-local}"  # starts a new Ray cluster instead of using that of an earlier program
 export VERL_LOGGING_LEVEL="${VERL_LOGGING_LEVEL:-WARN}" VLLM_LOGGING_LEVEL="${VLLM_LOGGING_LEVEL:-ERROR}"
 
 "$PYTHON" "$HERE/make_data.py" "$EXAMPLE_DIR/data"

@@ -1,1 +1,1 @@
-"""A study: arms side by side over seeds, run, summed up and drawn."""
+"""Experiments: runs a grid of arms and seeds, and compares the arms in tables and figures."""

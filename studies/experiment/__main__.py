@@ -1,4 +1,4 @@
-"""``python -m studies.experiment``: run a grid of arms and seeds, report on it, compare rules for the Test LLM."""
+"""``python -m studies.experiment``: runs a grid of arms and seeds, reports on it, compares rules for the Test LLM."""
 
 import signal
 import sys
@@ -24,20 +24,21 @@ app = study_app()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit status."""
+    """Run one command and return its exit status."""
     return run_study(app, arguments, name="experiment")
 
 
 @app.command()
 def run(
-    file: Annotated[Path, typer.Argument(help="YAML: preset, folder, seeds, overrides, arms; see studies/")],
-    arms: Annotated[list[str] | None, typer.Option(help="only this arm; repeatable")] = None,
-    seeds: Annotated[list[int] | None, typer.Option(help="only this seed; repeatable")] = None,
-    parallel: Annotated[int, typer.Option(min=1, help="runs at once; each needs the memory of a whole run")] = 1,
+    file: Annotated[Path, typer.Argument(help="a YAML file with preset, folder, seeds, overrides, arms; see studies/")],
+    arms: Annotated[list[str] | None, typer.Option(help="run only this arm; repeatable")] = None,
+    seeds: Annotated[list[int] | None, typer.Option(help="run only this seed; repeatable")] = None,
+    parallel: Annotated[int, typer.Option(min=1, help="number of runs at the same time")] = 1,
 ) -> None:
-    """Run a grid of arms and seeds, then report; a repeated command resumes after any stop."""
+    """Run a grid of arms and seeds, then report. A repeated command resumes."""
     experiment = Experiment.load(file)
-    # The end of a scheduler's job, or of a terminal, ends the runs as Ctrl-C does. nohup stays nohup.
+    # SIGTERM comes from a scheduler, SIGHUP from a closed terminal. Both end the runs as Ctrl-C does, except that nohup
+    # makes the process ignore SIGHUP.
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
@@ -48,34 +49,35 @@ def run(
 
 @app.command()
 def report(source: Annotated[Path, typer.Argument(help="folder of an experiment, or its results.json")]) -> None:
-    """Write one self-contained page with curves and tables, also while runs are going on."""
+    """Write one self-contained page with curves and tables of the finished runs."""
     page, tables = write_report(source)
     typer.echo(f"{tables}\n\nreport: {page}")
 
 
 @app.command()
 def record(
-    folder: Annotated[Path, typer.Argument(help="run with arm=golden_full, validated at several steps")],
-    output: Annotated[Path, typer.Option(help="JSONL, for data.val_files of the runs that are compared")],
+    folder: Annotated[Path, typer.Argument(help="folder of a run with arm=golden_full and several validations")],
+    output: Annotated[Path, typer.Option(help="JSONL file for data.val_files of the runs that are compared")],
 ) -> None:
-    """Record narrow and wide buggy programs of several stages of training."""
+    """Record narrow and wide buggy programs from several stages of training."""
     typer.echo(record_programs(RunRecords.open(folder), output))
 
 
 @app.command()
 def leaderboard(
     folder: Annotated[
-        Path | None, typer.Argument(help="reported experiment with the arm frozen; default: stored")
+        Path | None,
+        typer.Argument(help="a new experiment with a report and an arm 'frozen'; default: the stored results"),
     ] = None,
-    arm: Annotated[str, typer.Option(help="arm of the rule, with a folder")] = "",
-    rule: Annotated[str, typer.Option(help="the rule in a line, with a folder")] = "",
+    arm: Annotated[str, typer.Option(help="the arm of the new experiment that has the rule")] = "",
+    rule: Annotated[str, typer.Option(help="one line that describes the rule")] = "",
 ) -> None:
-    """Print the leaderboard, or the row of one arm of a new experiment."""
+    """Print the leaderboard, or the row for one arm of a new experiment."""
     if folder is None:
         typer.echo(leaderboard_table().markdown())
         return
     if not arm:
-        raise SettingsError("a folder needs --arm, the arm that is compared with the arm frozen")
+        raise SettingsError("--arm must name the arm of the folder that is compared with the arm 'frozen'")
     new = Rule(rule=rule or arm, results=folder.name, arm=arm, commit="")
     typer.echo(" | ".join(measured_row(new, folder / "report" / RESULTS_FILE)))
 

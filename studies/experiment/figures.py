@@ -1,4 +1,4 @@
-"""The pictures of an experiment's report: its arms on the way."""
+"""Draws the figures of an experiment's report: the progress of its arms."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ MEASURE = "pass@1"
 
 
 def arm_curves(summary: ExperimentSummary, *, by_seconds: bool) -> Figure:
-    """Held-out pass@1 of every arm, means and 95 % intervals over seeds, by step or by seconds of training."""
+    """Draw held-out pass@1 of every arm against steps or seconds: means and 95 % intervals over seeds."""
     figure, (panel,) = make_panels(["Held-out pass@1"])
     for number, (arm, runs) in enumerate(summary.runs.items()):
         xs, means, halves = [], [], []
@@ -44,7 +44,7 @@ def arm_curves(summary: ExperimentSummary, *, by_seconds: bool) -> Figure:
 
 
 def _common_steps(runs: Mapping[int, RunResult]) -> list[int]:
-    """Steps at which every run took the measure."""
+    """List the steps at which every run has the measure."""
     steps_by_run = []
     for run in runs.values():
         steps_by_run.append({one.step for one in run.validations if MEASURE in one.measures})

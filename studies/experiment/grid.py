@@ -1,19 +1,19 @@
-"""The file of an experiment: a grid of arms and seeds.
+"""Reads the YAML file of an experiment: a grid of arms and seeds.
 
-It is YAML::
+Example::
 
     preset: cpu                     # or the path of a YAML file
     folder: outputs/micro_arms      # default: outputs/<name of the file>
     seeds: [0, 1, 2]
-    overrides: [trainer.save_freq=-1]   # of every run
+    overrides: [trainer.save_freq=-1]   # settings of every run
     arms:
       code_a1: [arm=code_a1]
       golden_1: [arm=golden, rewards.num_golden=1]
       static:
         overrides: [arm=static]
-        harvest: code_a1            # the run of this arm and the same seed; its tests become data.train_files
+        harvest: code_a1            # tests of this arm's run with the same seed become data.train_files
 
-The run of an arm and a seed lives in ``<folder>/<arm>/seed<seed>`` with ``data.seed=<seed>``.
+The run of an arm and a seed has the folder ``<folder>/<arm>/seed<seed>`` and the setting ``data.seed=<seed>``.
 """
 
 import re
@@ -30,10 +30,11 @@ from omegaconf.errors import OmegaConfBaseException
 from code_a1_recipe.errors import InputError
 
 EXPERIMENT_FILE = "experiment.yaml"
-"""In an experiment's folder: the file as it was when it last ran."""
+"""Name of the copy of the experiment's file in the experiment's folder."""
 FINISHED = "finished.json"
-"""Written into a run's folder when its process has ended well."""
+"""Name of the file that is written into a run's folder when the run has ended without error."""
 SET_BY_THE_EXPERIMENT = ("run_dir", "data.seed")
+"""Settings that the experiment's file must not contain."""
 
 Override = Annotated[str, Meta(pattern="^[^=]+=")]
 Seed = Annotated[int, Meta(ge=0)]
@@ -44,11 +45,11 @@ class Arm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     overrides: tuple[Override, ...] = ()
     harvest: str | None = None
-    """Arm whose run of the same seed gives the tests."""
+    """Name of another arm. The tests of its run with the same seed become the training data."""
 
 
 class GridFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The content of the file."""
+    """The content of an experiment's file."""
 
     preset: str = "cpu"
     folder: str | None = None
@@ -67,28 +68,26 @@ class Experiment:
     overrides: tuple[str, ...]
     arms: dict[str, Arm]
     text: str
-    """The file."""
+    """The text of the file."""
 
     @classmethod
     def load(cls, path: Path) -> "Experiment":
-        """Read and check a file.
+        """Read and check an experiment's file.
 
         Raises:
-            InputError: it cannot be read, or a key or value cannot work.
+            InputError: the file cannot be read, or a key or value is not allowed.
         """
         try:
             text = path.read_text(encoding="utf-8")
-            # OmegaConf refuses a key that stands there twice, of which YAML's own loader takes the last.
+            # OmegaConf refuses repeated keys. YAML's own loader would silently use the last of them.
             grid = msgspec.convert(OmegaConf.to_container(OmegaConf.create(text)), GridFile)
         except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException, msgspec.ValidationError) as error:
-            raise InputError(
-                f"{path} is no experiment: {error}; studies/micro_arms.yaml shows what it may say"
-            ) from error
+            raise InputError(f"{path} is no experiment: {error}; see the example studies/micro_arms.yaml") from error
         arms = {}
         for name, settings in grid.arms.items():
             if not re.fullmatch(r"[A-Za-z0-9][\w-]*", name):
                 raise InputError(
-                    f"{path}: arms: a name must be letters, digits, - and _, got {name!r}; it becomes a folder"
+                    f"{path}: arms: a name must be letters, digits, - and _, got {name!r}; it becomes a folder's name"
                 )
             arm = settings if isinstance(settings, Arm) else Arm(settings)
             if arm.harvest is not None and arm.harvest not in arms:
@@ -106,15 +105,15 @@ class Experiment:
         )
 
     def run_folder(self, arm: str, seed: int) -> Path:
-        """The folder of one run."""
+        """Return the folder of one run."""
         return self.folder / arm / f"seed{seed}"
 
     def is_finished(self, arm: str, seed: int) -> bool:
-        """Whether the run's process has ended well."""
+        """Say if the run has ended without error."""
         return (self.run_folder(arm, seed) / FINISHED).is_file()
 
     def settings_of(self, arm: str) -> list[str]:
-        """All that makes a run of this arm, except its seed and folder."""
+        """List all settings of an arm's runs, except seed and folder."""
         settings = [self.preset, *self.overrides, *self.arms[arm].overrides]
         if self.arms[arm].harvest is not None:
             settings.append(f"harvest={self.arms[arm].harvest}")
@@ -124,4 +123,6 @@ class Experiment:
 def _refuse_own_keys(path: Path, place: str, overrides: tuple[str, ...]) -> None:
     for override in overrides:
         if override.partition("=")[0].lstrip("+~") in SET_BY_THE_EXPERIMENT:
-            raise InputError(f"{path}: {place} sets {override!r}, which the experiment sets for each run; leave it out")
+            raise InputError(
+                f"{path}: {place} sets {override!r}, but the experiment sets this key for each run; leave it out"
+            )

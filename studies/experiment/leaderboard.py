@@ -1,4 +1,4 @@
-"""The leaderboard: what a rule for the Test LLM brings the Code LLM over a Test LLM that never learns."""
+"""The leaderboard: the gain of the Code LLM by a rule for the Test LLM, compared with a Test LLM that never learns."""
 
 import statistics
 from pathlib import Path
@@ -31,22 +31,23 @@ HEAD = (
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the leaderboard before it is measured."""
+    """The description of a leaderboard's row; the measured cells are computed from the results."""
 
     rule: str
-    """A line for readers."""
+    """A line that describes the rule for readers."""
     results: str
-    """Folder of ``results.json``, below ``studies/micro_results``."""
+    """Name of the folder in ``studies/micro_results`` with the ``results.json``."""
     arm: str
     commit: str
     narrow: str = ""
-    """Share of narrow recorded programs detected, and its ratio to ``FROZEN``: only where ``results.json`` has none,
-    because it was made by an earlier release."""
+    """Share of narrow recorded programs that are detected. Only for a ``results.json`` of an earlier release, which
+    lacks this measure."""
     narrow_over_frozen: str = ""
+    """``narrow`` divided by the same share of the arm ``FROZEN``."""
 
 
 def leaderboard_table() -> Table:
-    """Measure all rules that are kept, from the stored results."""
+    """Measure all rules of ``leaderboard.json`` from the stored results."""
     rules = msgspec.json.decode(RULES.read_bytes(), type=list[Rule])
     return table_with_head([HEAD, *(measured_row(rule, STORED / rule.results / RESULTS_FILE) for rule in rules)])
 
@@ -55,15 +56,15 @@ def measured_row(rule: Rule, results: Path) -> list[str]:
     """Measure one rule.
 
     Args:
-        rule: its arm is compared with the arm ``FROZEN``.
-        results: ``results.json`` of an experiment with both.
+        rule: the rule; its arm is compared with the arm ``FROZEN``.
+        results: ``results.json`` of an experiment with both arms.
 
     Raises:
-        InputError: one of the arms is not there.
+        InputError: the results lack one of the arms.
     """
     runs = load_results(results).runs
     if not {rule.arm, FROZEN} <= runs.keys():
-        raise InputError(f"{results} must have the arms {rule.arm!r} and {FROZEN!r}, got {', '.join(runs)}")
+        raise InputError(f"{results} must have the arms {rule.arm!r} and {FROZEN!r}, got {', '.join(runs)}; run both")
     summary = ExperimentSummary({name: runs[name] for name in (rule.arm, FROZEN)})
     _, frozen = equal_table(summary, "pass@1").rows
     measured = [summary.interval(rule.arm, name) for name in ("false_negative_rate", "distinct_call_rate")]

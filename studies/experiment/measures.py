@@ -1,7 +1,7 @@
-"""Measures of an experiment beyond those of a run's report, from the records of training and of validation.
+"""Further measures of an experiment, from the records of training and validation.
 
-They say how far rewards are from hidden tests, how varied suites are and what is unlearned. All but ``distinct_calls``
-need ``validation.hidden_in_training``. Programs lost to an outage count nowhere.
+They show disagreements of rewards and hidden tests, the variety of suites, and forgetting. All measures except
+``distinct_calls`` need ``validation.hidden_in_training``. Programs lost to an outage do not count.
 """
 
 import statistics
@@ -18,68 +18,88 @@ SPLIT_MEASURES: dict[str, str] = {
     "kill_first": "Test LLM, kill rate of suites for the first buggy program of each question (micro world: a mutant)",
     "kill_others": "Test LLM, the same for the other ones (micro world: recorded programs of the base Code LLM)",
 }
-"""``kill`` in two parts."""
+"""Name -> label of the two measures into which ``kill`` is split."""
 
 
 def split_kills(records: Sequence[RolloutRecord]) -> dict[str, dict[str, float]]:
-    """``kill`` by the names of ``SPLIT_MEASURES`` and by question id; what the validation did not take is left out."""
+    """Compute ``kill`` on both parts of the buggy programs: name in ``SPLIT_MEASURES`` -> question id -> value."""
     parts: dict[str, list[RolloutRecord]] = {name: [] for name in SPLIT_MEASURES}
     for record in records:
         if record.kind == "buggy_program":
-            parts["kill_others" if record.candidate else "kill_first"].append(record)
-    kills = {name: measures_of(part).get("kill") for name, part in parts.items()}
-    return {name: by_question for name, by_question in kills.items() if by_question}
+            name = "kill_others" if record.candidate else "kill_first"
+            parts[name].append(record)
+    kills = {}
+    for name, part in parts.items():
+        by_question = measures_of(part).get("kill")
+        if by_question:
+            kills[name] = by_question
+    return kills
 
 
 def reward_errors(records: Iterable[RolloutRecord]) -> dict[str, float | None]:
-    """Shares of programs whose reward and hidden tests disagree; None where there is nothing to share.
+    """Compute shares of programs whose reward and hidden tests disagree. A share of no programs is None.
 
-    - reward_false_positive_rate: programs that fail a hidden test, among those with full reward
-    - false_negative_rate: programs that no case broke, new, given or replayed, among those that load and fail a hidden
-      test
-    - false_negative_rate_without_replay: the same of new and given cases alone: what would go unnoticed without the
-      Mistake Book
-    - false_rejection_rate: programs without full reward, among those that pass every hidden test
+    - reward_false_positive_rate: of the programs with full reward, the share that fails a hidden test
+    - false_negative_rate: of the programs that load and fail a hidden test, the share that no case (new, given or
+      replayed) broke
+    - false_negative_rate_without_replay: the same share without replayed cases, as if there were no Mistake Book
+    - false_rejection_rate: of the programs that pass every hidden test, the share without full reward
     """
-    judged = [
-        (record, record.reward.total > FULL_REWARD)
-        for record in records
-        if record.reward is not None and record.hidden_tests is not None
-    ]
-    wrong = [record for record, _ in judged if record.is_loaded and not record.is_solved]
+    full_and_failing = []
+    unbroken = []
+    unbroken_without_replay = []
+    solved_without_full = []
+    for record in records:
+        if record.reward is None or record.hidden_tests is None:
+            continue
+        is_full = record.reward.total > FULL_REWARD
+        if is_full:
+            full_and_failing.append(not record.is_solved)
+        if record.is_solved:
+            solved_without_full.append(not is_full)
+        elif record.is_loaded:
+            unbroken.append(not record.is_broken())
+            unbroken_without_replay.append(not record.is_broken(by_replays=False))
     return {
-        "reward_false_positive_rate": _rate(not record.is_solved for record, is_full in judged if is_full),
-        "false_negative_rate": _rate(not record.is_broken() for record in wrong),
-        "false_negative_rate_without_replay": _rate(not record.is_broken(by_replays=False) for record in wrong),
-        "false_rejection_rate": _rate(not is_full for record, is_full in judged if record.is_solved),
+        "reward_false_positive_rate": _mean(full_and_failing),
+        "false_negative_rate": _mean(unbroken),
+        "false_negative_rate_without_replay": _mean(unbroken_without_replay),
+        "false_rejection_rate": _mean(solved_without_full),
     }
 
 
-def _rate(found: Iterable[bool]) -> float | None:
-    values = list(found)
+def _mean(values: Sequence[float]) -> float | None:
     return statistics.fmean(values) if values else None
 
 
 def distinct_calls(records: Iterable[RolloutRecord]) -> float | None:
-    """``distinct_call_rate`` of the cases of all suites for one program, averaged over programs; None without cases."""
+    """Compute ``distinct_call_rate`` of all cases for a program, as a mean over programs; None without cases."""
     shares = []
     for record in records:
-        cases = [case for suite in record.suites if suite.verdict is not None for case in suite.verdict.cases]
-        if (share := distinct_call_rate([case.id for case in cases])) is not None:
+        calls = []
+        for suite in record.suites:
+            if suite.verdict is not None:
+                calls += [case.id for case in suite.verdict.cases]
+        share = distinct_call_rate(calls)
+        if share is not None:
             shares.append(share)
-    return statistics.fmean(shares) if shares else None
+    return _mean(shares)
 
 
 def forgetting(records_by_step: Sequence[Sequence[RolloutRecord]]) -> dict[str, float | None]:
-    """Training questions solved once and failed later, beside what looks like it by sampling; None: not to be seen.
+    """Measure how often training questions are solved first and failed later. A measure without data is None.
 
-    - forgotten: of the questions that most programs solved at some visit, those that most programs fail at the last one
-    - fails_next_visit: probability that a program of the next visit fails where a program of this one passes
-    - fails_same_visit: probability that another program of the same visit fails where one passes: what sampling does by
-      itself. Equal to fails_next_visit in expectation where the policy stays as it is between visits
+    The records of one question in one step are a visit.
+
+    - forgotten: of the questions that most programs solved at an earlier visit, the share that most programs fail at
+      the last visit
+    - fails_next_visit: if a program passes, the probability that a program of the next visit to the question fails
+    - fails_same_visit: if a program passes, the probability that another program of the same visit fails. This is the
+      effect of sampling alone. If the policy does not change between visits, its expectation is that of
+      fails_next_visit
 
     Args:
-        records_by_step: of each step, in order; the records of one question in one step are a visit.
+        records_by_step: the records of each step, in order.
     """
     visits: dict[str, list[list[float]]] = defaultdict(list)
     for records in records_by_step:
@@ -91,30 +111,40 @@ def forgetting(records_by_step: Sequence[Sequence[RolloutRecord]]) -> dict[str, 
             visits[question].append(solved)
     by_majority = [[statistics.fmean(solved) > 0.5 for solved in visit] for visit in visits.values()]
     next_visits = [pair for visit in visits.values() for pair in pairwise(visit)]
+    to_next = [(sum(visit), sum(later), len(later)) for visit, later in next_visits]
+    # A last visit has no next visit, so it is left out here too. Then both measures cover the same visits.
+    to_same = [(sum(visit), sum(visit) - 1, len(visit) - 1) for visit, _ in next_visits]
     return {
-        "forgotten": _rate(not solved[-1] for solved in by_majority if any(solved[:-1])),
-        "fails_next_visit": _failures_after_a_pass((sum(one), sum(two), len(two)) for one, two in next_visits),
-        # Of those visits that have a next one, so that both are of the same questions at the same time.
-        "fails_same_visit": _failures_after_a_pass((sum(one), sum(one) - 1, len(one) - 1) for one, _ in next_visits),
+        "forgotten": _mean([not solved[-1] for solved in by_majority if any(solved[:-1])]),
+        "fails_next_visit": _failures_after_a_pass(to_next),
+        "fails_same_visit": _failures_after_a_pass(to_same),
     }
 
 
 def _failures_after_a_pass(visits: Iterable[tuple[float, float, int]]) -> float | None:
-    """From passes, passes among the programs each is compared with, and their number."""
-    pairs = [(passes * (number - others), passes * number) for passes, others, number in visits if passes]
-    total = sum(all_pairs for _, all_pairs in pairs)
-    return sum(failing for failing, _ in pairs) / total if total else None
+    """Compute the share of failing programs among the programs with which passing programs are compared.
+
+    Args:
+        visits: the number of passing programs, the number of programs with which each is compared that pass too, and
+            the number of programs with which each is compared.
+    """
+    num_failing = num_pairs = 0.0
+    for num_passing, num_others_passing, num_others in visits:
+        if num_passing:
+            num_failing += num_passing * (num_others - num_others_passing)
+            num_pairs += num_passing * num_others
+    return num_failing / num_pairs if num_pairs else None
 
 
 def training_measures(
     records_by_step: Mapping[int, Sequence[RolloutRecord]], *, end: int, last: int
 ) -> dict[str, float]:
-    """All of the above up to step ``end``, by the names of ``TRAINING_MEASURES``; what was not measured is left out.
+    """Compute the measures in ``TRAINING_MEASURES`` up to step ``end``. Measures without data are left out.
 
     Args:
-        records_by_step: of each step.
-        end: last step that counts.
-        last: steps up to ``end`` that rewards and suites are measured on; forgetting is measured from the start.
+        records_by_step: the records of each step.
+        end: the last step that counts.
+        last: rewards and suites are measured on so many last steps; forgetting is measured on all steps.
     """
     steps = [step for step in sorted(records_by_step) if step <= end]
     latest = [record for step in steps if step > end - last for record in records_by_step[step]]
@@ -135,4 +165,4 @@ TRAINING_MEASURES: dict[str, str] = {
     "fails_next_visit": "programs of a question's next visit that fail where one passed",
     "fails_same_visit": "other programs of the same visit that fail where one passed: sampling alone",
 }
-"""Name -> what it says, in the order of tables."""
+"""Name -> label, in the order of the tables."""

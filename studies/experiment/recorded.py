@@ -1,10 +1,10 @@
-"""Buggy programs of several stages of training, as held-out questions on which every Test LLM can be measured.
+"""Records buggy programs of several stages of training, so that all Test LLMs can be measured on the same programs.
 
-A run on complete hidden tests (``arm=golden_full``) is validated at its start, in its middle and at its end. What its
-Code LLM wrote at these steps for the held-out questions, and what fails a hidden test, becomes ``buggy_programs``: at
-most one narrow program, which fails one hidden test alone, for each question and stage, and one wide program for each
-question. The file is given as ``data.val_files`` to the runs that are compared; the file of kinds beside it says what
-each program is.
+A run on complete hidden tests (``arm=golden_full``) is validated at its start, in its middle and at its end. Programs
+of these validations that fail a hidden test become the column ``buggy_programs`` of the held-out questions. A narrow
+program fails exactly one hidden test, a wide program fails several. For each question, at most one narrow program of
+each validation and one wide program are recorded. The runs that are compared get the file as ``data.val_files``. A
+second file has the kind of each program.
 """
 
 import json
@@ -19,7 +19,7 @@ from code_a1_recipe.runs.rollout_record import RolloutRecord
 
 NARROW, WIDE = "narrow", "wide"
 Kinds = dict[str, dict[str, str]]
-"""``NARROW`` or ``WIDE`` by question id and program."""
+"""Question id -> program -> ``NARROW`` or ``WIDE``."""
 
 
 def kinds_of(run: RunRecords) -> Kinds:
@@ -40,7 +40,7 @@ def kinds_of(run: RunRecords) -> Kinds:
 
 
 def record_programs(run: RunRecords, output: Path) -> str:
-    """Write the run's held-out questions with their buggy programs, and the kinds beside them; returns the counts."""
+    """Write the run's held-out questions with buggy programs, and the file of kinds. Returns the counts as text."""
     kinds = kinds_of(run)
     rows = []
     for file in run.question_files("val_files"):
@@ -49,17 +49,20 @@ def record_programs(run: RunRecords, output: Path) -> str:
             rows.append(row | {"buggy_programs": list(kinds.get(row["id"], ()))})
     write_whole(output, "".join(f"{json.dumps(row)}\n" for row in rows))
     write_whole(kinds_file(output), json.dumps(kinds, indent=1))
-    counts = [kind for programs in kinds.values() for kind in programs.values()]
-    return f"{output}: {counts.count(NARROW)} narrow and {counts.count(WIDE)} wide programs of {len(kinds)} questions"
+    all_kinds = []
+    for programs in kinds.values():
+        all_kinds += programs.values()
+    num_narrow, num_wide = all_kinds.count(NARROW), all_kinds.count(WIDE)
+    return f"{output}: {num_narrow} narrow and {num_wide} wide programs of {len(kinds)} questions"
 
 
 def kinds_file(questions: Path) -> Path:
-    """Where the kinds of the programs in a file of questions stand."""
+    """Return the path of the file of kinds for a file of questions."""
     return questions.with_name(questions.name + ".kinds.json")
 
 
 def read_kinds(run: RunRecords) -> Kinds:
-    """The kinds of a run's recorded programs; empty where its held-out questions were not made here."""
+    """Read the kinds of a run's recorded programs. They are empty if ``record_programs`` did not make its questions."""
     found: Kinds = {}
     for file in run.question_files("val_files"):
         if kinds_file(file).is_file():
@@ -68,7 +71,7 @@ def read_kinds(run: RunRecords) -> Kinds:
 
 
 def detection_rates(records: Sequence[RolloutRecord], kinds: Kinds) -> dict[str, float]:
-    """Shares of narrow and of wide programs, in [0, 1], that a valid case of any of their suites breaks."""
+    """Compute the shares of narrow and of wide programs, in [0, 1], that a valid case of their suites breaks."""
     broken: dict[str, list[bool]] = defaultdict(list)
     for record in records:
         if record.kind == "buggy_program" and not record.outage and record.question in kinds:

@@ -1,4 +1,4 @@
-"""The report of an experiment: one self-contained page with tables and curves of its arms, also while it goes on."""
+"""Writes the report of an experiment: one self-contained page with tables and curves of its finished runs."""
 
 import os
 from functools import partial
@@ -17,16 +17,20 @@ CURVES = {"curves_by_step": "step", "curves_by_seconds": "wall-clock"}
 
 
 def write_report(source: Path) -> tuple[Path, str]:
-    """Write the report of an experiment, from its folder or its ``results.json``; returns the page, and the tables.
+    """Write the page, its figures and its tables.
 
-    It goes into a folder ``report`` of the experiment, with ``results.json``, or beside that file; with it the curves
-    and the tables as Markdown.
+    Args:
+        source: the folder of an experiment, or a ``results.json``. For a folder, the report goes into its folder
+            ``report``, together with a new ``results.json``. For a file, the report goes beside the file.
+
+    Returns:
+        The path of the page, and the tables as Markdown.
 
     Raises:
-        InputError: there is nothing to report on.
-        OSError: it cannot be written.
+        InputError: the source has no finished run.
+        OSError: the report cannot be written.
     """
-    source = Path(os.path.abspath(source))  # not resolved: a link keeps its name
+    source = Path(os.path.abspath(source))  # `resolve` would replace a link, but the page shows the link's own name
     if source.is_file():
         name, target, results = source.parent.name, source.parent, load_results(source)
     else:
@@ -37,7 +41,7 @@ def write_report(source: Path) -> tuple[Path, str]:
     text = "\n".join(table.markdown() for table in tables)
     write_whole(target / TABLES, text)
     sections = [Section(title=table.title, text=table.note, table=table) for table in tables]
-    curves = Section(title="On the way")
+    curves = Section(title="Progress in training")
     for file, axis in CURVES.items():
         caption = f"Held-out pass@1 with 95 % intervals over seeds, by {axis}"
         draw = partial(arm_curves, summary, by_seconds=axis == "wall-clock")

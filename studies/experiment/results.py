@@ -1,4 +1,4 @@
-"""The results of an experiment: small enough to keep when its run folders are gone."""
+"""Measures the runs of an experiment, and stores the results in a small file that can be kept without the runs."""
 
 import json
 import math
@@ -28,23 +28,25 @@ ALL_MEASURES: dict[str, str] = {
     **MEASURES,
     **SPLIT_MEASURES,
     "narrow_detected": "Test LLM, recorded narrow programs that a case of their suites breaks",
-    "wide_detected": "Test LLM, the same of recorded wide programs",
+    "wide_detected": "Test LLM, recorded wide programs that a case of their suites breaks",
     "loaded_rate": "Code LLM, held-out programs that were extracted and loaded",
-    "expected_correct_rate": "Test LLM, cases for held-out programs whose expected value is right",
+    "expected_correct_rate": "Test LLM, cases for held-out programs whose expected output is correct",
     "broke_candidate_rate": "Test LLM, suites for held-out programs with a valid case that the program fails",
     "product": "Test LLM, validity times kill rate of suites (after the paper's Mul, a product of two rates)",
     **TRAINING_MEASURES,
-    "seconds_per_step": "median seconds a step; lower is better",
+    "seconds_per_step": "median seconds of a step; lower is better",
 }
+"""Name -> label of all measures, in the order of the tables."""
 STEP_PARTS = ("episodes", *PHASES, "other")
-"""Parts of a step's wall time; ``time_frac/<part>`` in the metrics."""
+"""Parts of a step's wall time. Their metrics are named ``time_frac/<part>``."""
 FROM_METRICS = {
     "loaded_rate": "val/code/loaded_rate",
     "expected_correct_rate": "val/test/expected_correct_rate",
     "broke_candidate_rate": "val/test/broke_candidate_rate",
 }
-"""Measure -> the metric of the same validation, over the policies' own programs and suites."""
+"""Measure -> name of the validation metric that has its value."""
 LAST_STEPS = 10
+"""Number of last training steps on which rewards and suites are measured."""
 FORMAT = 3
 
 
@@ -54,9 +56,9 @@ class Validation:
 
     step: int
     seconds: float
-    """Wall seconds of training before it; other validations are left out."""
+    """Wall seconds of training before this validation, without the time of other validations."""
     measures: Mapping[str, float]
-    """Over held-out questions, and ``TRAINING_MEASURES`` of the training before it."""
+    """Measures on held-out questions, and ``TRAINING_MEASURES`` of the training before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,25 +68,30 @@ class RunResult:
     validations: tuple[Validation, ...]
     steps: int
     models: tuple[str, ...]
-    """Where the policies began: the paths of their models."""
+    """Paths of the models with which the policies began."""
     training: Mapping[str, float]
-    """``TRAINING_MEASURES`` and ``seconds_per_step``; those that it did not measure are left out."""
+    """``TRAINING_MEASURES`` and ``seconds_per_step``; measures without data are left out."""
     parts: Mapping[str, float]
-    """Mean seconds a step by part, for the parts of ``STEP_PARTS``."""
+    """Part in ``STEP_PARTS`` -> mean seconds of the part in a step."""
     wall_seconds: float | None
     """Time of the whole process, start and validations included."""
 
     @cached_property
     def final(self) -> dict[str, float]:
-        """Every measure at the end of the run, by name; none of held-out questions if it was not validated then."""
-        at_end = bool(self.validations) and self.validations[-1].step >= self.steps
-        return (dict(self.validations[-1].measures) if at_end else {}) | dict(self.training)
+        """All measures at the end of the run. Measures on held-out questions need a validation at the last step."""
+        measures = {}
+        if self.validations and self.validations[-1].step >= self.steps:
+            measures = dict(self.validations[-1].measures)
+        return measures | dict(self.training)
 
     def at(self, step: int) -> Mapping[str, float]:
-        """The measures of one validation; empty where there was none at that step."""
+        """Return the measures of the validation at a step; empty without a validation at this step."""
         if step == self.steps > 0:
             return self.final
-        return next((one.measures for one in self.validations if one.step == step), {})
+        for validation in self.validations:
+            if validation.step == step:
+                return validation.measures
+        return {}
 
     @property
     def seconds(self) -> float:
@@ -92,11 +99,11 @@ class RunResult:
         return self.validations[-1].seconds if self.validations else 0.0
 
     def after(self, seconds: float, measure: str) -> float | None:
-        """The measure once training has taken so many seconds, on straight lines between validations.
+        """Interpolate a measure linearly between validations, at the time after so many seconds of training.
 
-        None where the run was not validated that late, or did not take the measure.
+        The result is None if the last validation was earlier, or if the run lacks the measure.
         """
-        points = [(one.seconds, one.measures.get(measure)) for one in self.validations]
+        points = [(validation.seconds, validation.measures.get(measure)) for validation in self.validations]
         for (before, low), (then, high) in pairwise(points):
             if before <= seconds <= then and low is not None and high is not None:
                 share = (seconds - before) / (then - before) if then > before else 1.0
@@ -110,31 +117,33 @@ class Results:
 
     format: int = FORMAT
     commands: tuple[str, ...] = ()
-    """The command of the first run of each arm, with the versions that it ran on."""
+    """The command of the first run of each arm, with the versions of its packages."""
     runs: Mapping[str, Mapping[int, RunResult]]
-    """By arm and seed; arms in the order of the experiment's file."""
+    """Arm -> seed -> result. Arms have the order of the experiment's file."""
 
 
 def measure_experiment(folder: Path) -> Results:
-    """Measure the finished runs below an experiment's folder.
+    """Measure the finished runs in an experiment's folder.
 
     Raises:
-        InputError: there is none, or a file of one cannot be read.
+        InputError: no run is finished, or a file of a run cannot be read.
     """
     experiment = Experiment.load(folder / EXPERIMENT_FILE)
     runs: dict[str, dict[int, RunResult]] = {}
     commands = []
     for arm in experiment.arms:
-        finished = [seed for seed in experiment.seeds if (folder / arm / f"seed{seed}" / FINISHED).is_file()]
-        for seed in finished:
-            run = RunRecords.open(folder / arm / f"seed{seed}")
+        for seed in experiment.seeds:
+            run_folder = folder / arm / f"seed{seed}"
+            if not (run_folder / FINISHED).is_file():
+                continue
+            run = RunRecords.open(run_folder)
             if arm not in runs:
                 commands.append(command_of(run))
             runs.setdefault(arm, {})[seed] = measure_run(run)
     if not runs:
         raise InputError(
             f"{folder} holds no finished run of an experiment (<arm>/seed<n>/{FINISHED}); "
-            "for the report of a single run try `code-a1 report`"
+            "`code-a1 report` makes the report of a single run"
         )
     return Results(runs=runs, commands=tuple(commands))
 
@@ -143,7 +152,7 @@ def measure_run(run: RunRecords) -> RunResult:
     """Measure a run from its records.
 
     Raises:
-        InputError: a file of it cannot be read.
+        InputError: a file of the run cannot be read.
     """
     steps = [row for row in run.metrics if row["step"] > 0 and row.get("timing_s/step") is not None]
     records = {step: run.training(step) for step in run.training_steps}
@@ -172,10 +181,16 @@ def measure_run(run: RunRecords) -> RunResult:
 
 
 def _seconds_by_part(steps: Sequence[Mapping[str, float]], *, at_once: bool) -> dict[str, float]:
-    """Mean seconds a step; of two updates at the same time the longer one counts."""
+    """Compute the mean seconds of each part of a step.
+
+    If both updates run at the same time (``at_once``), only the longer update counts.
+    """
     parts = {}
     for part in STEP_PARTS:
-        seconds = [row["timing_s/step"] * (row.get(f"time_frac/{part}") or 0.0) for row in steps]
+        seconds = []
+        for row in steps:
+            share = row.get(f"time_frac/{part}") or 0.0
+            seconds.append(row["timing_s/step"] * share)
         if any(seconds):
             parts[part] = round(statistics.fmean(seconds), 4)
     if at_once and all(name in parts for name in UPDATES):
@@ -190,13 +205,14 @@ def _wall_seconds(finished: Path) -> float | None:
         seconds = json.loads(finished.read_text(encoding="utf-8"))["wall_seconds"]
         return None if seconds is None or not math.isfinite(seconds) else float(seconds)
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{finished} cannot be read: {error!r}; remove it, and `run` makes the run again") from error
+        raise InputError(f"{finished} cannot be read: {error!r}; remove this file and repeat `run`") from error
 
 
 def _held_out(records: Sequence[RolloutRecord], kinds: Kinds) -> dict[str, float]:
-    """Means over the held-out questions of a validation.
+    """Compute the measures of a validation as means over its held-out questions.
 
-    Plain names belong to the first ``data_source``; others have ``pass@1 on <source>`` and ``greedy on <source>``.
+    Names without addition belong to the first ``data_source``. Further sources have only ``pass@1 on <source>`` and
+    ``greedy on <source>``.
     """
     found: dict[str, float] = detection_rates(records, kinds)
     for number, (source, of_source) in enumerate(by_source(records).items()):
@@ -211,25 +227,25 @@ def _held_out(records: Sequence[RolloutRecord], kinds: Kinds) -> dict[str, float
 
 
 def save_results(results: Results, path: Path) -> None:
-    """Write JSON that :func:`load_results` reads."""
+    """Write the results as a JSON file."""
     write_whole(path, json.dumps(asdict(results), indent=1, allow_nan=False) + "\n")
 
 
 def load_results(path: Path) -> Results:
-    """Read what :func:`save_results` wrote.
+    """Read a file of :func:`save_results`.
 
     Raises:
-        InputError: it cannot be read, or is something else.
+        InputError: the file cannot be read, or has other content.
     """
     try:
         results = msgspec.json.decode(path.read_bytes(), type=Results)
     except (OSError, msgspec.MsgspecError, RecursionError) as error:
         raise InputError(
-            f"{path} holds no results of an experiment: {error}; name its folder or results.json"
+            f"{path} holds no results of an experiment: {error}; name the folder of an experiment, or its results.json"
         ) from error
     if results.format != FORMAT or not results.runs or not all(results.runs.values()):
         raise InputError(
             f"{path} must hold runs of every arm in format {FORMAT}, got format {results.format!r} and "
-            f"{len(results.runs)} arms; make it again with `python -m studies.experiment report EXPERIMENT`"
+            f"{len(results.runs)} arms; write the file anew with `python -m studies.experiment report EXPERIMENT`"
         )
     return results

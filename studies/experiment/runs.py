@@ -1,8 +1,9 @@
-"""The runs of an experiment: processes of their own, started, watched, ended, and never run twice.
+"""Runs the processes of an experiment, one for each run of the grid. A finished run is never repeated.
 
-``<folder>/<arm>/seed<n>`` is the run, ``seed<n>.log`` what it prints, ``seed<n>.json`` its command and the time its
-processes took; ``<run>/finished.json`` says that it is finished. A run that was cut off goes on from its newest
-checkpoint; without one (``trainer.save_freq=-1``) it starts anew.
+``<folder>/<arm>/seed<n>`` is the folder of a run. Beside it, ``seed<n>.log`` has the output of the run, and
+``seed<n>.json`` has its command and the time of its processes. A finished run has a ``finished.json`` in its folder. A
+run that was interrupted resumes from its newest checkpoint. Without a checkpoint (``trainer.save_freq=-1``), it starts
+anew.
 """
 
 import json
@@ -19,8 +20,9 @@ from typing import Any, NamedTuple
 from tqdm import tqdm
 
 from code_a1_recipe.config.compose import read_config
-from code_a1_recipe.errors import InputError, SettingsError
+from code_a1_recipe.errors import InputError, OutageError, SettingsError
 from code_a1_recipe.files import write_whole
+from code_a1_recipe.jobs.options import NUM_CORES
 from code_a1_recipe.runs.folder import RunFolder, locked
 from code_a1_recipe.tools.recorded.harvest import harvest
 from code_a1_recipe.training.preflight import START_RULES
@@ -29,12 +31,12 @@ from .grid import EXPERIMENT_FILE, FINISHED, Experiment
 
 POLL_SECONDS = 1.0
 GRACE_SECONDS = 60.0
-"""For a run to end its processes after an interruption."""
+"""Time that a run has to end its processes after an interruption."""
 LOG_TAIL = 2000
 
 
 class Place(NamedTuple):
-    """One run of the grid."""
+    """The arm and the seed of one run of the grid."""
 
     arm: str
     seed: int
@@ -55,19 +57,21 @@ class StartedRun:
 def run_experiment(
     experiment: Experiment, *, arms: Sequence[str] = (), seeds: Sequence[int] = (), parallel: int = 1
 ) -> None:
-    """Run what is not finished yet.
+    """Run all runs of the grid that are not finished yet.
 
     Args:
         experiment: the grid.
-        arms: only these; all if empty.
-        seeds: only these; all if empty.
-        parallel: runs at once on this machine, at least 1; each has the memory and processes of a whole run.
+        arms: names of the arms to run; empty for all arms.
+        seeds: seeds to run; empty for all seeds.
+        parallel: number of runs at the same time, at least 1. Each run needs the memory and the processes of a training
+            run.
 
     Raises:
-        SettingsError: a name is unknown, or an arm's settings cannot work or are not those that its runs in the folder
-            were made with; nothing was run.
-        InputError: another process works there, or a run broke off. Runs that are finished stay, and the same command
-            goes on.
+        SettingsError: an arm or a seed is unknown; or the settings of an arm are not allowed, or differ from those of
+            its existing runs. No run was started.
+        InputError: another process works in the folder, or a run failed. Finished runs stay, and a repeated command
+            resumes.
+        OutageError: the sandbox is down during a harvest.
     """
     wanted = _chosen(experiment, arms, seeds)
     for arm in dict.fromkeys(place.arm for place in wanted):
@@ -78,7 +82,9 @@ def run_experiment(
     for place in pending:
         source = experiment.arms[place.arm].harvest
         if source and (source, place.seed) not in pending and not experiment.is_finished(source, place.seed):
-            raise SettingsError(f"{place} takes the tests of arm {source!r}, which has no finished run; run it as well")
+            raise SettingsError(
+                f"{place} needs the tests of arm {source!r}, which has no finished run; run that arm too"
+            )
     experiment.folder.mkdir(parents=True, exist_ok=True)
     with locked(experiment.folder / "experiment.lock"):
         write_whole(experiment.folder / EXPERIMENT_FILE, experiment.text)
@@ -91,13 +97,13 @@ def _chosen(experiment: Experiment, arms: Sequence[str], seeds: Sequence[int]) -
         raise SettingsError(f"unknown arms {unknown}; known: {', '.join(experiment.arms)}")
     if unknown_seeds := sorted(set(seeds) - set(experiment.seeds)):
         raise SettingsError(f"seeds {unknown_seeds} are not in the experiment; it has {list(experiment.seeds)}")
-    # Seed by seed, so that an experiment cut short has all arms of its first seeds.
-    return [
-        Place(arm, seed)
-        for seed in experiment.seeds
-        for arm in experiment.arms
-        if (not arms or arm in arms) and (not seeds or seed in seeds)
-    ]
+    # All arms of one seed come before the next seed, so that an interrupted experiment has all arms of its first seeds.
+    chosen = []
+    for seed in experiment.seeds:
+        for arm in experiment.arms:
+            if (not arms or arm in arms) and (not seeds or seed in seeds):
+                chosen.append(Place(arm, seed))
+    return chosen
 
 
 def _check_settings(experiment: Experiment, arm: str) -> None:
@@ -107,11 +113,13 @@ def _check_settings(experiment: Experiment, arm: str) -> None:
     except SettingsError as error:
         raise SettingsError(*(f"arms.{arm}: {problem}" for problem in error.args)) from error
     if settings.harvest is not None and (config.rewards.code_tests != "golden" or config.data.train_files):
-        raise SettingsError(f"arms.{arm}: harvest gives data.train_files for arm=static, which sets neither otherwise")
+        raise SettingsError(
+            f"arms.{arm}: harvest needs arm=static and sets data.train_files; leave data.train_files out"
+        )
 
 
 def _check_folder(experiment: Experiment, place: Place) -> None:
-    """Refuse a folder that another experiment, or nobody known, made: a run that starts anew deletes it."""
+    """Refuse a folder that this experiment did not make, because a run that starts anew deletes its folder."""
     folder = experiment.run_folder(*place)
     if not folder.is_symlink() and not folder.exists():
         return
@@ -127,14 +135,14 @@ def _check_folder(experiment: Experiment, place: Place) -> None:
 
 
 def _log_of(experiment: Experiment, place: Place) -> dict[str, Any]:
-    """What earlier processes of the run left; a finished run that was brought from elsewhere says it itself."""
+    """Read the log of the run's earlier processes. A finished run that was copied here has it in its own folder."""
     folder = experiment.run_folder(*place)
     for path in (folder.with_suffix(".json"), folder / FINISHED):
         if path.is_file():
             try:
                 log: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             except ValueError as error:
-                raise InputError(f"{path} cannot be read: {error}; remove it with its run {folder}") from error
+                raise InputError(f"{path} cannot be read: {error}; remove this file and the run {folder}") from error
             return log
     return {}
 
@@ -154,7 +162,7 @@ def _run_all(experiment: Experiment, pending: list[Place], parallel: int, bar: "
                     _finish(experiment, run)
                     bar.update()
                 except InputError as error:
-                    broken = error  # the others are let finish, and no new one starts
+                    broken = error  # running processes may finish, but no new process starts
     finally:
         _end(running)
     if broken is not None:
@@ -162,7 +170,7 @@ def _run_all(experiment: Experiment, pending: list[Place], parallel: int, bar: "
 
 
 def _first_ready(experiment: Experiment, pending: Sequence[Place]) -> Place | None:
-    """Find the first run that waits for no other one's tests."""
+    """Find the first run that can start: it needs no tests, or the run that wrote the tests is finished."""
     for place in pending:
         source = experiment.arms[place.arm].harvest
         if source is None or experiment.is_finished(source, place.seed):
@@ -171,7 +179,7 @@ def _first_ready(experiment: Experiment, pending: Sequence[Place]) -> Place | No
 
 
 def command_of(experiment: Experiment, place: Place) -> list[str]:
-    """The command of one run, as a user would type it."""
+    """Make the command line of one run."""
     arm = experiment.arms[place.arm]
     words = [sys.executable, "-m", "code_a1_recipe", experiment.preset, *experiment.overrides, *arm.overrides]
     words += [f"run_dir={experiment.run_folder(*place)}", f"data.seed={place.seed}"]
@@ -185,19 +193,21 @@ def _harvest_file(experiment: Experiment, place: Place) -> Path:
 
 
 def _start(experiment: Experiment, place: Place, parallel: int) -> StartedRun:
-    """Start a run, or go on with it."""
+    """Start a run, or resume it."""
     folder = experiment.run_folder(*place)
     spent = _log_of(experiment, place).get("wall_seconds") or 0.0
     if folder.exists() and not any((folder / "checkpoints").glob("latest_checkpointed_iteration.txt")):
         with RunFolder(folder).lock():
-            shutil.rmtree(folder)  # it was cut off, and nothing of it can be resumed
+            shutil.rmtree(folder)  # the run was interrupted, and has no checkpoint to resume from
         spent = 0.0
     folder.parent.mkdir(parents=True, exist_ok=True)
     source = experiment.arms[place.arm].harvest
     if source is not None:
         run, target = experiment.run_folder(source, place.seed), _harvest_file(experiment, place)
-        target.unlink(missing_ok=True)  # of an earlier run in the same folder
-        harvest(run, output=target, minimise=False)
+        target.unlink(missing_ok=True)  # it may belong to an earlier run in the same folder
+        report = harvest(run, output=target, workers=NUM_CORES)
+        if report.failure:
+            raise OutageError(f"{target}: {report.failure}")
     command, settings = command_of(experiment, place), experiment.settings_of(place.arm)
     log = {"settings": settings, "command": command[1:], "wall_seconds": spent, "parallel": parallel}
     _write_json(folder.with_suffix(".json"), log)
@@ -207,7 +217,7 @@ def _start(experiment: Experiment, place: Place, parallel: int) -> StartedRun:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            # In a session of its own Ctrl-C reaches it once, from here, and also where this process ignores it.
+            # In a session of its own, the run gets Ctrl-C only once, from `_end`, even if this process ignores Ctrl-C.
             start_new_session=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
@@ -215,10 +225,10 @@ def _start(experiment: Experiment, place: Place, parallel: int) -> StartedRun:
 
 
 def _finish(experiment: Experiment, run: StartedRun) -> None:
-    """Note how long a run took and, where it ended well, that it is finished.
+    """Store the time that a run took. If it ended without error, mark it as finished.
 
     Raises:
-        InputError: it ended badly.
+        InputError: the run ended with an error.
     """
     folder = experiment.run_folder(*run.place)
     log = _log_of(experiment, run.place)
@@ -229,13 +239,13 @@ def _finish(experiment: Experiment, run: StartedRun) -> None:
         tail = output.read_text(encoding="utf-8", errors="replace")[-LOG_TAIL:]
         raise InputError(
             f"the run of {run.place} ended with status {run.process.returncode}. Its log {output} ends with:\n{tail}\n"
-            "Runs that are finished stay; repeat the command to go on"
+            "Finished runs stay; repeat the command to resume"
         )
     _write_json(folder / FINISHED, log)
 
 
 def _end(running: Sequence[StartedRun]) -> None:
-    """End what still runs, each as by Ctrl-C, so that it can end its own processes."""
+    """End all running runs. Each gets the signal of Ctrl-C, so that it can end its own processes."""
     for run in running:
         run.process.send_signal(signal.SIGINT)
     deadline = time.monotonic() + GRACE_SECONDS

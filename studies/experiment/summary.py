@@ -1,4 +1,4 @@
-"""An experiment's arms side by side: means and intervals over seeds, differences between arms, tables."""
+"""Compares the arms of an experiment: means and intervals over seeds, differences between arms, tables."""
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,8 +11,8 @@ from code_a1_recipe.stats.tables import Table, counted, table_with_head
 from .results import ALL_MEASURES, STEP_PARTS, RunResult
 
 HEADLINE_MEASURES = ("pass@1", "greedy", "reward_false_positive_rate", "false_negative_rate")
-"""Measures of the Code LLM, by which arms are compared."""
-STARRED = "* marks intervals that exclude zero, each taken alone: of many cells some do so by chance."
+"""Measures of the Code LLM that the tables of equal steps and equal seconds compare."""
+STARRED = "* marks intervals that exclude zero. Each interval is computed alone, so among many, some do so by chance."
 BySeed = Mapping[int, float]
 
 
@@ -32,17 +32,17 @@ class ExperimentSummary:
 
     @property
     def leader(self) -> str:
-        """The first arm: the others are compared with it."""
+        """The first arm, with which all other arms are compared."""
         return next(iter(self.runs))
 
     def end(self, arm: str) -> int:
-        """The arm's last step."""
+        """Return the last step of an arm."""
         return max(run.steps for run in self.runs[arm].values())
 
     def rows(self) -> list[Row]:
-        """The rows of tables: the arms at the leader's last step, then the ends of those that went on.
+        """List the rows of tables: all arms at the leader's last step, then longer arms at their own last step.
 
-        An arm without a validation at that step stands at its own end.
+        An arm without a validation at the leader's last step has only the row of its own last step.
         """
         common = self.end(self.leader)
         rows, later = [], []
@@ -57,7 +57,7 @@ class ExperimentSummary:
         return rows + later
 
     def values(self, arm: str, measure: str, step: int) -> dict[int, float]:
-        """The measure by seed, for the runs that took it."""
+        """Return the values of a measure: seed -> value. Runs without the measure are left out."""
         measured = {}
         for seed, run in self.runs[arm].items():
             measures = run.at(step)
@@ -66,24 +66,26 @@ class ExperimentSummary:
         return measured
 
     def interval(self, arm: str, measure: str, *, step: int | None = None) -> Estimate | None:
-        """Mean over the arm's seeds, by default at its end; None where no run took the measure."""
+        """Estimate the mean over an arm's seeds, by default at its last step; None if no run has the measure."""
         values = self.values(arm, measure, self.end(arm) if step is None else step)
         return mean_estimate(list(values.values())) if values else None
 
     def lead(self, arm: str, other: str, measure: str, *, step: int) -> Estimate:
-        """How far ``arm`` is ahead of ``other`` at a step, paired by seed."""
+        """Estimate the difference ``arm`` minus ``other`` at a step, paired by seed."""
         mine = self.values(arm, measure, step)
         return paired_difference(mine, self.values(other, measure, step))
 
     def seconds(self, arm: str, step: int) -> float | None:
-        """Seconds of training up to a validation, mean over seeds."""
+        """Return the seconds of training before a validation, as a mean over seeds."""
         seconds = []
         for run in self.runs[arm].values():
-            seconds += [one.seconds for one in run.validations if one.step == step]
+            for validation in run.validations:
+                if validation.step == step:
+                    seconds.append(validation.seconds)
         return _mean(seconds)
 
     def bases(self) -> list[Row]:
-        """A row at step 0 for each pair of models that arms began with."""
+        """List a row at step 0 for each pair of models with which arms began."""
         first_arms: dict[tuple[str, ...], str] = {}
         for arm, runs in self.runs.items():
             first_run = next(iter(runs.values()))
@@ -92,7 +94,7 @@ class ExperimentSummary:
         return [Row("base", first, 0), *(Row(f"base of {arm}", arm, 0) for arm in others)]
 
     def measures(self) -> list[str]:
-        """Measures that some run took, in the order of tables."""
+        """List the measures that at least one run has, in the order of tables."""
         taken = set()
         for runs in self.runs.values():
             taken.update(*(run.final for run in runs.values()))
@@ -101,11 +103,13 @@ class ExperimentSummary:
 
 
 def headline_table(summary: ExperimentSummary, measures: Sequence[str] = ()) -> Table:
-    """Arm, seeds, seconds of training, then each measure as ``mean ± half width`` over seeds; the bases first.
+    """Make the table of all arms: seeds, seconds of training, and each measure as ``mean ± half width`` over seeds.
+
+    The base models come first.
 
     Args:
         summary: the runs.
-        measures: these columns; all that were taken if empty.
+        measures: names of the measures; empty for all.
     """
     measures = measures or summary.measures()
     table = [["arm", "seeds", "seconds", *measures]]
@@ -119,12 +123,12 @@ def headline_table(summary: ExperimentSummary, measures: Sequence[str] = ()) -> 
     return table_with_head(
         table,
         title=f"Arms after {counted(summary.end(summary.leader), 'step')}",
-        note="Means over seeds with 95 % intervals (Student's t); seconds are those of training alone.",
+        note="Means over seeds with 95 % intervals (Student's t); the seconds do not include validation.",
     )
 
 
 def difference_table(summary: ExperimentSummary) -> Table:
-    """The first arm minus the base and each other arm, paired by seed; ``*`` where the interval excludes zero."""
+    """Make the table of differences: the first arm minus its base and minus each other arm, paired by seed."""
     measures, leader = summary.measures(), summary.leader
     end = summary.end(leader)
     table = [[f"{leader} minus", *measures]]
@@ -138,16 +142,17 @@ def difference_table(summary: ExperimentSummary) -> Table:
     return table_with_head(
         table,
         title=f"{leader} against the others",
-        note=f"Differences after {counted(end, 'step')}, paired by seed. {STARRED} Seeds share the models they start "
-        "with and the held-out questions: the intervals cover the chance of training and sampling.",
+        note=f"Differences after {counted(end, 'step')}, paired by seed. {STARRED} All seeds begin with the same "
+        "models and use the same held-out questions. So the intervals cover only the chance of training and sampling.",
     )
 
 
 def equal_table(summary: ExperimentSummary, *measures: str) -> Table:
-    """Every arm beside the first at its last step, and after equal seconds of training, by measure and seed by seed.
+    """Make the table that compares every arm with the first arm, at equal steps and after equal seconds of training.
 
-    Equal seconds: when the first of the two ends, with the other on straight lines between its validations; the last
-    column says when, as a mean over seeds. ``*`` where the interval of the first arm's lead excludes zero.
+    Equal steps are the first arm's last step. Equal seconds are the time at which the earlier of the two runs ends; the
+    measure of the other run is interpolated between its validations. The last column has this time, as a mean over
+    seeds.
     """
     leader = summary.leader
     ahead = f"{leader} minus it"
@@ -157,8 +162,8 @@ def equal_table(summary: ExperimentSummary, *measures: str) -> Table:
     return table_with_head(
         table,
         title="At equal steps and at equal wall-clock",
-        note=f"At the last step of {leader}, and after equal seconds of training: when the first of the two has "
-        f"ended, with the other on straight lines between its validations. Paired by seed; {STARRED}",
+        note=f"Equal steps: at the last step of {leader}. Equal seconds: when the earlier of the two runs has ended; "
+        f"the measure of the other run is interpolated between its validations. Paired by seed. {STARRED}",
     )
 
 
@@ -176,7 +181,7 @@ def _equal_rows(summary: ExperimentSummary, measure: str) -> Iterator[list[str]]
         leads = _after(leaders, ends, measure)
         others = _after(runs, ends, measure)
         if leads.keys() != others.keys():
-            leads, others = {}, {}  # some seed has no two validations around that time: no fair mean
+            leads, others = {}, {}  # a seed lacks validations around this time, so means would be unfair
         cells = []
         for mine, theirs in ((own, by_step), (leads, others)):
             missing = f" ({len(theirs)} of {len(own)} seeds)" if len(theirs) < len(own) else ""
@@ -211,7 +216,7 @@ def _number(value: float | None, digits: int) -> str:
 
 
 def time_table(summary: ExperimentSummary) -> Table:
-    """Mean seconds a step by part, and a run's whole minutes; means over seeds."""
+    """Make the table of times: mean seconds of each part of a step, and minutes of a run, as means over seeds."""
     used: set[str] = set()
     for runs in summary.runs.values():
         used.update(*(run.parts for run in runs.values()))
@@ -226,7 +231,7 @@ def time_table(summary: ExperimentSummary) -> Table:
         step = _mean([sum(run.parts.values()) for run in runs_of_arm])
         minutes = _mean([run.wall_seconds / 60 for run in runs_of_arm if run.wall_seconds is not None])
         table.append([arm, *cells, _number(step, 2), _number(minutes, 1)])
-    note = "Means over steps and seeds; a run's minutes are those of the whole process."
+    note = "Means over steps and seeds; the minutes of a run include its start and its validations."
     return table_with_head(table, title="Time", note=note)
 
 
@@ -240,5 +245,5 @@ def tables_of(summary: ExperimentSummary) -> list[Table]:
         difference_table(summary),
         equal_table(summary, *compared),
         time_table(summary),
-        Table(title="What the columns say", columns=("column", "meaning"), rows=meanings),
+        Table(title="Meaning of the columns", columns=("column", "meaning"), rows=meanings),
     ]

@@ -1,4 +1,4 @@
-"""``python -m studies.judge_benchmark``: how fast the judge is, and whether it lasts."""
+"""``python -m studies.judge_benchmark``: measures the speed of the judge, and its stability in long runs."""
 
 from __future__ import annotations
 
@@ -24,14 +24,18 @@ app = study_app()
 
 
 @app.command()
-def bench(quick: Annotated[bool, typer.Option(help="a minute instead of many; the figures are rough")] = False) -> None:
-    """Measure the judge's speed beside two other ways to run programs, in one run."""
+def bench(
+    quick: Annotated[bool, typer.Option(help="measure for only a minute; the figures are rough")] = False,
+) -> None:
+    """Measure the speed of the judge and of two other ways to run programs."""
     _finish(run_bench(QUICK if quick else FULL))
 
 
 @app.command()
-def stdin(problems: Annotated[int, typer.Option(min=1, help="eight programs each")] = 32) -> None:
-    """Measure tasks a second on standard-input problems, beside two other ways."""
+def stdin(
+    problems: Annotated[int, typer.Option(min=1, help="number of problems, with eight programs each")] = 32,
+) -> None:
+    """Measure tasks per second on standard-input problems, for the judge and for two other ways."""
     _finish(run_stdin_benchmark(num_problems=problems, report=typer.echo))
 
 
@@ -39,7 +43,7 @@ def stdin(problems: Annotated[int, typer.Option(min=1, help="eight programs each
 def soak(
     programs: Annotated[int, typer.Option(min=1)] = 100_000, workers: Annotated[int, typer.Option(min=1)] = 2
 ) -> None:
-    """Run many programs in one pool, and compare its end with its beginning."""
+    """Run many programs in one pool, and compare its last measurements with its first."""
     _finish(run_programs(programs, num_workers=workers, report=typer.echo))
 
 
@@ -54,20 +58,20 @@ def corpora(
     files: Annotated[list[Path], typer.Argument(help="JSON lists of entries")],
     tier: Annotated[int, typer.Option(min=0)] = 0,
     runs: Annotated[int, typer.Option(min=1)] = 1,
-    busy: Annotated[int, typer.Option(min=0, help="processes that only compute, beside it")] = 0,
+    busy: Annotated[int, typer.Option(min=0, help="number of processes that keep the processor busy")] = 0,
 ) -> None:
-    """Judge cheating and honest programs, run after run."""
+    """Judge cheating and honest programs several times."""
     _finish(run_corpora(files, tier=tier, num_runs=runs, num_busy=busy, report=typer.echo))
 
 
 @app.command()
 def serve(
-    seconds: Annotated[int, typer.Option(min=1, help="of each round")] = 30,
+    seconds: Annotated[int, typer.Option(min=1, help="length of each round")] = 30,
     clients: Annotated[int, typer.Option(min=1)] = 8,
     places: Annotated[int, typer.Option(min=1)] = 16,
     workers: Annotated[int, typer.Option(min=1)] = CORES,
 ) -> None:
-    """Load `python -m sandbox serve` with clients."""
+    """Measure `python -m sandbox serve` under load from clients."""
     found = run_load(seconds=seconds, num_clients=clients, num_places=places, num_workers=workers, report=typer.echo)
     _finish(found)
 
@@ -76,7 +80,7 @@ def _finish(found: dict[str, Any]) -> None:
     for key, value in found.items():
         typer.echo(f"{key:<34} {f'{value:.4g}' if isinstance(value, float) else value}")
     if not found.get("ok", True):
-        raise CodeA1Error("the judge did not hold what it promises: see above")
+        raise CodeA1Error("the judge failed a check; see the figures above")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Two ways to run generated programs that are in use, none of them confined: the judge is compared with them.
+"""Two common ways to run generated programs without confinement. The judge is compared with them.
 
-Both get the same candidates, asserts and references as the judge, and as many processes at once as this machine has
-cores. Each returns how many asserts passed, so that the work can be seen to be the same.
+Both get the same candidates, asserts and references as the judge, and run one process for each core of this machine.
+Both return the number of asserts that passed, to show that all ways do the same work.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from concurrent.futures import ThreadPoolExecutor
 from .programs import BenchCandidate, BenchQuestion
 
 TIMEOUT_SECONDS = 10.0
-"""Time of one interpreter, as released with the paper."""
+"""Wall time of one interpreter, as in the code of the paper."""
 
 
 def one_script(questions: Sequence[BenchQuestion]) -> int:
-    """Run one interpreter per candidate, with reference and candidate in one script, as the paper's release does.
+    """Run one interpreter for each candidate, with reference and candidate in one script, as in the code of the paper.
 
-    The script defines the reference and asks it every call: a call seen before in its suite does not count, an answer
-    is kept and announced, and a claim that differs from it is counted. Then it defines the candidate over the reference
-    and asserts each call against the answer kept. Every case prints its marker at once, as whatever comes later may end
-    the process.
+    The script defines the reference, makes every call, and stores and prints the answers. A call that its suite had
+    before does not count. Then the script defines the candidate in place of the reference, and compares its answers
+    with the stored answers. The result of each case is printed at once, because a later case may end the process.
     """
-    scripts = [_both_in_one(question, one) for question in questions for one in question.candidates]
+    scripts = []
+    for question in questions:
+        scripts += [_both_in_one(question, candidate) for candidate in question.candidates]
     with ThreadPoolExecutor(_num_cores()) as pool:
         return sum(map(_count_passes, pool.map(_printed, scripts)))
 
@@ -65,10 +66,10 @@ def _both_in_one(question: BenchQuestion, candidate: BenchCandidate) -> str:
 
 
 def python_c(questions: Sequence[BenchQuestion]) -> int:
-    """Run ``python -c`` per program: the reference once a question, then each candidate.
+    """Run ``python -c`` once for each reference and once for each candidate.
 
-    The reference's program prints its answer to every call that any of the question's candidates is asked; a
-    candidate's program asserts its calls against those answers and prints a marker per case.
+    The script of the reference prints the answers to the calls of all candidates. The script of a candidate compares
+    its answers with these answers, and prints the result of each case.
     """
     with ThreadPoolExecutor(_num_cores()) as pool:
         answers = pool.map(_reference_answers, questions)
@@ -79,9 +80,12 @@ def python_c(questions: Sequence[BenchQuestion]) -> int:
 
 
 def _reference_answers(question: BenchQuestion) -> dict[str, str]:
-    """Call -> the literal of its answer."""
-    texts = [text for candidate in question.candidates for suite in candidate.suites for text in suite]
-    calls = list(dict.fromkeys(_sides(text)[0] for text in texts))
+    """Ask the reference: call -> its answer as a literal."""
+    different: dict[str, None] = {}
+    for candidate in question.candidates:
+        for suite in candidate.suites:
+            different |= dict.fromkeys(_sides(text)[0] for text in suite)
+    calls = list(different)
     lines = [question.reference]
     for place, call in enumerate(calls):
         lines += ["try:", f"    print('VALUE {place}', repr({call}))", "except Exception:", "    pass"]
@@ -109,7 +113,7 @@ def _count_passes(printed: str) -> int:
 
 
 def _sides(text: str) -> tuple[str, str]:
-    """Call and claim of one assert. By the parser, as the asserts of a model cannot be split at sight."""
+    """Split an assert into its call and its expected output. Only a parser can split the asserts of a model."""
     statement = ast.parse(text).body[0]
     assert isinstance(statement, ast.Assert)
     assert isinstance(statement.test, ast.Compare)
@@ -117,7 +121,7 @@ def _sides(text: str) -> tuple[str, str]:
 
 
 def _printed(script: str) -> str:
-    """The output of one interpreter; what came before its time was up, if it did not end by itself."""
+    """Run a script in a new interpreter. Returns the output; after a time-out, the output so far."""
     process = subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )

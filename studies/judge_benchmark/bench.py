@@ -1,7 +1,8 @@
-"""How fast the judge is, beside other ways in use, on the same programs in one run.
+"""Measures the speed of the judge and of two other ways to run programs, on the same programs.
 
-The ways take turns in rounds and medians are reported, so that load on the machine meets all alike; ratios are medians
-of each round's ratio. A busy machine still blurs them: run it on a quiet one.
+In each round, all ways run one after the other, so that load on the machine affects all ways. The figures are medians
+over rounds; a ratio is the median of the ratios of all rounds. Load still makes the figures less exact, so use a quiet
+machine.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ PAPER_QUESTIONS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much of everything to measure."""
+    """Size of the measurement."""
 
     rounds: int
     questions_per_round: int
     step_questions: int
-    """256 at the paper's scale; the figures of a smaller step are scaled up to it."""
+    """Questions of a step. The paper has 256; times of a smaller step are scaled up to 256 questions."""
 
 
 FULL = Size(rounds=5, questions_per_round=32, step_questions=256)
@@ -37,17 +38,23 @@ QUICK = Size(rounds=2, questions_per_round=2, step_questions=8)
 
 
 def run_bench(size: Size) -> dict[str, Any]:
-    """Measure every figure, by name; rates are asserts per second."""
-    found: dict[str, Any] = {"cores": len(os.sched_getaffinity(0)), "load_before": os.getloadavg()[0]}
+    """Measure all figures: name -> value. Rates are asserts per second."""
+    found: dict[str, Any] = {
+        "cores": len(os.sched_getaffinity(0)),
+        "load_before": os.getloadavg()[0],
+    }
     with JudgeProcesses() as judges:
-        _judge(judges, workload(2, seed=1000))  # every fork server has started
-        found |= _ratios(judges, size) | _steps(judges, size)
-        found["memory_mib_per_worker"] = statistics.median(tree_mib(pid) for pid in judges.worker_pids())
-    return found | {"load_after": os.getloadavg()[0]}
+        _judge(judges, workload(2, seed=1000))  # starts every fork server before the measurement
+        found |= _ratios(judges, size)
+        found |= _steps(judges, size)
+        memory = [tree_mib(pid) for pid in judges.worker_pids()]
+    found["memory_mib_per_worker"] = statistics.median(memory)
+    found["load_after"] = os.getloadavg()[0]
+    return found
 
 
 def _ratios(judges: JudgeProcesses, size: Size) -> dict[str, Any]:
-    """The judge and the other ways, in turns, on the same new questions each round."""
+    """Measure the rates of all ways. Each round has new questions, which are the same for all ways."""
     ways: dict[str, Callable[[list[BenchQuestion]], int]] = {
         "judge": lambda questions: _judge(judges, questions),
         "one_script": one_script,
@@ -72,9 +79,11 @@ def _ratios(judges: JudgeProcesses, size: Size) -> dict[str, Any]:
 
 
 def _judge(judges: JudgeProcesses, questions: Sequence[BenchQuestion]) -> int:
-    """Judge everything; returns the number of asserts that passed."""
+    """Judge all candidates. Returns the number of asserts that passed."""
     num_passed = 0
-    requests = [request for question in questions for request in question.requests()]
+    requests = []
+    for question in questions:
+        requests += question.requests()
     for verdict in judges.judge_all(requests):
         if not isinstance(verdict, CandidateVerdict):
             raise verdict
@@ -84,7 +93,7 @@ def _judge(judges: JudgeProcesses, questions: Sequence[BenchQuestion]) -> int:
 
 
 def _steps(judges: JudgeProcesses, size: Size) -> dict[str, float]:
-    """A step without and with hanging candidates, by the clock."""
+    """Measure the wall time of a step without hanging candidates, and of a step with some."""
     found = {}
     for name, share in (("step_seconds", 0.0), ("step_seconds_with_hangs", HANGING_SHARE)):
         questions = workload(size.step_questions, seed=7, hanging_frac=share)
@@ -95,13 +104,18 @@ def _steps(judges: JudgeProcesses, size: Size) -> dict[str, float]:
 
 
 def tree_mib(pid: int) -> float:
-    """Proportional share of memory of a process and its children, MiB; resident size where it cannot be read."""
+    """Return the proportional set size of a process and its children, in MiB.
+
+    If a process forbids reading it, its resident size counts instead.
+    """
     with open(f"/proc/{pid}/task/{pid}/children") as handle:
         children = [int(child) for child in handle.read().split()]
     try:
         with open(f"/proc/{pid}/smaps_rollup") as handle:
-            kib = next(int(line.split()[1]) for line in handle if line.startswith("Pss:"))
+            sizes = [line.split()[1] for line in handle if line.startswith("Pss:")]
+        kib = int(sizes[0])
     except OSError:
         with open(f"/proc/{pid}/statm") as handle:
-            kib = int(handle.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+            num_pages = int(handle.read().split()[1])
+        kib = num_pages * os.sysconf("SC_PAGE_SIZE") // 1024
     return kib / 1024 + sum(map(tree_mib, children))

@@ -1,7 +1,7 @@
-"""Files of cheating and honest programs, run after run: is any credited beyond what an honest judge grants?
+"""Judges files of cheating and honest programs several times, and searches for programs that get too much credit.
 
-An entry has ``id``, ``gt`` (the reference), ``code``, ``tests`` and ``honest``: the cases (and perhaps the valid
-asserts) that a judge which cannot be fooled credits.
+An entry has ``id``, ``gt`` (the reference), ``code`` (the program), ``tests`` and ``honest``. ``honest`` is the number
+of passed cases that a perfect judge counts; some files also have the number of valid asserts.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from sandbox.text import DEFAULT_CHECKER
 
 Entry = Mapping[str, Any]
 Counts = tuple[int | None, int | None]
-"""Cases that are credited, and asserts that are valid; None where a file does not say it."""
+"""Number of passed cases and number of valid asserts; None if a file does not have the number."""
 
 
 def run_corpora(
     files: Sequence[Path], *, tier: int, num_runs: int, num_busy: int, report: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Judge every program of the files ``num_runs`` times, beside ``num_busy`` processes that only compute.
+    """Judge every program of the files ``num_runs`` times, while ``num_busy`` processes keep the processor busy.
 
     Returns:
-        Names of the programs that a run credited beyond honesty and of those that runs differ about; ``ok``: there is
-        neither.
+        The names of programs that got too much credit (``over_credited``), and the names of programs whose results
+        differ between runs (``differing``). ``ok`` is True if both lists are empty.
     """
     entries: dict[str, Entry] = {}
     for path in files:
@@ -57,7 +57,7 @@ def run_corpora(
 
 
 def _honest(entry: Entry) -> Counts:
-    """Counts of an honest judge; some files say one number, others name them, or leave one out."""
+    """Read the counts of a perfect judge. Some files have only one number, others have names and numbers."""
     honest = entry["honest"]
     if isinstance(honest, dict):
         return honest.get("pass"), honest.get("valid")

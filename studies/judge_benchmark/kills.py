@@ -1,7 +1,7 @@
-"""Kills at random moments: candidates, fork servers, judge workers and whole parents, while candidates are judged.
+"""Kills processes at random moments while candidates are judged: candidates, fork servers, judge workers and parents.
 
-No verdict may differ from the quiet run's, no candidate may be left without one, and no process, file or shared-memory
-segment may be left over.
+Every candidate must still get the same verdict as in a run without kills. No process, file or shared-memory segment may
+be left over.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sandbox import CandidateVerdict, JudgeProcesses, JudgeRequest, SandboxUnava
 from .programs import workload
 
 TARGETS = ("candidate", "candidate", "candidate", "fork server", "worker", "parent")
-"""Drawn from evenly."""
+"""Kinds of processes that are killed. Each item is drawn with the same probability, so candidates are killed most."""
 PAUSE_SECONDS = (0.0, 0.3)
 SETTLE_SECONDS = 30.0
 SETTINGS = WorkerSettings(questions_at_once=2)
@@ -43,11 +43,12 @@ Outcomes = list[list[str]]
 def run_kills(
     num_kills: int, *, seed: int, num_questions: int = 12, report: Callable[[str], None] = lambda line: None
 ) -> dict[str, Any]:
-    """Judge the same workload again and again under ``num_kills`` kills.
+    """Judge the same workload repeatedly, until ``num_kills`` processes were killed.
 
     Returns:
-        Kills by target, verdicts compared, ``differing`` ones, outages that were asked again, ``orphans``,
-        ``leftovers``, and ``ok``: the last three are as they must be.
+        The numbers of kills by target, of compared verdicts, of differing verdicts, of outages after which the
+        candidate was judged again, and of processes left over (``orphans``); and the files left over (``leftovers``).
+        ``ok`` is True if no verdict differs and nothing is left over.
     """
     requests = _requests(num_questions, seed)
     files_before = _files()
@@ -74,7 +75,7 @@ def run_kills(
 
 
 def judge_for_ever(seed: int) -> None:
-    """Say when judging begins, then judge until killed: the body of a parent."""
+    """Print a line when judging begins, then judge until the process is killed: the main function of a parent."""
     requests = _requests(4, seed)
     with JudgeProcesses(1, settings=SETTINGS) as judges:
         sys.stdout.write("judging\n")
@@ -84,7 +85,10 @@ def judge_for_ever(seed: int) -> None:
 
 
 def _requests(num_questions: int, seed: int) -> list[JudgeRequest]:
-    return [request for question in workload(num_questions, seed=seed) for request in question.requests()]
+    requests = []
+    for question in workload(num_questions, seed=seed):
+        requests += question.requests()
+    return requests
 
 
 def _outcomes(result: CandidateVerdict | SandboxUnavailableError) -> Outcomes | None:
@@ -96,7 +100,7 @@ def _outcomes(result: CandidateVerdict | SandboxUnavailableError) -> Outcomes | 
 def _judge_round(
     judges: JudgeProcesses, requests: Sequence[JudgeRequest], quiet: Sequence[Outcomes | None], counts: Counter[str]
 ) -> None:
-    """Judge everything once; what ends in an outage is asked again until there is a verdict."""
+    """Judge all requests once. After an outage, a request is judged again until it has a verdict."""
     pending = list(range(len(requests)))
     while pending:
         results = judges.judge_all([requests[place] for place in pending])
@@ -113,7 +117,7 @@ def _judge_round(
 
 
 class Saboteur(threading.Thread):
-    """Kills one process after another, chosen by seed, and remembers every process it has ever seen."""
+    """Kills random processes one after another, and stores every process that it has seen."""
 
     def __init__(self, judges: JudgeProcesses, num_kills: int, *, seed: int, report: Callable[[str], None]) -> None:
         super().__init__(name="saboteur")
@@ -126,7 +130,7 @@ class Saboteur(threading.Thread):
         self._report = report
 
     def run(self) -> None:
-        """Kill until there were enough."""
+        """Kill processes until the number of kills is reached."""
         while self.kills.total() < self._num_kills:
             time.sleep(self._rng.uniform(*PAUSE_SECONDS))
             target = self._rng.choice(TARGETS)
@@ -146,7 +150,7 @@ class Saboteur(threading.Thread):
         return False
 
     def _kill_parent(self) -> bool:
-        """Start another judging process, let it work for a moment, kill it alone."""
+        """Start another judging process, let it work for a moment, and kill only this process, not its children."""
         code = PARENT_CODE.format(path=sys.path, module=__name__, seed=self._seed)
         with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL) as parent:
             assert parent.stdout is not None
@@ -173,7 +177,7 @@ def _children(process: psutil.Process, *, recursive: bool = False) -> list[psuti
 
 
 def _wait_for_the_end(processes: Iterable[psutil.Process]) -> int:
-    """How many of the processes still run when they have had time to end."""
+    """Give the processes time to end. Returns the number of processes that still run."""
     deadline = time.monotonic() + SETTLE_SECONDS
     alive = list(processes)
     while alive and time.monotonic() < deadline:

@@ -1,8 +1,7 @@
-"""The benchmark's workload: two dozen small questions, eight varied candidates of each, asserts for each candidate.
+"""Makes the workload of the benchmark: questions, eight different candidates for each, and asserts for each candidate.
 
-Axes as in training: C candidates of a question, S suites of a candidate, K asserts of a suite. Nothing here is random
-except by seed, and no two questions of a workload have the same text, so that nothing is fast for having been seen
-before.
+As in training, a question has C candidates, a candidate has S suites, and a suite has K asserts. A seed determines the
+whole workload. No two questions of a workload have the same text, so that no cache can answer a question.
 """
 
 from __future__ import annotations
@@ -16,30 +15,31 @@ from sandbox import JudgeRequest
 from .questions import QUESTIONS, BaseQuestion
 
 NUM_CANDIDATES, NUM_SUITES, NUM_CASES = 8, 8, 8
-"""C, S and K at the paper's scale (256 questions a step)."""
+"""C, S and K of the paper, which has 256 questions in a step."""
 ASSERTS = NUM_SUITES * NUM_CASES
-"""Asserts for one candidate."""
+"""Number of asserts for one candidate."""
 CALLS_PER_QUESTION = 192
-"""Different calls that the suites of one question's candidates are drawn from; each candidate gets 64 different
-ones, so two candidates of a question share a third of theirs and the references answer about 185."""
+"""Number of different calls for a question. Each candidate gets 64 of them at random. So two candidates share a third
+of their calls, and the reference answers about 185 calls."""
 INCORRECT_ASSERTIONS = 0.1
-"""Share of asserts whose claimed value is wrong, as a Test LLM's are."""
+"""Share of asserts with a wrong expected output. A Test LLM writes such asserts too."""
 HANGS = (
     "    while True:\n        pass\n",
     "    if len(repr(arguments)) % 8 == 0:\n        while True:\n            pass\n",
     "    import time\n    while True:\n        time.sleep(1)\n",
 )
-"""Bodies put before an honest answer: spins on every call, spins on some, sleeps on every call."""
+"""Code that makes a correct program hang: it loops in every call, loops in some calls, or sleeps in every call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchCandidate:
-    """One program, its suites, and whether it was made to hang."""
+    """One program and its suites."""
 
     source: str
     suites: tuple[tuple[str, ...], ...]
-    """[S][K] asserts; no call twice."""
+    """S suites of K asserts, all with different calls."""
     hangs: bool = False
+    """True if the program was made to hang."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class BenchQuestion:
     candidates: tuple[BenchCandidate, ...]
 
     def requests(self) -> list[JudgeRequest]:
-        """One request per candidate."""
+        """Make one request for each candidate."""
         return [
             JudgeRequest(
                 question_id=self.question_id,
@@ -68,10 +68,10 @@ def workload(num_questions: int, *, seed: int = 0, hanging_frac: float = 0.0) ->
     """Make ``num_questions`` questions of C candidates with S * K asserts each.
 
     Args:
-        num_questions: the two dozen base questions take turns, each time with other arguments.
-        seed: decides arguments, claims and which candidates hang.
-        hanging_frac: share of all candidates that are made to hang, spread evenly; the three kinds of ``HANGS`` take
-            turns.
+        num_questions: number of questions. The two dozen base questions take turns, each time with other arguments.
+        seed: seed of the arguments, of the expected outputs, and of the candidates' calls.
+        hanging_frac: share of all candidates that are made to hang. They are spread evenly, and the three kinds of
+            ``HANGS`` take turns.
     """
     questions = []
     owed, kind = 0.0, 0
@@ -102,7 +102,7 @@ def workload(num_questions: int, *, seed: int = 0, hanging_frac: float = 0.0) ->
 
 
 def _candidates(base: BaseQuestion) -> list[str]:
-    """Eight programs: right ones in three styles, wrong ones, one that raises, one wrong now and then."""
+    """Make eight programs: five are correct, one is wrong, one raises in some calls, one returns None in some calls."""
     raises = "    if len(repr(arguments)) % 5 == 0:\n        raise ValueError(arguments)\n"
     returns_none = "    if len(repr(arguments)) % 4 == 0:\n        return None\n"
     prints = "    print('called with', arguments)\n"
@@ -124,7 +124,7 @@ def _wrapped(source: str, name: str, body: str) -> str:
 
 def _asserts(base: BaseQuestion, rng: random.Random) -> list[str]:
     scope: dict[str, Any] = {}
-    exec(base.reference, scope)  # it ships with this file, so it may run in this process
+    exec(base.reference, scope)  # safe in this process, because the reference is our own code
     arguments: dict[str, tuple[Any, ...]] = {}
     while len(arguments) < CALLS_PER_QUESTION:
         drawn = base.draw(rng)

@@ -1,4 +1,4 @@
-"""Two dozen small questions of the kind that code models train on, written for the benchmark."""
+"""Two dozen small questions for the benchmark, like the questions on which code models train."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Draw = Callable[[Random], tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseQuestion:
-    """One question: a reference, another right program, a wrong one, and how to draw arguments."""
+    """One question: a reference, another correct program, a wrong program, and a function that draws arguments."""
 
     name: str
     reference: str
@@ -30,7 +30,7 @@ def _word(rng: Random, letters: str = "abcde ", longest: int = 12) -> str:
 
 
 def _question(name: str, draw: Draw, reference: str, alternative: str, wrong: str) -> BaseQuestion:
-    """Bodies of one function each; the signature is the first line of the reference."""
+    """Make a question from the bodies of three functions. The first line of ``reference`` has their parameters."""
     signature, _, body = reference.partition("\n")
     return BaseQuestion(
         name=name,

@@ -1,7 +1,7 @@
-"""Clients load ``python -m sandbox serve`` on this machine.
+"""Measures ``python -m sandbox serve`` under load from clients on this machine.
 
-One kind of request after another: programs in SandboxFusion's form, requests to the judge, then requests to the judge
-from twice as many clients as there are places, so that some are refused.
+There are three rounds: programs in SandboxFusion's form; requests to the judge; and requests to the judge from twice as
+many clients as the service has places, so that it must refuse some.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from .stdin_tasks import Task, make_tasks
 
 ANSWERED, REFUSED = 200, 504
 PAUSE_SECONDS = 0.1
-"""Wait of a client that was refused."""
+"""Time that a client waits after a refusal."""
 
 
 @dataclass(slots=True)
 class Load:
-    """The answers that the clients of one round saw."""
+    """The answers that the clients of one round got."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
-    """Seconds of each request that was answered."""
+    """Seconds of each answered request."""
     num_tests: int = 0
     num_wrong: int = 0
 
@@ -42,7 +42,7 @@ class Load:
 def run_load(
     *, seconds: int, num_clients: int, num_places: int, num_workers: int, report: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Load the service in three rounds; ``ok``: no answer was wrong, and nothing but refusals came beside answers."""
+    """Measure the service in three rounds. ``ok`` is True if every response was a right answer or a refusal."""
     command = [sys.executable, "-m", "sandbox", "serve", "--port", "0", "--workers", str(num_workers)]
     process = subprocess.Popen([*command, "--places", str(num_places)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -105,7 +105,10 @@ def _body(task: Task, place: int, path: str) -> dict[str, Any]:
 
 
 def _is_expected(content: dict[str, Any], task: Task, place: int, path: str) -> bool:
-    """Right programs pass, and no wrong one passes everywhere; a single run of a wrong one may be right."""
+    """Say if an answer is right: correct programs must pass all tests, and wrong programs must fail at least one test.
+
+    A single run of a wrong program may print the right output.
+    """
     if path == "/run_code":
         printed = content["run_result"]["stdout"]
         return not task.is_right or printed.split() == task.outputs[place].split()

@@ -1,4 +1,4 @@
-"""A long run of one pool: do its descriptors, memory and rate after 100,000 programs look like a new one's?"""
+"""Runs 100,000 programs in one pool, and checks that its descriptors, memory and rate do not change."""
 
 from __future__ import annotations
 
@@ -15,37 +15,38 @@ from sandbox import Call, CallStatus, LocalRunner, Program, Role
 NUM_SAMPLES = 20
 GROWTH_ALLOWED = 0.05
 RATE_ALLOWED = 0.25
-"""Fall of the rate from the first half of the samples to the second that passes for noise."""
+"""Largest fall of the rate, from the first half of the samples to the second half, that counts as noise."""
 WARM_UP = 200
 Answer = tuple[CallStatus, bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The pool after some programs."""
+    """Measurements of the pool after some programs."""
 
     num_programs: int
     descriptors: int
-    """Open in this process and its fork servers."""
+    """Open file descriptors in this process and its fork servers."""
     parent_kib: int
+    """Resident memory of this process."""
     fork_servers_kib: int
-    """Resident, summed."""
+    """Resident memory of all fork servers together."""
     programs_per_second: float
-    """Since the last sample."""
+    """Rate since the last sample."""
 
 
 def run_programs(num_programs: int, *, num_workers: int, report: Callable[[str], None]) -> dict[str, Any]:
-    """Run many small programs, a few of them ill-behaved, in one pool.
+    """Run many small programs in one pool. A few of them raise, exit, or leave threads and large values.
 
     Returns:
-        Growth figures and ``ok``: descriptors as at the start, memory of parent and fork servers within 5 % of the
-        first sample's, every answer right, rate not falling beyond noise.
+        Figures of growth, and ``ok``. It is True if the number of descriptors did not change, the memory of the parent
+        and of the fork servers grew by less than 5 %, every answer was right, and the rate fell by no more than noise.
     """
     samples: list[Sample] = []
     num_wrong = 0
     with LocalRunner(num_workers=num_workers) as runner, ThreadPoolExecutor(num_workers) as pool:
         is_wrong = partial(_is_wrong, runner)
-        sum(pool.map(is_wrong, range(WARM_UP)))  # every fork server has started
+        sum(pool.map(is_wrong, range(WARM_UP)))  # starts every fork server before the measurement
         per_sample = max(1, num_programs // NUM_SAMPLES)
         for first in range(0, num_programs, per_sample):
             places = range(first, min(first + per_sample, num_programs))
@@ -90,7 +91,7 @@ def _judge_samples(samples: Sequence[Sample], num_wrong: int) -> dict[str, Any]:
 
 
 def _is_wrong(runner: LocalRunner, place: int) -> bool:
-    """Run the program of this number; says whether it did not answer as it should."""
+    """Run the program with this number. Say if an answer is wrong."""
     source, expected = _soak_program(place)
     program = Program(
         prelude="",
@@ -104,7 +105,10 @@ def _is_wrong(runner: LocalRunner, place: int) -> bool:
 
 
 def _soak_program(place: int) -> tuple[str, list[Answer]]:
-    """Mostly a plain program; one in a hundred exits, one raises, one leaves threads and big values behind."""
+    """Make the program with this number, and its right answers.
+
+    Of a hundred programs, one exits, one raises, and one leaves threads and large values behind.
+    """
     expected = [(CallStatus.VALUE, b"i%x;" % (place + n)) for n in range(3)]
     source = f"def f(n):\n    return {place} + n\n"
     match place % 100:

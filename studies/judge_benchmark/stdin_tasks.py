@@ -1,9 +1,9 @@
-"""Tasks a second on standard-input problems with many tests, some at the time limit, beside two other ways.
+"""Measures tasks per second on standard-input problems, for the judge and for two other ways to run programs.
 
-A task is one program on all ``NUM_TESTS`` tests of its problem. Of eight programs of a problem four are right, two
-print something wrong, one raises on some tests, and one never ends on a quarter of them. The other ways confine
-nothing: an interpreter for each test, as SandboxFusion's ``run_code`` starts one; and verl's ``prime_code``, one forked
-process for a program, whose tests share it and its limit of time.
+A task is one program on all ``NUM_TESTS`` tests of its problem. Of the eight programs of a problem, four are correct,
+two print wrong output, one raises on some tests, and one never ends on a quarter of the tests. The other ways do not
+confine programs. The first starts an interpreter for each test, like SandboxFusion's ``run_code``. The second is verl's
+``prime_code``: one forked process runs all tests of a program, and its time limit holds for all tests together.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from sandbox import JudgeProcesses, JudgeRequest, Limits, WorkerSettings
 
 NUM_TESTS = 24
 LIMIT_SECONDS = 1.0
-"""Limit of a test: CPU seconds here, seconds in the other two ways."""
+"""Time limit of a test: CPU seconds in the judge, wall seconds in the other two ways."""
 LIMITS = Limits(cpu_seconds_per_case=LIMIT_SECONDS, total_seconds=30.0)
 SIZES = (1, 5, 50, 1000)
 
 READ = "import sys\ndata = sys.stdin.read().split()\nn, xs = int(data[0]), [int(word) for word in data[1:]]\n"
 RUN = "best = r = 1\nfor a, b in zip(xs, xs[1:]):\n    r = r + 1 if b {} a else 1\n    best = max(best, r)\nprint(best)"
-PROBLEMS: dict[str, tuple[str, str, str]] = {  # a right ending, another one, a wrong one
+PROBLEMS: dict[str, tuple[str, str, str]] = {  # endings of programs: two correct ones and a wrong one
     "sum": ("print(sum(xs))", "total = 0\nfor x in xs:\n    total += x\nprint(total)", "print(sum(xs[:-1]))"),
     "largest": ("print(max(xs))", "print(sorted(xs)[-1])", "print(max([0] + xs))"),
     "sorted": ("print(*sorted(xs))", "xs.sort()\nprint(' '.join(map(str, xs)))", "print(*sorted(set(xs)))"),
@@ -61,7 +61,7 @@ class Task:
     is_right: bool
 
     def request(self) -> JudgeRequest:
-        """The task for the judge."""
+        """Make the judge's request for the task."""
         pairs = zip(self.inputs, self.outputs, strict=True)
         suite = tuple(f"assert run({given!r}) == {printed!r}" for given, printed in pairs)
         return JudgeRequest(
@@ -70,7 +70,7 @@ class Task:
 
 
 def make_tasks(num_problems: int, *, seed: int) -> list[Task]:
-    """Make eight tasks for each of ``num_problems`` problems, whose numbers are drawn anew."""
+    """Make eight tasks for each of ``num_problems`` problems. Each problem draws new numbers."""
     tasks = []
     for place in range(num_problems):
         name = list(PROBLEMS)[place % len(PROBLEMS)]
@@ -101,7 +101,7 @@ def make_tasks(num_problems: int, *, seed: int) -> list[Task]:
 
 
 def _printed(program: str, text: str) -> str:
-    """The output of a program of this file, which ships with it, so that it may run in this process."""
+    """Run a program of this file in this process, which is safe because it is our own code. Returns the output."""
     scope: dict[str, Any] = {"__name__": "__main__"}
     before, sys.stdin = sys.stdin, io.StringIO(text)
     try:
@@ -113,12 +113,13 @@ def _printed(program: str, text: str) -> str:
 
 
 def run_stdin_benchmark(*, num_problems: int, report: Callable[[str], None]) -> dict[str, Any]:
-    """Measure tasks a second of each way, with as many processes as there are cores."""
-    tasks, few = make_tasks(num_problems, seed=3), make_tasks(max(1, num_problems // 8), seed=4)
+    """Measure the tasks per second of each way, with one process for each core."""
+    tasks = make_tasks(num_problems, seed=3)
+    few = make_tasks(max(1, num_problems // 8), seed=4)
     cores = len(os.sched_getaffinity(0))
     found: dict[str, Any] = {"tests_a_task": NUM_TESTS, "limit_seconds": LIMIT_SECONDS}
     with JudgeProcesses(cores, settings=WorkerSettings(runner={"limits": LIMITS})) as judges:
-        _judged(judges, few)  # every fork server has started
+        _judged(judges, few)  # starts every fork server before the measurement
         ways: dict[str, tuple[Callable[[Sequence[Task]], list[bool]], list[Task]]] = {
             "judge": (lambda chosen: _judged(judges, chosen), tasks),
             "an interpreter a test": (lambda chosen: _in_threads(_by_interpreters, chosen, cores), few),
@@ -151,7 +152,7 @@ def _in_threads(judge: Callable[[Task], bool], tasks: Sequence[Task], num_thread
 
 
 def _by_interpreters(task: Task) -> bool:
-    """Run all tests, since rewards need each of them."""
+    """Run all tests even after a failure, because rewards need the result of each test."""
     num_passed = 0
     for given, wanted in zip(task.inputs, task.outputs, strict=True):
         command = [sys.executable, "-c", task.program]
@@ -164,7 +165,8 @@ def _by_interpreters(task: Task) -> bool:
 
 
 def _by_prime_code(task: Task) -> bool:
-    from verl.utils.reward_score.prime_code.utils import check_correctness  # only the environment of a run has it
+    # imported here, because verl is not installed in every environment
+    from verl.utils.reward_score.prime_code.utils import check_correctness
 
     tests = {"inputs": list(task.inputs), "outputs": list(task.outputs)}
     results, _ = check_correctness(tests, task.program, timeout=int(LIMIT_SECONDS), debug=False)

@@ -49,7 +49,7 @@ def test_pooled_rewards_are_made_of_the_cases_of_all_programs_of_a_question(self
 def test_static_tests_are_the_ones_that_were_harvested(self_play, train, repository, tmp_path):
     tests = tmp_path / "tests.jsonl"
     command = [sys.executable, "-m", "code_a1_recipe", "harvest", str(self_play.folder), "--output", str(tests)]
-    subprocess.run([*command, "--no-minimise"], cwd=repository, check=True, timeout=300)
+    subprocess.run(command, cwd=repository, check=True, timeout=300)
     static = train(tmp_path / "static", "arm=static", f"data.train_files={tests}", *SHORT)
     assert static.returncode == 0, static.output[-4000:]
     rows = map(json.loads, tests.read_text().splitlines())

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from code_a1_recipe.jobs.confinement import Confinement
+from code_a1_recipe.jobs.jsonl_store import JsonlStore
 from code_a1_recipe.micro_world.world import draw_questions, write_rows
 from code_a1_recipe.runs.reader import rollout_of
 from code_a1_recipe.runs.rollout_record import VERSION, RolloutRecord, encode_records
@@ -49,6 +50,27 @@ def one_judge(monkeypatch, judge_all):
     judge = OneJudge()
     monkeypatch.setattr(Confinement, "judges", lambda self, num_workers: contextlib.nullcontext(judge))
     return judge
+
+
+@pytest.fixture
+def interrupted_after(monkeypatch):
+    """``with interrupted_after(num_rows):`` a command is interrupted once it has stored so many rows."""
+
+    @contextlib.contextmanager
+    def interrupt(num_rows):
+        append = JsonlStore.append
+
+        def append_and_stop(store, row):
+            found = append(store, row)
+            if len(store) == num_rows:
+                raise KeyboardInterrupt
+            return found
+
+        with monkeypatch.context() as patched:
+            patched.setattr(JsonlStore, "append", append_and_stop)
+            yield
+
+    return interrupt
 
 
 def case(outcome="passed", *, call="f(1)", answer="2", right=True):

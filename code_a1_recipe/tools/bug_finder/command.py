@@ -26,14 +26,14 @@ from .output import group_lines, may_be_written, pytest_text
 from .search import Attack
 
 LIMITS = Limits(reference_cpu_seconds_per_case=1.0, total_seconds=240.0)
-"""Limits of an attack. A call on which the reference takes longer is left out. The total time is longer than a judge's,
-because an attack makes many more calls, and a call that is never made may hide a bug."""
+"""Limits of an attack. A call is left out if the reference needs more than the time of a case. The total time is longer
+than in the judge, because an attack makes many more calls, and a call that is never made may hide a bug."""
 _CASES = 8
-"""Asserts that a Test LLM without a run is asked for."""
+"""Number of asserts that the prompt asks for, if the Test LLM does not come from a run."""
 
 
 def attack(options: AttackOptions) -> Report:
-    """Find bugs and write their tests. The report fails if a bug was found, or if calls could not be made.
+    """Find bugs and write their tests. The report has a failure if a bug was found, or if calls could not be made.
 
     Raises:
         InputError, SandboxConfigError: an input or an option cannot be used, or the reference answers no call.
@@ -57,13 +57,13 @@ def attack(options: AttackOptions) -> Report:
 
 
 def _reference(options: AttackOptions, entry: str, output: Path) -> str:
-    """Read the reference's source; empty if none is named."""
+    """Read the source of the reference; empty if no reference is named."""
     path = options.reference
     if path is None:
         if options.output is not None:
             raise InputError(
-                "--output needs --reference: without one nobody knows which answer is right, and a test of the wrong "
-                "one is worse than none; leave it out and read what is printed"
+                "--output needs --reference: without a reference, the right answers are not known, and a test must "
+                "not expect a wrong answer; leave --output out and read the printed asserts"
             )
         return ""
     if not may_be_written(output):
@@ -76,7 +76,7 @@ def _reference(options: AttackOptions, entry: str, output: Path) -> str:
 def _question(options: AttackOptions) -> str:
     if not options.model.is_named:
         raise InputError(
-            "tests are missing: name a file of them (--suites tests.py) or a Test LLM that writes them (--model "
+            "tests are missing: name a file of tests (--suites tests.py) or a Test LLM that writes tests (--model "
             "FOLDER, or --endpoint URL --endpoint-model NAME)"
         )
     if options.question is None:
@@ -88,8 +88,8 @@ def _check_loads(source: str, name: str, runner: Runner) -> None:
     result = runner.run(Program(source=source, calls=(), limits=LIMITS), role=Role.CANDIDATE)
     if result.load_error:
         raise InputError(
-            f"{name} does not load in the sandbox: {result.load_error}. It must be one file that imports installed "
-            "packages only, and does at import neither reading of files nor other input"
+            f"{name} does not load in the sandbox: {result.load_error}. It must be one file that imports only "
+            "installed packages, and that reads no files and no input while it is imported"
         )
 
 
@@ -97,10 +97,10 @@ def ask_test_llm(options: AttackOptions, question: str, source: str, *, response
     """Let the Test LLM write suites for a program.
 
     Args:
-        options: the model, and the number of suites.
-        question: what the program should do.
+        options: the options ``model`` and ``num_suites`` are used.
+        question: the problem that the program should solve, as text.
         source: the program.
-        responses: the file of responses; responses that it holds are not sampled again.
+        responses: the file of responses; stored responses are not sampled again.
 
     Raises:
         InputError: the model cannot be started.
@@ -131,7 +131,7 @@ def ask_test_llm(options: AttackOptions, question: str, source: str, *, response
 
 
 def _run(search: Attack, suites: Suites, options: AttackOptions, *, entry: str, output: Path) -> Report:
-    """Make the calls of the suites and small changes of them, compare the answers, and report."""
+    """Make the calls of the suites and changed calls, compare the answers, and report."""
     parsed = [search.gate.suite(suite) for suite in suites.suites]
     cases = [case for suite in parsed for case in suite.cases]
     rejections = [rejection for suite in parsed for rejection in suite.rejections]
@@ -140,36 +140,36 @@ def _run(search: Attack, suites: Suites, options: AttackOptions, *, entry: str, 
         first = f"; the first: {rejections[0].text[:200]!r}: {rejections[0].detail[:200]}" if rejections else ""
         raise InputError(
             f"no test of the form `assert {entry}(literals) == literal` among {counted(num_asserts, 'assert')} in "
-            f"{counted(len(parsed), 'suite')}{first}; correct them, or take others"
+            f"{counted(len(parsed), 'suite')}{first}; correct the tests, or name others"
         )
     tested = list(dict.fromkeys(case.call for case in cases))
     calls = tested
     if search.reference:
         calls = search.calls_near(tested, max_calls=options.max_calls)
     num_changed = len(calls) - len(tested)
-    changed = f", {num_changed} more by small changes" if num_changed else ""
+    changed = f", {num_changed} more calls by small changes" if num_changed else ""
     lines = [
         f"attack on {entry} of {options.solution.name}: "
         f"{counted(len(parsed) + suites.failures.total(), 'suite')}, {counted(num_asserts, 'assert')}, "
         f"{counted(len(tested), 'different call')}{changed}"
     ]
     left_out = Counter(rejection.reason.value for rejection in rejections) + suites.failures
-    del left_out[RejectionReason.DUPLICATE.value]  # nothing is lost: the same call is made for another assert
+    del left_out[RejectionReason.DUPLICATE.value]  # nothing is lost, because another assert makes the same call
     if left_out:
         lines.append(f"  left out: {counts_text(left_out)}")
     if search.reference:
         num_found = _compared(search, calls, options, entry=entry, output=output, lines=lines)
     else:
-        lines.append("  no reference: tests that expect something else are told, not who is right")
+        lines.append("  no reference: in each assert below, the test or your function is wrong")
         contradicting = contradictions(cases, search.answers(tested, {}))
         lines += contradicting
         num_found = len(contradicting)
     failure = f"{options.solution} fails, or tests contradict it; see above" if num_found else ""
     if num_unasked := len(search.unasked):
-        lines.append(f"not complete: {counted(num_unasked, 'call')} could not be asked (time); lower --max-calls")
+        lines.append(f"not complete: no time was left for {counted(num_unasked, 'call')}; lower --max-calls")
         failure = failure or f"the attack on {options.solution} is not complete"
     if not num_found:
-        lines.append("nothing found in the others" if num_unasked else "nothing found")
+        lines.append("nothing found in the other calls" if num_unasked else "nothing found")
     return Report(text="\n".join(lines), failure=failure)
 
 
@@ -187,10 +187,10 @@ def _compared(
     if not num_expected:
         raise InputError(
             f"nothing to compare: --reference {options.reference} must answer at least one of "
-            f"{counted(len(calls), 'call')} with a value, got none ({refusals}); take tests with valid arguments, or "
-            "another program"
+            f"{counted(len(calls), 'call')} with a value, got no value ({refusals}); name tests with valid arguments, "
+            "or another reference"
         )
-    left_out = f"; not the others: {refusals}" if refusals else ""
+    left_out = f"; no answer to the others: {refusals}" if refusals else ""
     lines.append(f"  the reference answers {num_expected} of {len(calls)} calls{left_out}")
     groups = search.find(calls)
     lines += group_lines(groups)
@@ -208,7 +208,8 @@ def contradictions(cases: Iterable[Case], answers: Mapping[Call, CallResult]) ->
     """Write a line for each test whose expected output differs from the program's answer. Either may be wrong.
 
     Args:
-        cases: the tests of all suites. A test of several suites occurs several times; the most frequent comes first.
+        cases: the tests of all suites. A test of several suites occurs several times. The most frequent test gets the
+            first line.
         answers: the program's answers.
     """
     lines = []

@@ -1,4 +1,4 @@
-"""Failures: how an answer differs from the right one, and how it is shown."""
+"""Failures: how an answer differs from the right answer, and how it is shown."""
 
 from dataclasses import dataclass
 
@@ -20,21 +20,21 @@ _KINDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """How an answer differs from the expected one."""
+    """The difference of an answer from the expected answer."""
 
     kind: str
     """Group of the failure: ``wrong value``, ``returns None``, ``raises IndexError``, ``time-out``, ..."""
     shown: str
-    """The answer of the untrusted process as one printable line; cut off if it is long."""
+    """The answer of the untrusted process as one printable line; the end of a long answer is cut off."""
 
 
 def was_asked(answer: CallResult) -> bool:
-    """Say if the call was made. It was not if the program had no time left, or had hung in all calls before."""
+    """Say if the call was made. A program without time left, or that hung in every call before, is not called."""
     return answer.status is not CallStatus.TIMED_OUT or answer.detail not in (TOTAL_SPENT, HANGS_THROUGHOUT)
 
 
 def failure_of(expected: bytes, answer: CallResult) -> Failure | None:
-    """Describe how ``answer`` fails; None if it is the expected one, or if the call was not made."""
+    """Describe how ``answer`` fails; None if it equals the expected value, or if the call was not made."""
     if answer.status is CallStatus.VALUE:
         if matches(expected, answer.value):
             return None

@@ -18,16 +18,16 @@ _MAX_ASSERTS = 10_000
 
 
 class Suites(NamedTuple):
-    """The tests to attack with."""
+    """The tests whose calls the attack makes."""
 
     suites: list[tuple[str, ...]]
-    """``suites[s]`` holds the texts of suite s's asserts."""
+    """For each suite, the texts of its asserts."""
     failures: Counter[str]
-    """Responses and files without asserts, by reason."""
+    """Reason -> number of responses and files without asserts."""
 
     @classmethod
     def of(cls, extracted: Iterable[tuple[str, ...] | ExtractionFailure]) -> "Suites":
-        """Separate suites from failures."""
+        """Separate the suites from the extraction failures."""
         suites = cls([], Counter())
         for result in extracted:
             if isinstance(result, ExtractionFailure):
@@ -75,7 +75,8 @@ def entry_point(entry: str | None, source: str, path: Path) -> str:
         path: its file, for messages.
 
     Raises:
-        InputError: the program does not define the name, or the name is missing and not clear.
+        InputError: the program does not define the name; or ``entry`` is None, and the program does not define exactly
+            one public function or class.
     """
     if entry is None:
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -85,7 +86,7 @@ def entry_point(entry: str | None, source: str, path: Path) -> str:
                 public.append(name)
         if len(public) != 1:
             listed = ", ".join(public) or "no function or class"
-            raise InputError(f"--entry must name the function to attack; {path} defines {listed}")
+            raise InputError(f"--entry must name the function or class to attack; {path} defines {listed}")
         return public[0]
     name = re.split(r"[(.]", entry.strip())[0]
     check_defines(source, name, path, hint="--entry must be a name such as f, Stack or Solution().f")
@@ -96,11 +97,11 @@ def check_defines(source: str, name: str, path: Path, *, hint: str) -> None:
     """Raise ``InputError`` if the program does not define a top-level name."""
     names = definitions(source)
     if name not in names:
-        raise InputError(f"{path} does not define {name!r}, but {', '.join(names) or 'nothing'}; {hint}")
+        raise InputError(f"{path} does not define {name!r}; it defines {', '.join(names) or 'nothing'}; {hint}")
 
 
 def read_suites(paths: Sequence[Path]) -> Suites:
-    """Read one suite from each file: all assert statements of a Python file, inside functions too.
+    """Read one suite from each file: all assert statements of a Python file, also those inside functions.
 
     A file that does not parse as Python is read as a Test LLM's response.
 
@@ -110,8 +111,8 @@ def read_suites(paths: Sequence[Path]) -> Suites:
     suites = Suites.of(map(_asserts_in, paths))
     if not suites.suites:
         raise InputError(
-            f"--suites {', '.join(map(str, paths))}: no assert statement in it ({counts_text(suites.failures)}); write "
-            "lines such as `assert f([1]) == 2`, or let a Test LLM write them (--model, --endpoint)"
+            f"--suites {', '.join(map(str, paths))}: no assert statement was found ({counts_text(suites.failures)}); "
+            "write lines such as `assert f([1]) == 2`, or name a Test LLM that writes them (--model, --endpoint)"
         )
     return suites
 

@@ -15,33 +15,34 @@ _RUNS_ASYNC = ("asyncio.run", "__import__('asyncio').run")
 
 @dataclass(frozen=True, kw_only=True)
 class LiteralCall:
-    """A call's syntax tree with placeholders, and the arguments for them."""
+    """A call's syntax tree with a placeholder for each argument, and the values of the arguments."""
 
     tree: ast.expr
     placeholders: list[ast.Name]
-    """The nodes in the tree that take the place of the arguments."""
+    """The nodes of the tree that stand for the arguments."""
     values: list[Any]
-    """The arguments, call by call (``Stack([1]).push(2)`` has two calls), positional ones first in each."""
+    """The arguments in order. ``Stack([1]).push(2)`` has two calls: first all arguments of the inner call come. In each
+    call, keyword arguments come last."""
 
     @property
     def text(self) -> str:
-        """Source of the call. It keeps types: ``1``, ``1.0`` and ``True`` are three texts."""
+        """Source of the call. The types of arguments show: ``1``, ``1.0`` and ``True`` give three different texts."""
         for placeholder, value in zip(self.placeholders, self.values, strict=True):
             placeholder.id = spell(value)
         return ast.unparse(self.tree)
 
     def with_values(self, changed: Mapping[int, Any]) -> "LiteralCall":
-        """Make the same call with other values of some arguments, by their index."""
+        """Make the same call with some arguments changed. ``changed`` has the index in ``values`` -> the new value."""
         values = [changed.get(index, value) for index, value in enumerate(self.values)]
         return replace(self, values=values)
 
 
 def take_apart(text: str, entry_points: Collection[str]) -> LiteralCall | None:
-    """Separate the arguments of a call that passed the gate from its syntax tree.
+    """Separate the arguments of a call from its syntax tree.
 
     Args:
-        text: canonical text of the call (``sandbox.Call.text``), such as ``f([1], n=2)``, ``Stack([1]).size()``,
-            ``sorted(f(3))[0]``, ``await f(1)``.
+        text: canonical text (``sandbox.Call.text``) of a call that passed the gate, such as ``f([1], n=2)``,
+            ``Stack([1]).size()``, ``sorted(f(3))[0]``, ``await f(1)``.
         entry_points: names of the functions and classes under test.
 
     Returns:
@@ -73,13 +74,14 @@ def take_apart(text: str, entry_points: Collection[str]) -> LiteralCall | None:
 
 
 def _calls_with_arguments(node: ast.expr, entry_points: Collection[str]) -> list[ast.Call]:
-    """List calls from the inside out: the call of the entry point, then calls of methods of its result."""
+    """List the calls whose arguments may change: the call of the entry point, then calls of methods of its result."""
     match node:
         case ast.Call(func=ast.Name(id=name)) if name in entry_points:
             return [node]
         case ast.Call(func=ast.Attribute()) if ast.unparse(node.func) not in _RUNS_ASYNC:
-            return [*_calls_with_arguments(node.func, entry_points), node]
-        # Code around the result, such as `sorted(..., reverse=True)`, an index or asyncio.run, stays unchanged.
+            inner_calls = _calls_with_arguments(node.func, entry_points)
+            return [*inner_calls, node]
+        # Code around the result, such as `sorted(..., reverse=True)`, an index or asyncio.run, does not change.
         case (
             ast.Call(args=[inner, *_])
             | ast.Await(value=inner)

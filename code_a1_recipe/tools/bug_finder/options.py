@@ -15,23 +15,35 @@ from ..evaluate.models.options import ModelOptions
 class AttackOptions:
     """The options of ``attack``: the program, its reference, and the source of the tests."""
 
-    solution: Annotated[Path, Argument(metavar="SOLUTION.py", help="the program to attack: one file")]
-    entry: Annotated[str | None, Option(help="function or class under attack", show_default="the file's only one")] = (
-        None
-    )
-    reference: Annotated[Path | None, Option(help="a correct solution, whose answers are expected")] = None
-    question: Annotated[Path | None, Option(help="the problem as text, for the Test LLM")] = None
+    solution: Annotated[
+        Path,
+        Argument(metavar="SOLUTION.py", help="the program to attack: one file"),
+    ]
+    entry: Annotated[
+        str | None,
+        Option(help="function or class to attack", show_default="the only one of the file"),
+    ] = None
+    reference: Annotated[
+        Path | None,
+        Option(help="a correct program; its answers are the expected ones"),
+    ] = None
+    question: Annotated[
+        Path | None,
+        Option(help="a text file with the problem, for the Test LLM"),
+    ] = None
     suites: Annotated[
         tuple[Path, ...],
-        Option(metavar="FILE", help="existing tests: a file with asserts; repeatable"),
+        Option(metavar="FILE", help="a file with asserts, in place of a Test LLM; repeatable"),
     ] = ()
-    num_suites: Annotated[int, Option(min=1, help="responses to sample from the Test LLM")] = 16
+    num_suites: Annotated[int, Option(min=1, help="number of suites to sample from the Test LLM")] = 16
     seed: shared.Seed = 0
     max_calls: Annotated[
-        int, Option(min=1, help="calls in all: every call of the tests, then small changes of them; 1: no changes")
+        int,
+        Option(min=1, help="all calls together: the calls of the tests, then changed calls; 1: no changed calls"),
     ] = 600
     output: Annotated[
-        Path | None, Option(help="the pytest file; needs --reference", show_default="test_NAME_bugs.py")
+        Path | None,
+        Option(help="the pytest file to write; needs --reference", show_default="test_NAME_bugs.py"),
     ] = None
     tier: shared.Tier = 0
     allow_missing: shared.AllowMissing = ()

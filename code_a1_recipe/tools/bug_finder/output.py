@@ -14,12 +14,12 @@ from .failures import TIME_OUT
 from .search import HANG_SECONDS, Bug, FailureGroup
 
 MARK = "# Written by `code-a1 attack`."
-"""First words of the pytest file. A file that begins with other words is not overwritten."""
+"""The first words of the pytest file. A file with another beginning is not overwritten."""
 _ALONE_KINDS = (TIME_OUT, "the process ends", "raises MemoryError")
-"""Kinds of failure (``Failure.kind``) whose test needs a process of its own, to protect pytest and the machine."""
+"""Kinds of failure (``Failure.kind``) whose test runs in a separate process, to protect pytest and the machine."""
 _HEAD = '''\
-{mark} A further run writes it anew.
-"""Minimal calls on which {entry} of {program} was wrong. The expected outputs are the answers of {reference}."""
+{mark} The next attack overwrites this file.
+"""Minimal calls on which {entry} of {program} failed. The expected outputs are the answers of {reference}."""
 
 # ruff: noqa: F401
 import asyncio
@@ -41,7 +41,7 @@ PROGRAM = Path(__file__).resolve().parent / {path!r}
 
 
 def load():
-    """Import the program anew, so that no test sees what another test changed."""
+    """Import the program anew, so that no test sees the changes of another test."""
     spec = importlib.util.spec_from_file_location("program_under_attack", PROGRAM)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -94,14 +94,14 @@ def same_numbers(answer, expected):
 
 
 def plain(key):
-    """Replace each NaN in a key by one object, because containers find a NaN only by its identity."""
+    """Replace each NaN in a key by the same object, because containers find a NaN only by its identity."""
     if isinstance(key, (tuple, frozenset)):
         return type(key)(map(plain, key)) if type(key) in (tuple, frozenset) else key
     return math.nan if key != key else key
 
 
 def passes_alone(statement, *, seconds):
-    """Run a statement in a process of its own, with ``seconds`` of CPU time and 2 GiB of memory; say if it passes."""
+    """Run a statement in a separate process, with ``seconds`` of CPU time and 2 GiB of memory. Say if it passes."""
     limits = f"from resource import *; setrlimit(RLIMIT_CPU, ({seconds},) * 2); setrlimit(RLIMIT_AS, (2**31,) * 2)"
     start = f"import runpy; globals().update(runpy.run_path({str(Path(__file__))!r})); program = load()"
     command = [sys.executable, "-c", f"{limits}\\n{start}\\n{statement}\\nprint('passed')"]
@@ -115,37 +115,43 @@ def group_lines(groups: Sequence[FailureGroup]) -> list[str]:
     lines = []
     for group in groups:
         lines.append(f"{group.kind} ({counted(group.num_calls, 'call')})")
-        if bug := group.bug:
-            before = "".join(f"{call.text}; " for call in bug.earlier)
-            text = f"{before}assert {bug.call.text} == {bug.expected.literal}"
-            lines.append(f"  {text}  # your function: {bug.failure.shown}")
-        else:
-            lines.append("  (no minimal call: slow but right, or only after several others)")
+        bug = group.bug
+        if bug is None:
+            lines.append("  (no minimal call: the call is slow but correct, or fails only after several other calls)")
+            continue
+        earlier = "".join(f"{call.text}; " for call in bug.earlier)
+        text = f"assert {bug.call.text} == {bug.expected.literal}"
+        lines.append(f"  {earlier}{text}  # your function: {bug.failure.shown}")
     return lines
 
 
 def pytest_text(bugs: Sequence[Bug], *, entry: str, program: Path, output: Path, reference: str) -> str:
-    """Write the source of a test file that fails on the present program and passes on a correct one.
+    """Write the source of a test file that fails on the present program and passes on a correct program.
 
     Each test imports the program anew, by its path from the test file. A call that hangs, ends its process or takes all
-    memory is made in a process of its own. The kernel ends this process after ``HANG_SECONDS`` of CPU time, or after
-    ten times the reference's time if that is longer. A process that sleeps ends after twice this time on the clock.
+    memory is made in a separate process. The kernel ends this process after ``HANG_SECONDS`` of CPU time, or after ten
+    times the reference's time if that is longer. If the process only sleeps, it ends after twice this time on the
+    clock.
 
     Args:
         bugs: at least one bug.
-        entry: the name under test.
+        entry: name of the function or class under test.
         program: the file of the program.
         output: the file to which the text will be written.
         reference: the name of the reference's file.
     """
     path = os.path.relpath(program.resolve(), output.resolve().parent)
-    head = _HEAD.format(mark=MARK, entry=entry, program=program.name, reference=reference, path=path)
-    tests = [_test_text(number, bug, entry) for number, bug in enumerate(bugs, start=1)]
-    return "".join([head, _HELPERS, *tests])
+    parts = [
+        _HEAD.format(mark=MARK, entry=entry, program=program.name, reference=reference, path=path),
+        _HELPERS,
+    ]
+    for number, bug in enumerate(bugs, start=1):
+        parts.append(_test_text(number, bug, entry))
+    return "".join(parts)
 
 
 def may_be_written(output: Path) -> bool:
-    """Say if no file is there, or only the file of an earlier attack."""
+    """Say if the file does not exist, or was written by an earlier attack."""
     try:
         return not output.exists() or output.read_text(encoding="utf-8").startswith(MARK)
     except (OSError, ValueError):
@@ -161,13 +167,18 @@ def _test_text(number: int, bug: Bug, entry: str) -> str:
         statements = "\n".join([*earlier, check])
         body = [f"assert passes_alone({statements!r}, seconds={seconds})"]
     else:
-        body = ["program = load()", *(f"{call}  # changes later answers" for call in earlier), check]
-    lines = [f"\n\ndef test_{number}_{kind}():", f"# was: {bug.failure.shown}", *body]
+        before = [f"{call}  # changes later answers" for call in earlier]
+        body = ["program = load()", *before, check]
+    lines = [
+        f"\n\ndef test_{number}_{kind}():",
+        f"# was: {bug.failure.shown}",
+        *body,
+    ]
     return "\n    ".join(lines) + "\n"
 
 
 def _on_program(call: Call, entry: str) -> str:
-    """Make the call on the module ``program``: ``f([1])`` -> ``program.f([1])``. An awaitable is awaited."""
+    """Make the call on the module ``program``: ``f([1])`` becomes ``program.f([1])``. An awaitable is awaited."""
     tree = ast.parse(call.expression, mode="eval")
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id == entry:

@@ -1,8 +1,8 @@
-"""Attacks one program: finds calls on which it fails, shrinks each to a minimal call, and confirms it in a new process.
+"""Attacks one program: finds calls on which it fails, and shrinks them to minimal calls, confirmed in new processes.
 
-A ``sandbox.Runner`` runs the program. First it makes many calls in one process. If a failure does not come again when
-the call is made alone, it depends on earlier calls (through a changed default argument, or a global). Then the search
-looks for one earlier call that brings the failure back.
+First, one process makes many calls. If a failing call does not fail again when it is made alone, the failure depends on
+earlier calls (through a changed default argument, or a global). Then the search looks for one earlier call after which
+the call fails again.
 """
 
 from collections import Counter
@@ -19,17 +19,19 @@ from .failures import TIME_OUT, Failure, failure_of, was_asked
 from .shrink import shrink
 from .variants import variants
 
-NOT_ASKED = "not asked for want of time"
+NOT_ASKED = "not asked, because no time was left"
 HANG_SECONDS = 3.0
-"""CPU seconds after which a call hangs. A call may always take ten times as long as the reference."""
+"""CPU seconds after which a call counts as hanging. Every call may take at least ten times as long as the reference."""
 _EARLIER_CALLS = 12
-"""Failing calls of each kind that are tried as the earlier call on which a failure depends."""
+"""Most failing calls of each kind that are tried as the earlier call on which a failure depends."""
 _MAX_ASKED = 300
-"""Calls that one search for a simpler call may make."""
+"""Most calls that one search for a simpler call makes."""
 _MAX_HANG_TRIES = 6
-"""Simplified calls, the simplest first, that are confirmed with all the time they may need."""
+"""Most simplified calls that are made again, the simplest first, to confirm a failure. Hanging calls then get the long
+time limit ``HANG_SECONDS``."""
 _IMPATIENT_SECONDS = 0.05
-"""CPU seconds of a call while time-outs are shrunk; a call may still take ten times as long as the reference."""
+"""Limit of CPU seconds for a call while a time-out is shrunk. Every call may take at least ten times as long as the
+reference."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +40,11 @@ class Bug:
 
     call: Call
     earlier: tuple[Call, ...] = ()
-    """Calls to make before it in the same process; empty if the call fails alone."""
+    """Calls that the same process must make before ``call``; empty if the call fails alone."""
     expected: OracleValue
     failure: Failure
     is_late: bool = False
-    """The call exceeds the usual time limit, and fails in this way with a much longer one."""
+    """The call exceeds the usual time limit. ``failure`` is its failure with a much longer limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +54,12 @@ class FailureGroup:
     kind: str
     num_calls: int
     bug: Bug | None
-    """The minimal call; None if the failure did not come again."""
+    """The minimal call; None if the failure could not be confirmed."""
 
 
 @dataclass(kw_only=True)
 class Attack:
-    """One program, the reference that gives the right answers, and the runner of both.
+    """One program, the reference that gives the right answers, and the runner of both programs.
 
     All methods raise ``SandboxUnavailableError`` if a program cannot be run, and ``InputError`` if the program under
     attack does not load.
@@ -65,36 +67,45 @@ class Attack:
 
     source: str
     reference: str
-    """Source of the reference. If it is empty, only ``answers`` is of use."""
+    """Source of the reference. If it is empty, only ``answers`` may be called."""
     runner: Runner
     limits: Limits
     gate: Gate
-    """Reads changed and simplified calls by the same rules as calls of tests."""
+    """Checks and reads changed and simplified calls, by the same rules as calls of tests."""
     unasked: set[Call] = field(default_factory=set)
     """Calls for which the program or the reference had no time left."""
     refusals: Counter[str] = field(default_factory=Counter)
     """Reason -> calls of the last ``expect`` that have no right answer."""
     is_stateful: bool = False
-    """The reference's calls influence one another by design, so each call is made in a new process."""
+    """The reference's own calls influence one another, so each call is made in a new process."""
 
     @cached_property
     def _references(self) -> ReferencePass:
         return ReferencePass(self.runner, limits=self.limits)
 
     def calls_near(self, calls: Sequence[Call], *, max_calls: int) -> list[Call]:
-        """List the given calls, then small changes of them, up to ``max_calls`` in all."""
+        """List the given calls and then changed calls, together at most ``max_calls``. Given calls always stay."""
         texts = [call.text for call in calls]
         known = dict.fromkeys(calls)
-        for text in variants(texts, self.gate.interface.entry_points, max_calls=max(0, max_calls - len(calls))):
+        num_left = max(0, max_calls - len(calls))
+        for text in variants(texts, self.gate.interface.entry_points, max_calls=num_left):
             case = self.gate.call(text)
             if isinstance(case, Case):
                 known.setdefault(case.call)
         return list(known)
 
     def expect(self, calls: Collection[Call]) -> dict[Call, OracleValue]:
-        """Ask the reference for the right answers, each twice. Calls without an answer are left out and counted."""
+        """Make each call twice on the reference, and return the right answers.
+
+        Calls without a right answer are left out, and counted in ``refusals``.
+        """
         self.refusals = Counter()
-        batch = self._references.answer("attack", prelude="", reference=self.reference, suites=[list(calls)])
+        batch = self._references.answer(
+            "attack",
+            prelude="",
+            reference=self.reference,
+            suites=[list(calls)],
+        )
         self.is_stateful = batch.is_stateful
         expected = {}
         for call, oracle in batch.oracles.items():
@@ -108,37 +119,42 @@ class Attack:
         return expected
 
     def answers(self, calls: Collection[Call], expected: Mapping[Call, OracleValue]) -> dict[Call, CallResult]:
-        """Make all calls in one process, or each in its own if the reference itself keeps state."""
-        # After a call that hangs, the next one must not have less time. Else it would seem to hang too.
+        """Make all calls in one process. If the reference itself keeps state, each call gets a new process."""
+        # Usually, calls after a time-out get less time. Here a correct call would then seem to hang too.
         limits = replace(self.limits, min_cpu_seconds_per_case=self.limits.cpu_seconds_per_case)
         results = self._run(tuple(calls), expected, limits, isolated=self.is_stateful)
         answers = dict(zip(calls, results, strict=True))
-        self.unasked |= {call for call, answer in answers.items() if not was_asked(answer)}
+        for call, answer in answers.items():
+            if not was_asked(answer):
+                self.unasked.add(call)
         return answers
 
     def find(self, calls: Collection[Call]) -> list[FailureGroup]:
-        """Find the failing calls by kind, and shrink the shortest call of each kind."""
+        """Find the failing calls, group them by kind, and shrink the shortest call of each kind."""
         expected = self.expect(calls)
         answers = self.answers(expected, expected)
-        kinds: dict[str, list[Call]] = {}
+        calls_of_kind: dict[str, list[Call]] = {}
         for call in sorted(expected, key=lambda call: (len(call.text), call.text)):
             if failure := failure_of(expected[call].value, answers[call]):
-                kinds.setdefault(failure.kind, []).append(call)
-        shortest = [call for of_kind in kinds.values() for call in of_kind[:_EARLIER_CALLS]]
+                calls_of_kind.setdefault(failure.kind, []).append(call)
+        shortest = []
+        for failing in calls_of_kind.values():
+            shortest += failing[:_EARLIER_CALLS]
         groups = []
-        for kind, of_kind in Progress("shrink", kinds.items(), total=len(kinds), unit="call"):
-            bug = self._minimal(of_kind[0], shortest)
-            groups.append(FailureGroup(kind=kind, num_calls=len(of_kind), bug=bug))
+        for kind, failing in Progress("shrink", calls_of_kind.items(), total=len(calls_of_kind), unit="call"):
+            bug = self._minimal(failing[0], shortest)
+            groups.append(FailureGroup(kind=kind, num_calls=len(failing), bug=bug))
         return sorted(groups, key=lambda group: -group.num_calls)
 
     def _minimal(self, call: Call, others: Sequence[Call]) -> Bug | None:
-        """Shrink a failing call to a minimal one; None if the failure does not come again.
+        """Shrink a failing call to a minimal call; None if the failure cannot be confirmed.
 
-        If the call fails only after an earlier call, itself or one of ``others``, both are shrunk.
+        Some calls fail only after an earlier call, which may be the same call or one of ``others``. Then both calls are
+        shrunk.
         """
         tries: list[list[Call]] = [[]]
         if not self.is_stateful:
-            tries += [[before] for before in dict.fromkeys([call, *others])]
+            tries += [[earlier_call] for earlier_call in dict.fromkeys([call, *others])]
         limits = self.limits
         for earlier in tries:
             if failure := self._failure(*earlier, call, limits=limits):
@@ -150,7 +166,7 @@ class Attack:
         if earlier:
             earlier = self._shrink(earlier[0], kind, after=simplest_first[:1])[:1]
         is_late = kind == TIME_OUT
-        if is_late:  # a call that is slow but returns the right value is no bug, so it gets more time
+        if is_late:  # a call that is slow but returns the right value is no bug, so the limit is raised
             limits = replace(limits, cpu_seconds_per_case=HANG_SECONDS, wall_seconds_per_case=2 * HANG_SECONDS)
         for simpler in simplest_first[:_MAX_HANG_TRIES]:
             if failure := self._failure(*earlier, simpler, limits=limits):
@@ -171,12 +187,13 @@ class Attack:
         before: Sequence[Call] = (),
         after: Sequence[Call] = (),
     ) -> list[Call]:
-        """List simpler calls, the simplest first, with which the last call of a new process fails.
+        """List simpler calls, the simplest first, that keep the failure.
 
-        The process makes the calls ``before``, the simpler call, and the calls ``after``.
+        For each simpler call, a new process makes the calls ``before``, the simpler call, and the calls ``after``. The
+        last of these calls must fail in the given way.
         """
         limits = self.limits
-        if kind == TIME_OUT:  # a short limit saves time; `_minimal` drops calls that are only slow
+        if kind == TIME_OUT:  # a short limit saves time; later, `_minimal` drops calls that are only slow
             limits = replace(limits, cpu_seconds_per_case=_IMPATIENT_SECONDS)
 
         def fails(text: str) -> bool:
@@ -188,7 +205,7 @@ class Attack:
         return list(map(self._call, failing))
 
     def _call(self, text: str) -> Call:
-        """Read a call by the gate. A simplified call that the gate refuses is made as written."""
+        """Read the text of a call. A simplified call that the gate refuses is made as written."""
         case = self.gate.call(text)
         return case.call if isinstance(case, Case) else Call(expression=text)
 
@@ -215,7 +232,8 @@ class Attack:
             reference_cpu_seconds=tuple(seconds),
             limits=limits,
             isolated=isolated,
-            max_timeouts_without_result=len(calls) + 1,  # never give up: many calls may hang before one that fails
+            # Never give up after time-outs: many calls may hang before a call that fails in another way.
+            max_timeouts_without_result=len(calls) + 1,
         )
         result = self.runner.run(program, role=Role.CANDIDATE)
         if not result.loaded:

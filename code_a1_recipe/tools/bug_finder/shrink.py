@@ -1,8 +1,8 @@
-"""Shrinks a failing call with Hypothesis, as long as the call still fails.
+"""Shrinks a failing call with Hypothesis: searches for the simplest call that still fails.
 
 Hypothesis shrinks the choices by which a value was drawn (MacIver and Donaldson, ECOOP 2020). The choices that lead to
-the failing call are known (``simplify``). They are stored in an example database in memory, and Hypothesis starts from
-there.
+the failing call are known (``simplify``). They are stored in an example database in memory, where Hypothesis finds its
+starting point.
 """
 
 from collections.abc import Callable, Collection
@@ -26,13 +26,14 @@ def shrink(
     """Simplify the literal arguments of a failing call.
 
     Args:
-        text: canonical text of a call that fails (``sandbox.Call.text``); it is not made again.
-        fails: makes a call, and says if it still fails; each text is asked once.
+        text: canonical text of a call that fails (``sandbox.Call.text``); this call is not made again.
+        fails: makes a call, and says if it still fails. It gets each text at most once.
         entry_points: names of the functions and classes under test.
         max_asked: number of calls after which the search ends.
 
     Returns:
-        All calls that failed: the simplest first, then from the last one to ``text``.
+        The texts of all calls that failed: first the simplest, then the others, beginning with the last that was made.
+        ``text`` comes last.
     """
     known = {text: True}
 
@@ -43,7 +44,8 @@ def shrink(
 
     simplest = text
     starts = set()
-    # A further search can make new steps: a long sequence loses only whole runs of items, a shorter one single items.
+    # A further search can make smaller steps, because a long sequence loses only whole runs of items, and a shorter
+    # sequence also loses single items.
     while simplest not in starts:
         starts.add(simplest)
         call = take_apart(simplest, entry_points)
@@ -57,13 +59,13 @@ def _simplest(call: LiteralCall, fails: Callable[[str], bool]) -> str:
     @st.composite
     def texts(draw: st.DrawFn, *, is_start: bool) -> str:
         def choose(most: int) -> int:
-            # From 1, because Hypothesis may replace a choice from 0 at random. That would read the source of modules
-            # and write a cache.
+            # The range begins at 1: Hypothesis may replace integers from ranges with 0 by constants of loaded modules.
+            # To find these constants, it would read the source of the modules and write a cache.
             lowest = most + 1 if is_start else 1
             return draw(st.integers(lowest, most + 1)) - 1
 
         simpler = simplified_call(call, choose)
-        if is_start:  # one choice too many, because Hypothesis would not shrink stored choices that fit exactly
+        if is_start:  # store one choice too many, because Hypothesis would not shrink stored choices that fit exactly
             draw(st.integers(0, 0))
         return simpler.text
 

@@ -1,8 +1,8 @@
-"""Makes simpler calls and values of the same shape, described by choices.
+"""Makes simpler calls and values of the same types. A list of choices determines each simpler value.
 
-A choice goes from 0, the simplest, to a highest number. If all choices are the highest, the given value comes back.
-The number of choices and their highest numbers depend on the given value alone. So a lower choice never changes the
-meaning of the other choices.
+A choice is an integer from 0, the simplest, to a highest number. If every choice is the highest number, the result is
+the given value itself. The number of choices and their highest numbers depend only on the given value. So a lower
+choice never changes the meaning of the other choices.
 """
 
 import math
@@ -16,16 +16,17 @@ from sandbox.text import spell
 from .literal_calls import LiteralCall
 
 Choose = Callable[[int], int]
-"""Takes the highest number, and returns the chosen one."""
+"""Takes the highest number of a choice, and returns the chosen number."""
 _MAX_ITEMS = 32
 """A longer sequence loses only whole runs of items, and its items are not simplified."""
 _MAX_DIGITS = 24
+"""Single digits are lowered and removed only in integers with 3 to ``_MAX_DIGITS`` digits."""
 _LETTERS = "ab0A "
 """Letters that replace other letters, the simplest first."""
 
 
 def simplified_call(call: LiteralCall, choose: Choose) -> LiteralCall:
-    """Simplify the arguments. Sequences of one length can lose items at the same places."""
+    """Simplify the arguments. Sequences of equal length can lose items at the same places."""
     lost = _lost_together(call.values, choose)
     values = []
     for place, value in enumerate(call.values):
@@ -34,12 +35,12 @@ def simplified_call(call: LiteralCall, choose: Choose) -> LiteralCall:
 
 
 def simplified(value: Any, choose: Choose, lost: Collection[int] = ()) -> Any:
-    """Simplify a value. Its type stays. Values of rare types, such as bytes and fractions, do not change.
+    """Simplify a value and keep its type. Values of rare types, such as bytes and fractions, do not change.
 
     Args:
         value: a value that ``sandbox.LiteralReader`` reads.
         choose: makes all choices.
-        lost: places of items that a sequence loses.
+        lost: places of the items that the value, a sequence, loses in any case.
     """
     kind = type(value)
     if kind is bool:
@@ -49,8 +50,11 @@ def simplified(value: Any, choose: Choose, lost: Collection[int] = ()) -> Any:
     if kind is float:
         return _simplified_float(value, choose)
     if kind is str:
-        letters = _items_left(value, choose, lost, lambda place: _simplified_letter(value[place], choose))
-        return "".join(letters)
+
+        def simplify_letter(place: int) -> str:
+            return _simplified_letter(value[place], choose)
+
+        return "".join(_items_left(value, choose, lost, simplify_letter))
     parts = opened(value)
     if parts is None:
         return value
@@ -67,7 +71,7 @@ def simplified(value: Any, choose: Choose, lost: Collection[int] = ()) -> Any:
 
 
 def places_by_length(values: Sequence[Any]) -> dict[int, list[int]]:
-    """Length -> places of the lists, tuples and texts of this length among the values."""
+    """Group the lists, tuples and texts among the values: length -> places of the values of this length."""
     places: dict[int, list[int]] = {}
     for place, value in enumerate(values):
         if type(value) in (list, tuple, str):
@@ -76,25 +80,33 @@ def places_by_length(values: Sequence[Any]) -> dict[int, list[int]]:
 
 
 def _lost_together(values: Sequence[Any], choose: Choose) -> dict[int, set[int]]:
-    """Choose items that all sequences of one length lose. Returns the place of a sequence -> its lost items."""
+    """Choose items that all sequences of equal length lose. Returns the place of a sequence -> its lost items."""
     lost: dict[int, set[int]] = {}
     for length, places in places_by_length(values).items():
-        if len(places) > 1:
-            num_items = min(length, _MAX_ITEMS)
-            items = {item for item in range(num_items) if not choose(1)}
-            lost |= dict.fromkeys(places, items)
+        if len(places) < 2:
+            continue
+        items = set()
+        for item in range(min(length, _MAX_ITEMS)):
+            if not choose(1):
+                items.add(item)
+        lost |= dict.fromkeys(places, items)
     return lost
 
 
-def _items_left(items: Any, choose: Choose, lost: Collection[int], simplify: Callable[[int], Any]) -> list[Any]:
-    """Choose the items that stay, and simplify each."""
+def _items_left(
+    items: Any,
+    choose: Choose,
+    lost: Collection[int],
+    simplify: Callable[[int], Any],
+) -> list[Any]:
+    """Choose the items that stay, and simplify each of them."""
     run_length = math.ceil(len(items) / _MAX_ITEMS)
     left = []
     stays = 1
     for place, item in enumerate(items):
         if place % run_length == 0:
             stays = choose(1)
-        # Also an item that goes is simplified, because the number of choices must not depend on other choices.
+        # A removed item is simplified too, because the number of choices must not depend on other choices.
         simpler = simplify(place) if run_length == 1 else item
         if stays and place not in lost:
             left.append(simpler)
@@ -102,7 +114,7 @@ def _items_left(items: Any, choose: Choose, lost: Collection[int], simplify: Cal
 
 
 def _simplified_int(value: int, choose: Choose) -> int:
-    """Bring an integer nearer to 0, or lower and remove some of its digits."""
+    """Bring an integer nearer to 0, or lower some of its digits and remove others."""
     largest = abs(value)
     is_negative = value < 0 and choose(1)
     size = choose(largest)
@@ -111,7 +123,7 @@ def _simplified_int(value: int, choose: Choose) -> int:
         if size == largest:
             digits = ""
             for digit, cap in zip(str(largest), caps, strict=True):
-                if cap:  # 0 removes the digit; a higher cap is the highest digit plus 1
+                if cap:  # a cap of 0 removes the digit; any other cap is the highest allowed digit plus 1
                     digits += min(digit, str(cap - 1))
             size = int(digits or "0")
     return -size if is_negative else size
@@ -124,14 +136,15 @@ def _simplified_float(value: float, choose: Choose) -> float:
         return (0.0, 1.0, value)[choose(2)]
     is_negative = math.copysign(1.0, value) < 0 and choose(1)
     whole = str(choose(int(whole)))
-    decimals = decimals[: choose(len(decimals))]
-    size = float(f"{whole}.{decimals}0")
+    num_decimals = choose(len(decimals))
+    size = float(f"{whole}.{decimals[:num_decimals]}0")
     return -size if is_negative else size
 
 
 def _simplified_letter(letter: str, choose: Choose) -> str:
-    simpler = _LETTERS.partition(letter)[0]
-    return (simpler + letter)[choose(len(simpler))]
+    simpler_letters = _LETTERS.partition(letter)[0]
+    number = choose(len(simpler_letters))
+    return (simpler_letters + letter)[number]
 
 
 def opened(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
@@ -139,7 +152,7 @@ def opened(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
 
     Returns:
         The items, and a function that makes a container of the same type from other items. The items of a dict are
-        its pairs, as tuples.
+        tuples (key, value).
     """
     kind = type(value)
     if kind in (list, tuple, deque):

@@ -1,6 +1,7 @@
-"""Makes further calls near given ones. Each has a small change of one literal argument, whose type stays.
+"""Changes given calls: each new call has a small change of one literal argument, which keeps its type.
 
-The calls are the same in every run. Calls that Hypothesis draws would depend on the modules that are loaded.
+The new calls are the same in every run. Hypothesis is not used here, because the calls that it draws would depend on
+the modules that are loaded.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -11,13 +12,13 @@ from .literal_calls import LiteralCall, take_apart
 from .simplify import opened, places_by_length
 
 _LARGE = 10**18 + 9
-"""A float cannot hold it exactly, and no process can begin a list of this length."""
+"""An integer that a float cannot hold exactly. A list of this length never fits into memory."""
 
 
 def variants(calls: Sequence[str], entry_points: Collection[str], *, max_calls: int) -> list[str]:
-    """Make calls that differ from a given one in one argument: the first variant of each call, then the second...
+    """Make variants of calls: the first variant of each call, then the second variant of each call, and so on.
 
-    Sequences of one length are also changed together.
+    A variant differs from its call in one argument. Sequences of equal length are also changed together.
 
     Args:
         calls: canonical texts (``sandbox.Call.text``). Calls without literal arguments have no variants.
@@ -38,7 +39,7 @@ def variants(calls: Sequence[str], entry_points: Collection[str], *, max_calls: 
 
 
 def _in_turns(groups: Iterable[Iterable[Any]]) -> Iterator[Any]:
-    """Yield the first value of each group, then the second of each. So a limit on calls is fair to all groups."""
+    """Yield the first value of each group, then the second value of each. So a limit on calls is fair to all groups."""
     for turn in zip_longest(*groups):
         yield from (value for value in turn if value is not None)
 
@@ -57,7 +58,7 @@ def _changed_calls(call: LiteralCall) -> Iterator[LiteralCall]:
 
 
 def _changed(value: Any) -> list[Any]:
-    """List small changes of a value, of the same type; none for rare types."""
+    """List changed values of the same type. Values of rare types, such as bytes, are not changed."""
     kind = type(value)
     if kind is bool:
         return [not value]
@@ -102,7 +103,7 @@ def _changed(value: Any) -> list[Any]:
 
 
 def _parts(items: Any) -> list[Any]:
-    """List sequences that are made of the items of a given one."""
+    """List sequences that are made of the items of a given sequence."""
     return [
         items[:-1],
         items[1:],

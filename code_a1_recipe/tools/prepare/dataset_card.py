@@ -1,4 +1,4 @@
-"""Writes data sets as parquet, and their cards in the form of the Hugging Face hub: a set's README.md."""
+"""Writes data sets as parquet files, and cards for them. A card is the README.md of a set on the Hugging Face hub."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -9,8 +9,8 @@ from ...stats.tables import table_with_head
 
 
 def write_parquet(path: Path, rows: Sequence[Mapping[str, object]], schema: Any = None) -> None:
-    """Write a set, whole or not at all. Without a schema, pyarrow infers the types from the rows."""
-    import pyarrow  # imported here, because `--help` must not wait for it
+    """Write a parquet file, whole or not at all. Without a schema, pyarrow infers the types from the rows."""
+    import pyarrow  # imported here, so that `--help` does not wait for it
     import pyarrow.parquet
 
     arrow_table = pyarrow.Table.from_pylist(rows, schema)
@@ -23,7 +23,7 @@ def dataset_card(
     splits: Mapping[str, Path],
     **values: Any,
 ) -> bytes:
-    """Make the content of a set's card. The owner of the set adds the licence.
+    """Make the content of a data set's card. It has no licence, because only the owner of the set can choose one.
 
     Args:
         template: the text after the front matter, in jinja. It gets ``values``, ``name`` and ``table``.
@@ -40,14 +40,14 @@ def dataset_card(
 
 
 def card_file(front_matter: Mapping[str, Any], template: Path, **values: Any) -> bytes:
-    """Make the content of a card's file. It names no folder of this machine, and lone surrogates become "?".
+    """Make the content of a card's file. Lone surrogates become "?", and ``portable`` shortens paths of this machine.
 
     Args:
-        front_matter: metadata for the hub; keys without a value are left out.
+        front_matter: metadata for the hub; a key whose value is None is left out.
         template: the text after the front matter, in jinja. It gets ``values`` and ``table``.
         values: further variables of the template.
     """
-    from huggingface_hub import CardData, RepoCard  # imported here: it takes half a second, and few commands need it
+    from huggingface_hub import CardData, RepoCard  # imported here: takes half a second, and few commands need it
 
     text = "---\n{{ card_data }}\n---\n" + template.read_text(encoding="utf-8")
     card = RepoCard.from_template(
@@ -61,4 +61,5 @@ def card_file(front_matter: Mapping[str, Any], template: Path, **values: Any) ->
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Write a Markdown table, for the templates of cards."""
-    return table_with_head([heads, *(map(str, row) for row in rows)]).markdown()
+    texts = [list(map(str, row)) for row in rows]
+    return table_with_head([heads, *texts]).markdown()

@@ -1,4 +1,4 @@
-"""Demonstrations for a cold start of the Test LLM: a prompt as training will show it, and a suite of correct asserts.
+"""Demonstrations for a cold start of the Test LLM. Each has a prompt of training, and a suite of correct asserts.
 
 Each program of a question gives at most one demonstration. The asserts come from the question's own tests.
 """
@@ -21,18 +21,18 @@ from .options import SftOptions
 from .references import distinct_tests
 
 SHOWN = {
-    "reference": "the question's reference: the suite can only be right",
+    "reference": "the question's reference, which passes every assert of its suite",
     "buggy_program": "a program of the column buggy_programs",
-    "mutant": "the reference with a small mistake that one of its tests notices",
+    "mutant": "the reference with a small mistake that makes it fail a test",
 }
-"""Origin of the program under test -> its description in the card."""
+"""Origin of the program under test -> the description of this origin in the card."""
 MAX_TESTS = 256
-"""Most tests of a question that are judged; they are drawn at random."""
+"""Most tests of a question that are judged; these tests are drawn at random."""
 MAX_ASSERT_CHARS = 400
 MAX_CHARS = 16_384
-"""Most characters of a demonstration, all its messages together."""
+"""Most characters of all messages of a demonstration together."""
 _MUTANTS_TRIED = 3
-"""Mutants tried for each one that is wanted. Some are equivalent to the reference, and some are noticed by no test."""
+"""Number of tried mutants for each wanted mutant. A mutant that passes all tests is not used."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,18 @@ class SuiteDemonstration:
 
     question: Question
     shown: str
-    """A key of ``SHOWN``."""
+    """Origin of the program: a key of ``SHOWN``."""
     program: str
     """The program under test."""
     asserts: Sequence[str]
     num_breaking: int
-    """How many of the asserts the program fails."""
+    """Number of asserts that the program fails."""
 
     def row(self, pair: str) -> Row:
-        """Make a row for verl's SFT trainer: ``messages``, and ``extra_info`` for people who look at the file.
+        """Make a row for verl's SFT trainer. ``messages`` train the model; ``extra_info`` helps readers of the file.
 
-        The prompt is the one that an episode sends. If the template begins the answer, that beginning is left out.
+        The prompt is the same as in an episode. If the template begins the answer, this beginning is left out, because
+        the answer here is complete.
 
         Args:
             pair: a name in ``prompts.PROMPT_PAIRS``.
@@ -84,23 +85,25 @@ class SuiteDemonstration:
 
 
 def demonstrations_row(question: Question, judge_all: JudgeAll, *, options: SftOptions) -> Row:
-    """Judge a question's tests on each of its programs, and choose a suite for each.
+    """Judge a question's tests on each of its programs, and choose a suite for each program.
 
     An assert may be chosen if it is a valid case, if its expected output equals the reference's return value, and if
     the reference passes it in a further run. Asserts that break the program come first; others fill the suite.
 
     Returns:
-        A row of the work file. ``suites`` holds the fields of a demonstration after ``question``, and ``counts`` says
-        what was left out, by reason.
+        A row of the work file. Each item of ``suites`` has the fields ``shown``, ``program``, ``asserts`` and
+        ``num_breaking`` of a demonstration. ``counts`` holds reason -> number of left-out tests, programs or questions.
     """
     counts: Counter[str] = Counter()
-    row: Row = {"question": question.id, "outage": None, "suites": [], "counts": counts}
+    suites: list[tuple[str, str, list[str], int]] = []
+    row: Row = {"question": question.id, "outage": None, "suites": suites, "counts": counts}
     tests = _tests(question, options.seed, counts)
     if not tests:
         return row
     programs = _programs(question, options)
+    requests = [request_for(question, source, tests) for source in programs]
     try:
-        verdicts = verdicts_of(judge_all, [request_for(question, source, tests) for source, _ in programs])
+        verdicts = verdicts_of(judge_all, requests)
     except SandboxUnavailableError as error:
         return row | {"outage": str(error)}
     asserts = _right_asserts(tests, verdicts[0])
@@ -108,7 +111,8 @@ def demonstrations_row(question: Question, judge_all: JudgeAll, *, options: SftO
     if not asserts:
         return row
     mutants_left = options.mutants
-    for number, ((source, shown), verdict) in enumerate(zip(programs, verdicts, strict=True)):
+    for number, (source, verdict) in enumerate(zip(programs, verdicts, strict=True)):
+        shown = programs[source]
         if not verdict.loaded:
             counts[f"{shown} does not load"] += 1
             continue
@@ -119,14 +123,14 @@ def demonstrations_row(question: Question, judge_all: JudgeAll, *, options: SftO
             if not breaking or not mutants_left:
                 continue
             mutants_left -= 1
-        # Each program has a generator of its own, so that a further program changes no suite of the others.
+        # Each program has its own generator, so that a further program does not change the suites of the others.
         rng = random.Random(f"{options.seed}:{question.id}:{number}")
         chosen = rng.sample(breaking, min(options.cases, len(breaking)))
         num_breaking = len(chosen)
         others = sorted(asserts.keys() - breaking)
         chosen += rng.sample(others, min(options.cases - num_breaking, len(others)))
         texts = [asserts[place] for place in chosen]
-        row["suites"].append([shown, source, texts, num_breaking])
+        suites.append((shown, source, texts, num_breaking))
     return row
 
 
@@ -139,8 +143,8 @@ def _tests(question: Question, seed: int, counts: Counter[str]) -> list[str]:
     return short[:MAX_TESTS]
 
 
-def _programs(question: Question, options: SftOptions) -> list[tuple[str, str]]:
-    """Each different program with its origin, a key of ``SHOWN``; the reference comes first."""
+def _programs(question: Question, options: SftOptions) -> dict[str, str]:
+    """Collect the different programs: source -> origin, a key of ``SHOWN``. The reference comes first."""
     programs = [(question.reference, "reference")]
     programs += [(source, "buggy_program") for source in question.buggy_programs]
     if options.mutants:
@@ -148,21 +152,26 @@ def _programs(question: Question, options: SftOptions) -> list[tuple[str, str]]:
 
         num_tried = _MUTANTS_TRIED * options.mutants
         mutants = mutants_of(question.reference, max_mutants=num_tried, seed=options.seed)
-        # They are sorted by line. Without a shuffle, the chosen ones would all change the first lines.
+        # Mutants are sorted by line. Without a shuffle, all chosen mutants would change the first lines.
         random.Random(f"{options.seed}:{question.id}").shuffle(mutants)
         programs += [(mutant.source, "mutant") for mutant in mutants]
-    different: dict[str, tuple[str, str]] = {}
+    different = {}
     for source, shown in programs:
         different.setdefault(syntax_key(source), (source, shown))
-    return list(different.values())
+    return dict(different.values())
 
 
 def _right_asserts(tests: Sequence[str], verdict: CandidateVerdict) -> dict[int, str]:
-    """Place -> text of each test that holds. The verdict must be about the reference as a candidate."""
+    """Write the tests that hold as asserts: place of the test -> assert.
+
+    Args:
+        tests: texts of the tests.
+        verdict: the verdict on the reference, judged like a candidate.
+    """
     right = {}
     for place, case in cases_by_place(tests, verdict.suites[0]):
         if case.expected_correct and not case.outcome.failed:
-            # The prompt asks for asserts of one line each; the return value is always written on one line.
+            # The prompt asks for asserts of one line each. The reference's return value is always written on one line.
             expected = case.reference_value if "\n" in case.expected else case.expected
             right[place] = f"assert {case.call} == {expected}"
     return right
@@ -176,13 +185,13 @@ def select(
 ) -> list[SuiteDemonstration]:
     """Leave out demonstrations that are too long, that repeat another, or that exceed the limit of their question.
 
-    Two suites are the same if they answer the same prompt with the same asserts, in any order. Suites that break
-    their program are taken first.
+    A demonstration repeats another if both answer the same prompt with the same asserts, in any order. Demonstrations
+    whose suite breaks the program are taken first.
 
     Args:
         made: demonstrations in any order.
-        options: ``prompt`` decides which demonstrations are the same; ``max_per_question`` is the limit.
-        counts: number of left-out demonstrations by reason; changed in place.
+        options: ``prompt`` names the prompts; ``max_per_question`` is the limit.
+        counts: reason -> number of left-out demonstrations; changed in place.
     """
     kept = []
     num_of_question: Counter[str] = Counter()
@@ -208,11 +217,13 @@ def held_out(question_ids: Iterable[str], *, share: float, seed: int) -> frozens
 
     Args:
         question_ids: ids of n different questions; repetitions do not count.
-        share: in [0, 1). The result has ``round(share * n)`` ids, but at least 1 and never all of them. It is empty
+        share: number in [0, 1). The result has ``round(share * n)`` ids, but at least 1 and at most n - 1. It is empty
             for a share of 0, or for fewer than two questions.
-        seed: of the choice.
+        seed: seed of the random choice.
     """
     ids = sorted(set(question_ids))
-    number = max(1, min(round(share * len(ids)), len(ids) - 1)) if share and len(ids) > 1 else 0
+    if not share or len(ids) < 2:
+        return frozenset()
+    number = max(1, min(round(share * len(ids)), len(ids) - 1))
     random.Random(f"held out {seed}").shuffle(ids)
     return frozenset(ids[:number])

@@ -10,16 +10,17 @@ from .rows import Entry, Reason, Stage
 from .texts import LEAST_PROMPTS, PROMPT_NGRAM, Phrases, content_words, words_of
 
 _LEAST_WHOLE = 0.4
-"""Least Jaccard similarity of whole prompts, code included. Statements alone may be as short as "fill in the body"."""
+"""Least Jaccard similarity of two whole prompts, code included. Equal statements are not enough, because a statement
+may be as short as "fill in the body"."""
 
 
 def check_duplicates(entries: Sequence[Entry], phrases: Phrases) -> Stage:
-    """Leave out each entry that nearly equals an earlier entry that stays.
+    """Leave out each entry that repeats an earlier entry. Entries that were left out themselves are not compared.
 
     Args:
-        entries: in order; the first of several duplicates stays.
-        phrases: common phrases of the data. Similarity ignores them; equality does not, because a statement that was
-            copied often consists of nothing but common phrases.
+        entries: entries in order; the first of several duplicates stays.
+        phrases: common phrases of the data. The search for similar statements ignores them. The search for equal
+            statements does not, because a statement that was copied often consists only of common phrases.
     """
     equal, near = PromptIndex(threshold=1.0), PromptIndex(phrases)
     kept: list[Entry] = []
@@ -42,11 +43,11 @@ def check_duplicates(entries: Sequence[Entry], phrases: Phrases) -> Stage:
 
 
 class PromptIndex:
-    """An index of prompts that finds the ones which a new prompt repeats.
+    """An index of prompts that finds earlier prompts which a new prompt repeats.
 
-    Two prompts are the same if the Jaccard similarity of their statements reaches the threshold, and the similarity
-    of the whole prompts reaches ``_LEAST_WHOLE``. Once ``LEAST_PROMPTS`` prompts share a statement, it says little
-    about each of them. From then on, the whole prompts must reach the threshold.
+    A prompt repeats another if the Jaccard similarity of their statements reaches the threshold, and the similarity of
+    the whole prompts reaches ``_LEAST_WHOLE``. Once ``LEAST_PROMPTS`` added prompts share a statement, the statement
+    identifies none of them. From then on, whole prompts with this statement are compared instead.
     """
 
     def __init__(
@@ -59,29 +60,27 @@ class PromptIndex:
         self._index = NearIndex(PROMPT_NGRAM, threshold)
         self._wholes: list[Hashes] = []
         self._num_with: Counter[tuple[str, ...]] = Counter()
+        """Statement -> number of added prompts with this statement."""
 
     def add(self, prompt: str) -> None:
         """Add a prompt. Its place is the number of prompts before it."""
-        self._index.add(self._compared(prompt))
-        self._wholes.append(_whole(prompt))
-        self._num_with[self._statement(prompt)] += 1
+        statement, compared, whole = self._read(prompt)
+        self._index.add(compared)
+        self._wholes.append(whole)
+        self._num_with[statement] += 1
 
     def similar_to(self, prompt: str) -> dict[int, float]:
-        """Place -> Jaccard similarity of each added prompt that this prompt repeats."""
-        whole = _whole(prompt)
+        """Find the added prompts that this prompt repeats: place -> Jaccard similarity."""
+        _, compared, whole = self._read(prompt)
         similar = {}
-        for place, similarity in self._index.similar_to(self._compared(prompt)).items():
+        for place, similarity in self._index.similar_to(compared).items():
             if jaccard(whole, self._wholes[place]) >= _LEAST_WHOLE:
                 similar[place] = similarity
         return similar
 
-    def _statement(self, prompt: str) -> tuple[str, ...]:
-        return tuple(content_words(prompt, self._phrases))
-
-    def _compared(self, prompt: str) -> Sequence[str]:
-        statement = self._statement(prompt)
-        return words_of(prompt) if self._num_with[statement] >= LEAST_PROMPTS else statement
-
-
-def _whole(prompt: str) -> Hashes:
-    return hashes_of(words_of(prompt), PROMPT_NGRAM)
+    def _read(self, prompt: str) -> tuple[tuple[str, ...], Sequence[str], Hashes]:
+        """Return the prompt's statement, the words that are compared, and the hashes of the whole prompt."""
+        all_words = words_of(prompt)
+        statement = tuple(content_words(prompt, self._phrases))
+        is_common = self._num_with[statement] >= LEAST_PROMPTS
+        return statement, all_words if is_common else statement, hashes_of(all_words, PROMPT_NGRAM)

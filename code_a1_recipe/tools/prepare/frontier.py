@@ -1,4 +1,4 @@
-"""Rates how often a base model solves each question, and keeps the questions at its frontier.
+"""Rates how often a base model solves each question, and keeps the questions that it solves sometimes.
 
 If a model always or never solves a question, all its programs have the same reward. Then the advantages of the group
 are zero, and the question teaches nothing (GRPO, arXiv 2402.03300, equation 3; Absolute Zero, arXiv 2505.03335, uses
@@ -25,18 +25,18 @@ from .rows import Entry, Reason, Stage
 
 @dataclass(frozen=True, kw_only=True)
 class Frontier:
-    """The base model and the rates that it has given so far."""
+    """The base model, and the rates of the questions that it was asked so far."""
 
     model: StoredModel
     options: PrepareOptions
     prompt: str
     """The prompt style, as for ``eval code --prompt``."""
     num_solved: Counter[int] = field(default_factory=Counter)
-    """Number of programs that solve a question -> number of such questions."""
+    """Number of programs that solve a question -> number of questions with this many."""
 
     @classmethod
     def of(cls, options: PrepareOptions) -> "Frontier":
-        """Choose the model that the options name, and check everything that needs no weights.
+        """Choose the model that the options name, and check all settings that can be checked without its weights.
 
         Raises:
             InputError: the model or the prompt cannot be used, or the model's context is too short.
@@ -51,7 +51,7 @@ class Frontier:
 
     @property
     def rates(self) -> str:
-        """The distribution of the rates as text, with the range that is kept."""
+        """The distribution of the rates as text, with the range of ``--keep``."""
         counts = [f"{solved}/{self.options.samples}: {number}" for solved, number in sorted(self.num_solved.items())]
         low, high = self.options.keep
         shown = ", ".join(counts) or "none"
@@ -60,11 +60,11 @@ class Frontier:
         return f"questions by how often {model} solves them: {shown}; --keep {low:g} {high:g}"
 
     def check(self, entries: Sequence[Entry]) -> Stage:
-        """Add its rate to each entry, and leave out entries whose rate is outside of ``--keep``, bounds included.
+        """Add the rate to each entry, and leave out entries whose rate is below or above the range of ``--keep``.
 
         Responses and verdicts are stored at once, so a repeated command does not ask for them again. A program solves
-        a question if it passes all its tests, judged as training judges hidden tests. A response without a program
-        does not solve it.
+        a question if it passes all tests, judged as training judges hidden tests. A response without a program does
+        not solve the question.
 
         Raises:
             InputError: the model cannot be started or asked.
@@ -91,23 +91,22 @@ class Frontier:
                 continue
             detail = f"{num_solved} of {number} programs solve it"
             if failed:
-                detail += f", the first that does not: {failed[0]['reason']}"
+                detail += f", the first failure: {failed[0]['reason']}"
             yield entry.dropped(Reason.TOO_HARD if rate < low else Reason.TOO_EASY, detail)
 
     def _verdicts(self, questions: Sequence[Question]) -> list[Row]:
-        """Verdicts of all programs, as ``evaluate.code_llm.judge`` stores them: question by question, in order."""
+        """Sample and judge all programs. Returns rows of ``evaluate.code_llm.judge``, question by question in order."""
         options = self.options
+        keys = {question.id: content_key(question) for question in questions}
         store = JsonlStore(options.base_output / VERDICTS, settings=options.of_judging())
         with store, options.confinement.judges(options.workers) as judges:
             tasks = []
-            keys = {}
             for question in questions:
                 grading = AssertGrading(question=question, judges=judges)
                 tasks.append(CodeTask.of(question, grading))
-                keys[question.id] = content_key(question)
             samples = []
             for sample in sampled(tasks, self.model, prompt=self.prompt, num_samples=options.samples):
-                # The id holds a digest of the tests, so that a changed test is judged anew.
+                # The id of the stored verdict holds a digest of the tests, so that changed tests are judged anew.
                 task = replace(sample.task, id=f"{sample.task.id} {keys[sample.task.id]}")
                 samples.append(replace(sample, task=task))
             judge(samples, store, num_workers=options.workers)

@@ -1,4 +1,4 @@
-"""Finds texts that are nearly the same: MinHash proposes pairs, the exact Jaccard similarity of their n-grams decides.
+"""Finds nearly equal texts: MinHash proposes pairs, and the exact Jaccard similarity of their n-grams decides.
 
 MinHash and locality-sensitive hashing follow Broder 1997 and Leskovec, Rajaraman, Ullman, *Mining of Massive
 Datasets*, sections 3.3 and 3.4. The hash tables come from ``datasketch``.
@@ -12,25 +12,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 THRESHOLD = 0.8
-"""Least Jaccard similarity of two texts that are nearly the same."""
-_BANDS, _ROWS = 18, 5
-"""A pair of similarity s is proposed with probability 1 - (1 - s**5)**18, which is 0.999 at the threshold (section
-3.4.2)."""
+"""Least Jaccard similarity of two texts that count as nearly equal."""
+_BANDS = 18
+_ROWS = 5
+"""A pair of similarity s is proposed with probability 1 - (1 - s**5)**18. At the threshold, this probability is 0.999
+(section 3.4.2)."""
 _SEED = 1
 
 Hashes = NDArray[np.uint64]
 
 
 def ngrams(words: Sequence[str], size: int) -> list[str]:
-    """List all runs of ``size`` words, joined by spaces. Fewer words are one run; no words are no run."""
+    """List the n-grams of a text: all runs of ``size`` words, joined by spaces. A shorter text is one n-gram."""
     if not words:
         return []
-    num_runs = max(len(words) - size, 0) + 1
-    return [" ".join(words[start : start + size]) for start in range(num_runs)]
+    runs = []
+    for start in range(max(len(words) - size, 0) + 1):
+        runs.append(" ".join(words[start : start + size]))
+    return runs
 
 
 def hashes_of(words: Sequence[str], size: int) -> Hashes:
-    """Hash the distinct n-grams to sorted 64-bit digests, which are the same in every process and save memory."""
+    """Hash the distinct n-grams to sorted 64-bit digests. They are equal in every process, and smaller than texts."""
     texts = [ngram.encode("utf-8", "surrogatepass") for ngram in ngrams(words, size)]
     digests = {blake2b(text, digest_size=8).digest() for text in texts}
     hashes = np.frombuffer(b"".join(digests), dtype="<u8")
@@ -45,10 +48,10 @@ def jaccard(hashes: Hashes, others: Hashes) -> float:
 
 
 class NearIndex:
-    """An index of texts that finds the ones which are similar to a new text.
+    """An index of texts that finds added texts which are similar to a new text.
 
     Args:
-        size: words of an n-gram.
+        size: number of words of an n-gram.
         threshold: least Jaccard similarity, in [0.8, 1].
     """
 
@@ -57,7 +60,8 @@ class NearIndex:
         size: int,
         threshold: float = THRESHOLD,
     ) -> None:
-        from datasketch import MinHash, MinHashLSH  # type: ignore[import-untyped]  # imported here: loads scipy
+        # imported here, because datasketch loads scipy
+        from datasketch import MinHash, MinHashLSH  # type: ignore[import-untyped]
 
         self._size = size
         self._threshold = threshold
@@ -68,14 +72,14 @@ class NearIndex:
         self._kept: list[Hashes] = []
 
     def add(self, words: Sequence[str]) -> None:
-        """Add a text. Its place is the number of texts before it; an empty text is similar to nothing."""
+        """Add a text. Its place is the number of texts before it. An empty text is similar to no text."""
         hashes = hashes_of(words, self._size)
         if hashes.size:
             self._tables.insert(len(self._kept), self._sketch(hashes))
         self._kept.append(hashes)
 
     def similar_to(self, words: Sequence[str]) -> dict[int, float]:
-        """Place -> Jaccard similarity of each added text at or above the threshold, in order."""
+        """Find the added texts whose similarity reaches the threshold: place -> Jaccard similarity, in order."""
         hashes = hashes_of(words, self._size)
         similar = {}
         for place in sorted(self._tables.query(self._sketch(hashes))):
@@ -85,7 +89,7 @@ class NearIndex:
         return similar
 
     def _sketch(self, hashes: Hashes) -> Any:
-        """The MinHash of a text, as ``datasketch`` expects it."""
+        """Make the MinHash of a text in the form of ``datasketch``."""
         sketch = self._blank.copy()
         low_halves = hashes & np.uint64(0xFFFFFFFF)  # datasketch computes with hash values of 32 bits
         sketch.update_batch(low_halves.tolist())

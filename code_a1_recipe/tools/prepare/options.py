@@ -23,7 +23,12 @@ class BaseModelOptions(ModelOptions):
     temperature: Annotated[float | None, option(min=0, max=2, help="0 is greedy")] = 1.0
     top_p: Annotated[float | None, option(callback=shared.in_range(0, 1, ends="(]"))] = 1.0
     max_prompt_tokens: Annotated[
-        int | None, option(min=1, help="longer prompts are not asked", show_default="4096, of a run its own")
+        int | None,
+        option(
+            min=1,
+            help="questions with a longer prompt are not sampled",
+            show_default="4096; for a run, its own limit",
+        ),
     ] = None
     usual: ClassVar[SamplingParameters] = replace(USUAL_SAMPLING, max_prompt_tokens=4096)
 
@@ -32,7 +37,7 @@ class BaseModelOptions(ModelOptions):
 class OutputOptions:
     """The options that both commands share, and the files beside ``--output``."""
 
-    output: Annotated[Path, Option(help="the questions or demonstrations; must end in .parquet")]
+    output: Annotated[Path, Option(help="file of the questions or demonstrations; must end in .parquet")]
     overwrite: shared.Overwrite = False
     adapter: shared.Adapter = "auto"
     columns: shared.Columns = field(default_factory=dict)
@@ -50,50 +55,71 @@ class OutputOptions:
         """The file of judgements, from which a repeated command resumes."""
         return self.beside(".judged.jsonl")
 
+    @property
+    def outputs(self) -> tuple[Path, ...]:
+        """All files that may be written, ``output`` first."""
+        return (self.output, self.card_output)
+
     def beside(self, ending: str) -> Path:
-        """The path beside the output whose name has this ending."""
+        """Return the path of the output with this ending added."""
         return self.output.with_name(f"{self.output.name}{ending}")
 
     def check(self) -> None:
         """Raise InputError if the output is not the name of a parquet file."""
         if not self.output.name.endswith(".parquet") or self.output.is_dir():
-            raise InputError(f"--output {self.output}: must end in .parquet and be no folder")
+            raise InputError(f"--output {self.output}: must end in .parquet and be no folder; name a file")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrepareOptions(OutputOptions):
     """The options of ``data prepare``."""
 
-    inputs: Annotated[tuple[str, ...], Argument(metavar="INPUT...", help="files, or ids of the hub")]
+    inputs: Annotated[
+        tuple[str, ...],
+        Argument(metavar="INPUT...", help="files, or ids of data sets on the hub"),
+    ]
     against: Annotated[
-        tuple[str, ...], Option(metavar="SET", help="evaluation set that no row may repeat; repeatable")
+        tuple[str, ...],
+        Option(metavar="SET", help="evaluation set whose questions no row may repeat; repeatable"),
     ] = ()
     against_columns: Annotated[
-        shared.Columns, Option(metavar="NAME=COLUMN", help="the same for --against; prompt=COLUMN is enough")
+        shared.Columns,
+        Option(metavar="NAME=COLUMN", help="columns of the sets of --against; prompt=COLUMN is enough"),
     ] = field(default_factory=dict)
-    limit: Annotated[int | None, Option(min=1, help="rows of each INPUT, for a try")] = None
-    min_tests: Annotated[int, Option(min=0, help="usable tests a row must have; 0 keeps rows without tests")] = 1
+    limit: Annotated[
+        int | None,
+        Option(min=1, help="read only the first rows of each INPUT, for a trial"),
+    ] = None
+    min_tests: Annotated[
+        int,
+        Option(min=0, help="least number of usable tests of a row; 0 keeps rows without tests"),
+    ] = 1
     golden: Annotated[
-        int, Option(min=0, help="first tests of a row that become golden; arm=golden trains on them alone")
+        int,
+        Option(min=0, help="number of first tests of a row that become golden; arm=golden trains only on them"),
     ] = 0
     slow_seconds: Annotated[
         float,
-        Option(callback=shared.in_range(0, ends="()"), help="CPU seconds that a call of a reference may take"),
+        Option(callback=shared.in_range(0, ends="()"), help="most CPU seconds of a reference for one call"),
     ] = 1.0
     control: Annotated[
-        bool, Option("--control", help="leave out rows if a program that solves nothing passes their tests")
+        bool,
+        Option("--control", help="leave out rows whose tests accept a program that solves nothing"),
     ] = False
     base_model: BaseModelOptions = BaseModelOptions(prefix="base-")
-    samples: Annotated[int, Option(min=1, help="programs of --base-model for each question")] = 8
+    samples: Annotated[
+        int,
+        Option(min=1, help="programs that --base-model writes for each question"),
+    ] = 8
     keep: Annotated[
         tuple[float, float],
-        Option(metavar="LOW HIGH", help="keep questions that this share of programs solves, bounds included"),
+        Option(metavar="LOW HIGH", help="keep questions if LOW to HIGH of the programs solve them, as shares"),
     ] = (0.0, 1.0)
     prompt: Annotated[
         str | None,
         Option(
             help="prompt for --base-model: chat_v2, micro, or a .txt template with {{prompt}}",
-            show_default="chat_v2, of a run its own",
+            show_default="chat_v2; for a run, its own prompt",
         ),
     ] = None
 
@@ -104,22 +130,21 @@ class PrepareOptions(OutputOptions):
 
     @property
     def base_output(self) -> Path:
-        """The folder of the base model's responses and verdicts, from which a repeated command resumes."""
+        """The folder of the base model's responses and of their verdicts, from which a repeated command resumes."""
         return self.beside(".base")
 
     @property
     def outputs(self) -> tuple[Path, ...]:
-        """All files that may be written, ``output`` first."""
-        return (self.output, self.card_output, self.dropped_output)
+        return (*super().outputs, self.dropped_output)
 
     @property
     def confinement(self) -> Confinement:
-        """The confinement of all programs; SandboxConfigError if ``slow_seconds`` is out of range."""
+        """The confinement of all programs. Raises SandboxConfigError if ``slow_seconds`` is out of range."""
         limits = Limits(reference_cpu_seconds_per_case=self.slow_seconds)
         return Confinement(limits=limits, tier=self.tier, allow_missing=self.allow_missing)
 
     def of_judging(self) -> dict[str, Any]:
-        """The settings that decide the facts of a reference."""
+        """Return the settings on which the facts about a reference depend."""
         return {"slow_seconds": self.slow_seconds, "tier": self.tier, "control": self.control, "format": 2}
 
     def check(self) -> None:
@@ -129,7 +154,8 @@ class PrepareOptions(OutputOptions):
             for name in ("keep", "samples", "prompt", "base_model"):
                 if getattr(self, name) != getattr(PrepareOptions, name):
                     raise InputError(
-                        "--keep, --samples, --prompt and --base-... say how --base-model rates questions; name it"
+                        "--keep, --samples, --prompt and --base-... are settings for rating questions by a model; name "
+                        "the model with --base-model, or leave them out"
                     )
         low, high = self.keep
         if not 0 <= low <= high <= 1:
@@ -140,16 +166,17 @@ class PrepareOptions(OutputOptions):
 class SftOptions(OutputOptions):
     """The options of ``data sft``."""
 
-    files: Annotated[tuple[Path, ...], Argument(metavar="FILE...", help="questions")]
+    files: Annotated[tuple[Path, ...], Argument(metavar="FILE...", help="files of questions")]
     prompt: Annotated[
         str,
-        Option(callback=shared.listed_in(PROMPT_PAIRS), help="prompts.name of the run that will start from them"),
+        Option(callback=shared.listed_in(PROMPT_PAIRS), help="prompts.name of the later training run"),
     ] = "chat_v2"
-    cases: Annotated[int, Option(min=1, help="asserts of a suite, fewer where tests are few")] = 8
-    mutants: Annotated[int, Option(min=0, help="mutants of each reference to show")] = 0
-    max_per_question: Annotated[int, Option(min=1, help="demonstrations of a question")] = 8
+    cases: Annotated[int, Option(min=1, help="most asserts of a suite")] = 8
+    mutants: Annotated[int, Option(min=0, help="most mutants of a reference that get a suite")] = 0
+    max_per_question: Annotated[int, Option(min=1, help="most demonstrations of a question")] = 8
     val_frac: Annotated[
-        float, Option(callback=shared.in_range(0, 1, ends="[)"), help="share of the questions for validation")
+        float,
+        Option(callback=shared.in_range(0, 1, ends="[)"), help="share of the questions for validation"),
     ] = 0.05
 
     @property
@@ -158,5 +185,4 @@ class SftOptions(OutputOptions):
 
     @property
     def outputs(self) -> tuple[Path, ...]:
-        """All files that may be written, ``output`` first."""
-        return (self.output, self.card_output, *([self.val_output] if self.val_frac else []))
+        return (*super().outputs, self.val_output) if self.val_frac else super().outputs

@@ -1,17 +1,17 @@
-"""Finds rows that repeat a question of an evaluation set. Each of four rules is enough:
+"""Finds rows that repeat a question of an evaluation set. A row repeats a question if one of four rules holds:
 
-- **id**: the row has the same id, and the id names its data set (``MBPP/11``).
-- **prompt**: the statements are equal, or the row's statement contains the evaluation statement. Or both share a run
-  of ``RUN_WORDS`` words, as in the decontamination of Qwen2.5-Coder (arXiv 2409.12186, 10 words); a shorter evaluation
-  statement counts as one run. Or the statements are nearly the same (``near_index``).
-- **reference**: the programs are equal up to names, comments and annotations, or nearly the same.
-- **tests**: both have the same two tests.
+- **id**: the ids are equal and name a data set (``MBPP/11``).
+- **prompt**: the statements are nearly equal (``near_index``); or the row's statement contains the evaluation
+  statement; or both share a run of ``RUN_WORDS`` words, as in the decontamination of Qwen2.5-Coder (arXiv 2409.12186,
+  10 words). An evaluation statement of fewer words is one run.
+- **reference**: the programs are equal except for names, comments and annotations, or nearly equal.
+- **tests**: the row has at least two tests of the question.
 
 The search for a contained statement compares whole statements. The search for runs first removes phrases that many
-questions of an evaluation set share ("write a function to find the"), since these phrases would connect all of them.
+questions of an evaluation set share ("write a function to find the"), because such a phrase identifies no question.
 Two kinds of text do not count: runs that are mostly numbers, and texts that more than ``COMMON_SHARE`` of a set's
-*different* questions share. The number of copies in the training data plays no role: a question that was copied a
-hundred times is still that question.
+*different* questions share. The number of copies in the training data does not matter: a question that was copied a
+hundred times still repeats the evaluation question.
 """
 
 from collections import Counter, defaultdict
@@ -35,25 +35,27 @@ from .texts import (
 RUN_WORDS = 10
 COMMON_SHARE = 0.01
 LEAST_WHOLE_WORDS = 6
-"""Least words of a statement that gives runs. Prompts that ask for much more contain shorter ones ("maximum of two
-numbers")."""
+"""Least number of words of a statement whose runs count. Longer prompts often contain a shorter statement ("maximum of
+two numbers") without asking the same question."""
 LEAST_SAME_TOKENS = 16
-"""Least tokens of programs that count as equal. Shorter ones (``return len(x)``) answer many different questions."""
+"""Least number of tokens of programs that count as equal. Shorter programs (``return len(x)``) answer many different
+questions."""
 LEAST_NEAR_TOKENS = 24
+"""Least number of tokens of programs that count as nearly equal."""
 LEAST_SHARED_TESTS = 2
 _PROGRAM_NGRAM = 5
 
 Hit = tuple[int, str, str]
-"""Place of an evaluation question, the rule that found it, and the text that both share."""
+"""Place of an evaluation question, the rule that found it, and the shared text or the similarity."""
 
 
 class EvalIndex:
-    """An index of evaluation questions that finds the ones which a row repeats.
+    """An index of evaluation questions that finds the questions which a row repeats.
 
     Args:
         questions: the questions of all sets.
-        data_phrases: common phrases of the training data. A row is compared twice, with them and without them, so
-            they can only add hits. The second comparison ignores what a data set writes around every statement.
+        data_phrases: common phrases of the training data, such as a sentence before every statement. A row is compared
+            twice, with these phrases and without them. So the phrases can only add hits.
     """
 
     def __init__(
@@ -69,66 +71,69 @@ class EvalIndex:
         self._statements = NearIndex(PROMPT_NGRAM)
         self._programs = NearIndex(_PROGRAM_NGRAM)
         self._originals: list[tuple[str, str]] = []
-        """[place] set and words of the question. Copies within a set are equal and count once, so that they do not make
-        its words common."""
-        prompts: dict[tuple[str, str], str] = {}
+        """For each place, the set and the words of the question. Copies within a set are equal here and count once.
+        Otherwise, copies would make the words of the question common."""
+        prompts: dict[str, dict[str, str]] = defaultdict(dict)
+        """Set -> words -> prompt of each different question."""
         for question in questions:
-            original = (question.data_source, " ".join(words_of(question.prompt)))
-            self._originals.append(original)
-            prompts[original] = question.prompt
-        self._different = defaultdict(list)
-        """Set -> its different prompts."""
-        for (set_name, _), prompt in prompts.items():
-            self._different[set_name].append(prompt)
-        self._phrases: Phrases = frozenset().union(*map(common_phrases, self._different.values()))
-        """The common phrases of each set, all together."""
+            words = " ".join(words_of(question.prompt))
+            self._originals.append((question.data_source, words))
+            prompts[question.data_source][words] = question.prompt
+        self._num_different: dict[str, int] = {}
+        """Set -> number of its different questions."""
+        self._phrases: Phrases = frozenset()
+        """The common phrases of all sets."""
+        for set_name, different in prompts.items():
+            self._num_different[set_name] = len(different)
+            self._phrases |= common_phrases(list(different.values()))
         self._all_phrases = self._phrases | data_phrases
         for place, question in enumerate(questions):
             self._add(place, question)
-        self._common = set()
-        for key, places in self._places.items():
+        for key, places in list(self._places.items()):
             if key[0] in ("run", "whole") and self._is_common(places):
-                self._common.add(key)
+                del self._places[key]
 
     def check(self, entries: Sequence[Entry]) -> Stage:
-        """Leave out each entry that repeats a question. Its record names the question and the rule that found it."""
+        """Leave out each entry that repeats questions. Its record has, for each question, the first rule that held."""
         for entry in entries:
             overlap_at: dict[int, Overlap] = {}
             for place, how, detail in self._hits(entry.question):
                 met = self.questions[place]
                 overlap = Overlap(set_name=met.data_source, id=met.id, how=how, detail=detail)
                 overlap_at.setdefault(place, overlap)
-            overlaps = tuple(overlap_at.values())
-            if overlaps:
-                first = overlaps[0]
-                detail = f"with {first.id} of {first.set_name}, by {first.how}: {first.detail}"
-                yield entry.dropped(Reason.OVERLAP, detail, overlaps)
-            else:
+            if not overlap_at:
                 yield entry
+                continue
+            first, *others = overlap_at.values()
+            detail = f"with {first.id} of {first.set_name}, by {first.how}: {first.detail}"
+            yield entry.dropped(Reason.OVERLAP, detail, (first, *others))
 
     # ------------------------------ index ------------------------------
 
     def _is_common(self, places: Sequence[int]) -> bool:
-        """Say if a text of these questions is common in one of their sets."""
+        """Say if a text that these questions share is common in one of their sets."""
         originals = {self._originals[place] for place in places}
-        for set_name, count in Counter(set_name for set_name, _ in originals).items():
-            if count > max(LEAST_PROMPTS, COMMON_SHARE * len(self._different[set_name])):
+        counts = Counter(set_name for set_name, _ in originals)
+        for set_name, count in counts.items():
+            limit = max(LEAST_PROMPTS, COMMON_SHARE * self._num_different[set_name])
+            if count > limit:
                 return True
         return False
 
     def _add(self, place: int, question: Question) -> None:
         texts = [("test", key) for key in set(map(assert_key, question.tests))]
-        if "/" in question.id:  # many sets have the same plain numbers as ids
+        if "/" in question.id:  # an id without "/" may be a plain number, which many sets use
             texts.append(("id", question.id))
         words = content_words(question.prompt, self._phrases)
         self._statements.add(words)
         if len(words) >= LEAST_WHOLE_WORDS:
             texts += [("run", run) for run in ngrams(words, RUN_WORDS) if _is_telling(run)]
-        words = content_words(question.prompt)
-        whole = " ".join(words)
+        all_words = content_words(question.prompt)
+        whole = " ".join(all_words)
         texts.append(("whole", whole))
-        if len(words) < RUN_WORDS or _is_telling(whole):
-            self._wholes_of_start[" ".join(words[:RUN_WORDS])].add(whole)
+        if len(all_words) < RUN_WORDS or _is_telling(whole):
+            start = " ".join(all_words[:RUN_WORDS])
+            self._wholes_of_start[start].add(whole)
         form = reference_form(question.reference)
         self._programs.add(_near_tokens(form))
         if len(tokens_of(form)) >= LEAST_SAME_TOKENS:
@@ -140,7 +145,8 @@ class EvalIndex:
 
     def _hits(self, question: Question) -> Iterator[Hit]:
         """Yield the evaluation questions that a question repeats, the strongest rule first."""
-        yield from self._having("id", question.id, "id", "the same id")
+        for place in self._places.get(("id", question.id), ()):
+            yield place, "id", "the same id"
         words = content_words(question.prompt, self._phrases)
         bare_words = content_words(question.prompt, self._all_phrases)
         statements = [words] if bare_words == words else [words, bare_words]
@@ -149,9 +155,11 @@ class EvalIndex:
                 yield place, "prompt", f"statements, Jaccard similarity {similarity:.2f}"
         yield from self._prompt_hits(words, content_words(question.prompt))
         form = reference_form(question.reference)
-        yield from self._having("program", form, "reference", "the same program up to names")
-        for place, similarity in self._programs.similar_to(_near_tokens(form)).items():
-            yield place, "reference", f"programs up to names, Jaccard similarity {similarity:.2f}"
+        for place in self._places.get(("program", form), ()):
+            yield place, "reference", "the same program except for names"
+        tokens = _near_tokens(form)
+        for place, similarity in self._programs.similar_to(tokens).items():
+            yield place, "reference", f"programs without names, Jaccard similarity {similarity:.2f}"
         yield from self._test_hits(question)
 
     def _prompt_hits(
@@ -159,38 +167,34 @@ class EvalIndex:
         words: Sequence[str],
         all_words: Sequence[str],
     ) -> Iterator[Hit]:
-        """Yield questions by whole statements in ``all_words``, then by runs in ``words``, which lack the phrases."""
+        """Yield the questions whose whole statement or whose runs a prompt contains.
+
+        Args:
+            words: the prompt's words without common phrases; they are searched for runs.
+            all_words: the prompt's words with common phrases; they are searched for whole statements.
+        """
         text = f" {' '.join(all_words)} "
         for start in ngrams(all_words, RUN_WORDS):
             for whole in sorted(self._wholes_of_start.get(start, ())):
                 if f" {whole} " in text:
-                    yield from self._having("whole", whole, "prompt", f"the whole statement: {whole}")
+                    for place in self._places.get(("whole", whole), ()):
+                        yield place, "prompt", f"the whole statement: {whole}"
         longest = min(RUN_WORDS, len(words))
         for size in range(longest, LEAST_WHOLE_WORDS - 1, -1):  # a short evaluation statement is a run of fewer words
             for run in ngrams(words, size):
-                yield from self._having("run", run, "prompt", f"{size} words: {run}")
+                for place in self._places.get(("run", run), ()):
+                    yield place, "prompt", f"{size} words: {run}"
 
     def _test_hits(self, question: Question) -> Iterator[Hit]:
-        shared = defaultdict(list)
         tests = (*question.tests, *question.golden_tests)
-        for key, test in {assert_key(test): test for test in tests}.items():
-            for place, _, detail in self._having("test", key, "tests", test[:120]):
-                shared[place].append(detail)
-        for place, details in shared.items():
-            if len(details) >= LEAST_SHARED_TESTS:
-                yield place, "tests", f"{len(details)} tests, such as {details[0]}"
-
-    def _having(
-        self,
-        kind: str,
-        text: str,
-        how: str,
-        detail: str,
-    ) -> Iterator[Hit]:
-        """Yield a hit on each question that has the text, unless the text is common in a set."""
-        if (kind, text) not in self._common:
-            for place in self._places.get((kind, text), ()):
-                yield place, how, detail
+        different = {assert_key(test): test for test in tests}
+        shared = defaultdict(list)
+        for key, test in different.items():
+            for place in self._places.get(("test", key), ()):
+                shared[place].append(test)
+        for place, texts in shared.items():
+            if len(texts) >= LEAST_SHARED_TESTS:
+                yield place, "tests", f"{len(texts)} tests, such as {texts[0][:120]}"
 
 
 def _near_tokens(form: str) -> Sequence[str]:
@@ -199,6 +203,7 @@ def _near_tokens(form: str) -> Sequence[str]:
 
 
 def _is_telling(run: str) -> bool:
-    """Say if at least half of a run are words. Many statements contain the same rows of numbers."""
+    """Say if at least half of a run are words, not numbers. The same rows of numbers occur in many statements."""
     words = run.split(" ")
-    return 2 * sum(word.isalpha() and len(word) > 1 for word in words) >= len(words)
+    alphabetic = [word for word in words if word.isalpha() and len(word) > 1]
+    return 2 * len(alphabetic) >= len(words)

@@ -1,8 +1,8 @@
-"""``code-a1 data prepare``: public problem sets -> a checked training set in this project's columns. Resumable.
+"""``code-a1 data prepare``: makes a checked training set in this project's columns out of public problem sets.
 
-The order of the checks saves work. Rows that overlap with an evaluation set go first, because their references need
-no judging then. Duplicates go late, so that the first *good* row stays. The base model comes last, because its
-programs cost most.
+The order of the checks saves work. Rows that overlap with an evaluation set are dropped first, so that their references
+need not be judged. Duplicates are dropped after judging, so that the first *good* row stays. The base model comes last,
+because sampling its programs costs most.
 """
 
 import shlex
@@ -37,7 +37,7 @@ _PACKAGES = ("code-a1-recipe", "datasketch", "pyarrow", "datasets")
 
 
 def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
-    """Write the training set, its card and the list of rows that were left out. A repeated call resumes.
+    """Write the training set, its card and the list of dropped rows. A repeated call resumes.
 
     Args:
         options: the options of the command.
@@ -81,7 +81,7 @@ def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
 
 @dataclass(kw_only=True)
 class Preparation:
-    """The state of one command: the rows, stage by stage."""
+    """The state of one command: the rows that were kept and dropped so far."""
 
     options: PrepareOptions
     sources: Sequence[Source]
@@ -89,7 +89,7 @@ class Preparation:
     frontier: Frontier | None
     eval_questions: list[Question] = field(default_factory=list)
     unreadable: Counter[str] = field(default_factory=Counter)
-    """Source -> rows of this evaluation set whose prompt cannot be read."""
+    """Evaluation set -> number of rows whose prompt cannot be read."""
     kept: list[Entry] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
 
@@ -99,7 +99,7 @@ class Preparation:
 
     @property
     def left_out(self) -> Counter[str]:
-        """Reason -> number of rows that were left out."""
+        """Reason -> number of dropped rows."""
         return Counter(row.reason for row in self.dropped)
 
     def run(self, store: JsonlStore) -> None:
@@ -122,12 +122,13 @@ class Preparation:
         self._sift("decide", self._decided(store))
         self._sift("duplicates", check_duplicates(self.kept, phrases))
         if self.frontier:
-            self._sift("frontier", list(self.frontier.check(self.kept)))  # a list, as it shows its own progress
+            rated = list(self.frontier.check(self.kept))  # a list, because rating shows its own progress
+            self._sift("frontier", rated)
         order = [source.name for source in self.sources]
         self.dropped.sort(key=lambda row: (order.index(row.file), row.row))
 
     def _sift(self, what: str, stage: Stage) -> None:
-        """Run a stage on the kept rows, and sort its results into kept and dropped ones."""
+        """Run a stage on the kept rows, and separate its results into kept and dropped rows."""
         total = len(self.kept) or None
         kept = []
         for row in Progress(what, stage, total=total, unit="row"):
@@ -138,7 +139,7 @@ class Preparation:
         self.kept = kept
 
     def _with_enough_tests(self) -> Stage:
-        """Leave out rows that have too few tests before any test is judged."""
+        """Drop rows that have too few tests even before any test is judged."""
         for entry in self.kept:
             num_tests = len(set(entry.question.tests))
             if num_tests >= self.options.min_tests:
@@ -148,11 +149,14 @@ class Preparation:
                 yield entry.dropped(Reason.TOO_FEW_TESTS, detail)
 
     def _decided(self, store: JsonlStore) -> Stage:
-        """Take the first reading of each row that holds. If none holds, tell why the first reading does not."""
+        """Keep the first reading of each row that passes the checks. If none passes, report the first reading's fault.
+
+        A reading is one of several ways to understand a row, see ``Entry.others``.
+        """
         decided: dict[int, Entry | Dropped] = {}
         undecided = dict(enumerate(self.kept))
         while undecided:
-            # By key, because rows with the same reference and tests need only one judgement.
+            # Rows with the same reference and tests have the same key and are judged once.
             questions = {content_key(entry.question): entry.question for entry in undecided.values()}
             judge_confined(
                 store,
@@ -167,7 +171,7 @@ class Preparation:
             for place, entry in undecided.items():
                 judged = msgspec.convert(store.row(content_key(entry.question)), JudgedReference)
                 decision = decide(entry, judged, self.options)
-                # After an outage nothing is known about this reading. A repeated command judges it again.
+                # After an outage, nothing is known about this reading. A repeated command judges it again.
                 fails = isinstance(decision, Dropped) and decision.reason != Reason.OUTAGE
                 if not fails or place not in decided:
                     decided[place] = decision
@@ -180,32 +184,35 @@ class Preparation:
     # ------------------------------ results ------------------------------
 
     def failure(self) -> str:
-        """Say why the work is not finished; empty if it is."""
+        """Say why the work is not finished; empty if it is finished."""
         if num_outages := self.left_out[Reason.OUTAGE]:
-            return f"{num_outages} rows could not be judged and are left out; repeat the command to try again"
+            return f"{num_outages} rows could not be judged and are left out; repeat the command to judge them again"
         if self.kept:
             return ""
-        hint = "the reasons are above"
+        hint = "see the reasons above"
         if self.frontier:
-            hint = "widen --keep, raise --samples, or take other questions or another --base-model"
+            hint = "widen --keep, raise --samples, or name other questions or another --base-model"
         return f"no row is left, so {self.options.output} was not written; {hint}"
 
     def _overlaps(self) -> Iterator[tuple[object, ...]]:
-        """Yield a row of the card for each evaluation set: its name, its questions, questions met, rows removed."""
+        """Yield a row of the card for each evaluation set: its name and three numbers.
+
+        The numbers count the questions of the set, the questions that rows repeat, and the rows removed for it.
+        """
         ids_of_set = defaultdict(set)
         for question in self.eval_questions:
             ids_of_set[question.data_source].add(question.id)
         for set_name, ids in ids_of_set.items():
-            met = set()
+            repeated = set()
             num_removed = 0
             for row in self.dropped:
-                met_by_row = {overlap.id for overlap in row.overlaps if overlap.set_name == set_name}
-                met |= met_by_row
-                num_removed += bool(met_by_row)
-            yield set_name, len(ids), len(met), num_removed
+                ids_of_row = {overlap.id for overlap in row.overlaps if overlap.set_name == set_name}
+                repeated |= ids_of_row
+                num_removed += bool(ids_of_row)
+            yield set_name, len(ids), len(repeated), num_removed
 
     def write(self, command: Sequence[str]) -> None:
-        """Write the dropped rows, the card, and the questions if any row was kept.
+        """Write the dropped rows and the card, and also the questions if any row was kept.
 
         Each file is written whole or not at all.
 
@@ -230,8 +237,8 @@ class Preparation:
             self._write_questions()
 
     def _write_questions(self) -> None:
-        """Write the questions in the native columns, with the base model's rates if there is one."""
-        import pyarrow  # imported here, because `--help` must not wait for it
+        """Write the questions in the native columns. If a base model was named, its rates are further columns."""
+        import pyarrow  # imported here, so that `--help` does not wait for it
 
         text = pyarrow.string()
         schema = {column.name: text if column.type is str else pyarrow.list_(text) for column in fields(Question)}

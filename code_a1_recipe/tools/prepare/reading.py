@@ -1,4 +1,4 @@
-"""Reads files and sets of the hub as questions, row by row. A row that cannot be used is left out, with a reason."""
+"""Reads files, and data sets of the hub, as questions. An unusable row is dropped with a reason."""
 
 import re
 from collections import Counter
@@ -24,14 +24,14 @@ _DETAIL_CHARACTERS = 300
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """One set of rows with the way to read them."""
+    """One set of rows and the reader of its columns."""
 
     name: str
-    """The user's name for it: a path or an id of the hub."""
+    """The name that the user gave: a path, or an id of the hub."""
     files: Sequence[Path]
-    """The files that hold the rows. For a set of the hub they lie in its cache."""
+    """The files that hold the rows. The files of a hub's data set lie in a cache on this machine."""
     rows: Callable[[], Iterable[Row]]
-    """Returns all rows in order, a few in memory at a time. Reading them raises InputError if a file is damaged."""
+    """Returns all rows in order, a few in memory at a time. Iteration raises InputError if a file is damaged."""
     reader: RowReader
 
     @property
@@ -51,14 +51,14 @@ class Source:
 def open_sources(
     names: Iterable[str], *, adapter: str = "auto", columns: Columns, is_evaluation: bool = False
 ) -> list[Source]:
-    """Open each named source once. No row is read as a question yet.
+    """Open each named source once, and choose the reader of its columns. Rows are not checked yet.
 
     Args:
-        names: see :func:`rows_of`.
+        names: paths or ids of the hub, see :func:`rows_of`.
         adapter: a name in ``formats.ADAPTERS``, or "auto".
-        columns: native column -> column of the files. For evaluation sets, they apply only to files that no adapter
+        columns: native column -> column of the files. For evaluation sets, it applies only to files that no adapter
             knows.
-        is_evaluation: the sources are evaluation sets, which need no column but the prompt.
+        is_evaluation: True for evaluation sets, which need only the column of the prompt.
 
     Raises:
         InputError: a source cannot be read, has no rows, or lacks columns that its adapter needs.
@@ -73,9 +73,10 @@ def open_sources(
             reader = row_reader(file_columns, where=name, adapter=adapter, columns=None if is_evaluation else columns)
         except InputError as error:
             if not is_evaluation:
-                raise InputError(f"{error}. Here: --columns id=COLUMN --columns prompt=COLUMN ...") from error
+                hint = "Name its columns: --columns id=COLUMN --columns prompt=COLUMN ..."
+                raise InputError(f"{error}. {hint}") from error
             if columns.get("prompt", "prompt").split(".")[0] not in file_columns:
-                hint = "Of an evaluation set the prompt is enough: --against-columns prompt=COLUMN"
+                hint = "For an evaluation set, the prompt is enough: --against-columns prompt=COLUMN"
                 raise InputError(f"{error}. {hint}") from error
             reader = RowReader(adapter="native", columns=columns)
         sources.append(Source(name=name, files=files, rows=rows, reader=reader))
@@ -100,25 +101,26 @@ def rows_of(name: str) -> tuple[Sequence[Path], Callable[[], Iterable[Row]]]:
     place, _, split = name.partition(":")
     if not _HUB_ID.fullmatch(place) or name.endswith(FILE_ENDINGS):
         raise InputError(
-            f"{name}: no such file (relative paths start at {Path.cwd()}), and no id of a data set on the hub either; "
-            "those have the form org/name or org/name:split"
+            f"{name}: no such file (relative paths start at {Path.cwd()}), and not the id of a data set on the hub; "
+            "an id has the form org/name or org/name:split"
         )
-    import datasets  # type: ignore[import-untyped]  # imported here: it takes a second, and files do not need it
+    # imported here, because the import takes a second, and files do not need it
+    import datasets  # type: ignore[import-untyped]
 
     try:
         loaded = datasets.load_dataset(place)
     except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:  # bases of the library's own errors
         raise InputError(
-            f"{name}: no such path, and no set of the hub that can be loaded: {type(error).__name__}: "
+            f"{name}: no such path, and no data set of the hub that can be loaded: {type(error).__name__}: "
             f"{str(error)[:_DETAIL_CHARACTERS]}. Name files that end in {', '.join(FILE_ENDINGS)}, or an id of the hub "
-            "(HF_TOKEN for sets that ask for a login)"
+            "(set HF_TOKEN if the data set needs a login)"
         ) from error
     splits = sorted(map(str, loaded))
     if not split and len(splits) == 1:
         split = splits[0]
     if split not in splits:
         shown = ", ".join(f"{place}:{known}" for known in splits)
-        raise InputError(f"{name}: has splits, which do not belong in one training set; name one of {shown}")
+        raise InputError(f"{name}: has several splits, which must not be mixed; name one of {shown}")
     rows = loaded[split]
     return [Path(file["filename"]) for file in rows.cache_files], lambda: rows
 
@@ -127,17 +129,18 @@ def rows_of(name: str) -> tuple[Sequence[Path], Callable[[], Iterable[Row]]]:
 
 
 def read_inputs(sources: Sequence[Source], *, limit: int | None = None) -> Stage:
-    """Read the first ``limit`` rows of each source, in order, as questions; rows that are no question are dropped."""
+    """Read the first ``limit`` rows of each source as questions, in order. Rows that break a rule are dropped."""
     source_of_id: dict[str, Source] = {}
     for source in sources:
         for number, row in enumerate(islice(source.rows(), limit)):
             try:
                 native = _native(source.reader, row)
-                readings = [_question(reading, source, source_of_id) for reading in (native, *native.alternatives)]
+                question, *others = [
+                    _question(reading, source, source_of_id) for reading in (native, *native.alternatives)
+                ]
             except RowError as error:
                 yield _unusable(source, number, row, error)
                 continue
-            question, *others = readings
             source_of_id[question.id] = source
             yield Entry(
                 file=source.name,
@@ -149,12 +152,12 @@ def read_inputs(sources: Sequence[Source], *, limit: int | None = None) -> Stage
 
 
 def read_eval_sets(sources: Sequence[Source]) -> tuple[list[Question], Counter[str]]:
-    """Read the questions of evaluation sets. A row needs only a prompt; an unusable reference or test is left out.
+    """Read the questions of evaluation sets. A row needs only a prompt. An unusable reference or test is ignored.
 
     Returns:
         All questions, and source -> number of rows whose prompt cannot be read. A question has an empty reference if
-        its set has none. Its ``data_source`` is the row's own, or else the name of its file: the stem if no other file
-        has the same one.
+        its row has no usable one. Its ``data_source`` is that of the row. A row without one gets the stem of its
+        file's name, or the whole name if several files have the same stem.
 
     Raises:
         InputError: a source, or the prompts of all its rows, cannot be read.
@@ -164,19 +167,18 @@ def read_eval_sets(sources: Sequence[Source]) -> tuple[list[Question], Counter[s
     num_with_stem = Counter(source.stem for source in sources)
     for source in sources:
         label = source.stem if num_with_stem[source.stem] == 1 else source.name
-        usable = []
+        num_before = len(questions)
         rows = Progress("read evaluation set", source.rows(), total=None, unit="row")
         for number, row in enumerate(rows):
             if question := _eval_question(source.reader, row, label, number):
-                usable.append(question)
+                questions.append(question)
             else:
                 unreadable[source.name] += 1
-        if not usable:
+        if len(questions) == num_before:
             raise InputError(
-                f"{source.name}: none of its rows has a prompt that can be read; name its columns with "
-                "--against-columns prompt=COLUMN id=COLUMN"
+                f"{source.name}: no row has a readable prompt; name its columns with "
+                "--against-columns prompt=COLUMN --against-columns id=COLUMN"
             )
-        questions += usable
     return questions, unreadable
 
 
@@ -188,13 +190,13 @@ def _native(reader: RowReader, row: Row) -> NativeRow:
 
 
 def _question(native: NativeRow, source: Source, source_of_id: Mapping[str, Source]) -> Question:
-    """Check a row. If a row of another source has the same id, the source becomes part of this one's id."""
+    """Check a row. If an earlier row of another source has the same id, the id gets the name of the source in front."""
     question = check_row(native)
     for column, value in asdict(question).items():
         try:
             "".join(value).encode()
         except UnicodeEncodeError as error:
-            raise RowError(column, f"must be text that UTF-8 can hold: {error}") from error
+            raise RowError(column, f"must be text that can be written as UTF-8: {error}") from error
     earlier = source_of_id.get(question.id)
     if earlier is None:
         return question
@@ -205,7 +207,7 @@ def _question(native: NativeRow, source: Source, source_of_id: Mapping[str, Sour
 
 
 def _unusable(source: Source, number: int, row: Row, error: RowError) -> Dropped:
-    # The reason is counted, so it names the rule without the values of this row.
+    # Rows are counted by reason, so the reason has the rule without the values of this row.
     rule = _RULE_END.split(error.rule, maxsplit=1)[0].strip()
     ids = [row[column] for column in _ID_COLUMNS if row.get(column) is not None]
     return Dropped(

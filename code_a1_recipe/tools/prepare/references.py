@@ -1,6 +1,7 @@
-"""Judges every reference on its own tests, in the same confinement in which training runs it.
+"""Judges every reference on its own tests, in the same confinement as in training.
 
-The judge runs a reference twice, with different hash seeds and in opposite orders, and a third time as the candidate.
+The judge runs a reference three times: twice as the reference, with different hash seeds and opposite orders of the
+calls, and once as the candidate.
 """
 
 import hashlib
@@ -23,21 +24,20 @@ from .options import PrepareOptions
 from .rows import Dropped, Entry, Reason
 
 BATCH_TESTS = 64
-"""Tests of one run. The batch is small because the limits on time and output hold for a whole run."""
+"""Most tests of one run. The number is small because the limits on time and output apply to a whole run."""
 _DETAIL_CHARACTERS = 300
-
-
 UNREADABLE = "unreadable"
-"""The test is not of the form ``assert f(literals) == literal``. The judge cannot read it; the row itself may stay."""
+"""The test is not of the form ``assert f(literals) == literal``, so the judge cannot read it. The row may stay."""
 _REASONS = {
     RejectionReason.REFERENCE_RAISED: Reason.REFERENCE_FAILS,
     RejectionReason.REFERENCE_TIMED_OUT: Reason.REFERENCE_SLOW,
     RejectionReason.REFERENCE_NONDETERMINISTIC: Reason.REFERENCE_NONDETERMINISTIC,
     RejectionReason.UNENCODABLE: Reason.UNENCODABLE,
 }
-"""Rejections that the reference causes. All others concern the text of the test alone."""
+"""Rejections that the reference causes. All other rejections are caused by the text of the test."""
 _IN_ANY_CASE = (Reason.REFERENCE_NONDETERMINISTIC, Reason.REFERENCE_SLOW)
-"""Reasons for which one test is enough. Such a reference is no oracle for the tests that a Test LLM will write."""
+"""Reasons that drop a row even if only one test shows them. In training, such a reference could not answer the tests
+that a Test LLM writes."""
 
 
 class Fault(NamedTuple):
@@ -46,7 +46,7 @@ class Fault(NamedTuple):
     place: int
     """Index of the test in ``distinct_tests``."""
     reason: str
-    """``UNREADABLE``, or the ``Reason`` for which the row is left out."""
+    """``UNREADABLE``, or the ``Reason`` for which the row is dropped."""
     detail: str
 
 
@@ -55,23 +55,23 @@ class JudgedReference(msgspec.Struct, frozen=True, kw_only=True):
 
     key: str
     outage: str | None = None
-    """Why the sandbox could not judge it; then no facts are known."""
+    """The reason why the sandbox could not judge the reference; then no facts are known."""
     load_error: str = ""
     faults: tuple[Fault, ...] = ()
     passed_by: tuple[str, ...] = ()
-    """Names of the control programs that pass all tests although they solve nothing; only with ``--control``."""
+    """Names of the control programs, which solve nothing, that pass all tests; only with ``--control``."""
 
 
 # ------------------------------ facts ------------------------------
 
 
 def distinct_tests(question: Question) -> tuple[str, ...]:
-    """List the tests and golden tests, each text once, in the order in which they are judged."""
+    """List the different tests and golden tests, in the order of judging."""
     return tuple(dict.fromkeys((*question.tests, *question.golden_tests)))
 
 
 def content_key(question: Question) -> str:
-    """Hash everything that the facts about a question depend on: SHA-256 in hexadecimal."""
+    """Hash all parts of a question that the facts about its reference depend on: SHA-256 in hexadecimal."""
     content = [question.prelude, question.reference, question.entry_points, distinct_tests(question)]
     if question.kind != Kind.FUNCTIONS:
         content += [question.kind, question.checker]
@@ -79,15 +79,16 @@ def content_key(question: Question) -> str:
 
 
 def judged_row(question: Question, judge_all: JudgeAll, *, with_controls: bool = False) -> Row:
-    """Judge a question's reference, and with controls also its tests.
+    """Judge a question's reference on its tests. ``with_controls`` also runs the control programs on the tests.
 
-    Each test is a suite of its own, so that each has a verdict of its own. Without tests there is one request without
-    suites, which only loads the reference.
+    Each test is a separate suite, so that it gets its own verdict. For a question without tests, one request without
+    suites only loads the reference.
 
     Returns:
         A row of the store, see ``JudgedReference``.
     """
-    key, tests = content_key(question), distinct_tests(question)
+    key = content_key(question)
+    tests = distinct_tests(question)
     judged = replace(question, id=key)
     requests = []
     for start in range(0, max(1, len(tests)), BATCH_TESTS):
@@ -102,7 +103,7 @@ def judged_row(question: Question, judge_all: JudgeAll, *, with_controls: bool =
     faults = []
     place = 0
     for verdict in verdicts:
-        # Training executes a reference with its own examples, so an example that fails is an error of loading.
+        # Training runs a reference together with its own examples. So a failing example counts as an error of loading.
         load_error = load_error or verdict.example_failure or verdict.load_error
         for suite in verdict.suites:
             faults += [(place, reason, detail[:_DETAIL_CHARACTERS]) for reason, detail in _faults(suite)]
@@ -117,7 +118,7 @@ def judged_row(question: Question, judge_all: JudgeAll, *, with_controls: bool =
 
 
 def _controls_that_pass(judged: Question, judge_all: JudgeAll) -> list[str]:
-    """Name the control programs that pass all tests although they solve nothing."""
+    """Name the control programs, which solve nothing, that pass all tests."""
     request = replace(request_for(judged, None, distinct_tests(judged)), until_timeout=True)
     programs = control_programs(request, judged.prompt)
     verdicts = verdicts_of(judge_all, [replace(request, candidate=program) for program in programs.values()])
@@ -130,10 +131,11 @@ def _faults(suite: SuiteVerdict) -> Iterator[tuple[str, str]]:
         detail = f"{rejection.text[:120]}  # {rejection.reason.value}: {rejection.detail[:160]}"
         yield _REASONS.get(rejection.reason, UNREADABLE), detail
     for case in suite.cases:
-        if case.outcome.failed:  # the reference has answered the same call in two runs before
-            is_slow = case.outcome is CaseOutcome.TIMED_OUT
-            detail = f"{case.call[:120]}  # in a third run: {case.outcome.value} {case.detail[:120]}"
-            yield Reason.REFERENCE_SLOW if is_slow else Reason.REFERENCE_NONDETERMINISTIC, detail
+        if case.outcome.failed:  # the reference has answered the same call in the two runs before
+            reason = Reason.REFERENCE_NONDETERMINISTIC
+            if case.outcome is CaseOutcome.TIMED_OUT:
+                reason = Reason.REFERENCE_SLOW
+            yield reason, f"{case.call[:120]}  # in a third run: {case.outcome.value} {case.detail[:120]}"
         elif not case.expected_correct:
             detail = f"{case.call[:120]} is {case.reference_value[:80]}, expected {case.expected[:80]}"
             yield Reason.REFERENCE_FAILS, detail
@@ -147,47 +149,47 @@ def decide(
     judged: JudgedReference,
     options: PrepareOptions,
 ) -> Entry | Dropped:
-    """Keep an entry with the tests that hold, or leave it out.
+    """Keep an entry with the tests that hold, or drop the entry.
 
     Args:
         entry: the row that was judged.
-        judged: the facts about its reference.
-        options: at least ``min_tests`` must remain, golden ones not counted. If the row has no golden tests, its first
-            ``golden`` tests become golden.
+        judged: the facts about the row's reference.
+        options: ``min_tests`` is the least number of tests that must remain; golden tests do not count. If the row has
+            no golden tests, its first ``golden`` tests become golden.
     """
-    question, faults = entry.question, judged.faults
     if judged.outage:
         return entry.dropped(Reason.OUTAGE, judged.outage)
     if judged.load_error:
         return entry.dropped(Reason.LOAD_FAILED, judged.load_error)
     if judged.passed_by:
-        return entry.dropped(
-            Reason.PASSED_BY_CONTROL, f"its tests pass what solves nothing: {', '.join(judged.passed_by)}"
-        )
+        names = ", ".join(judged.passed_by)
+        return entry.dropped(Reason.PASSED_BY_CONTROL, f"its tests accept programs that solve nothing: {names}")
+    question, faults = entry.question, judged.faults
     texts = distinct_tests(question)
+
+    def summary(chosen: Sequence[Fault]) -> str:
+        return f"{len(chosen)} of {len(texts)} tests do not hold, the first: {chosen[0].detail}"
+
     for reason in _IN_ANY_CASE:
         if with_reason := [fault for fault in faults if fault.reason == reason]:
-            return entry.dropped(reason, _told(with_reason, len(texts)))
+            return entry.dropped(reason, summary(with_reason))
+    # A loose assert may have been read wrongly. If it does not hold, only this assert is removed.
     failing = [fault for fault in faults if fault.reason != UNREADABLE and not texts[fault.place].endswith(LOOSE)]
     if failing:
-        return entry.dropped(Reason(failing[0].reason), _told(failing, len(texts)))
-    removed_texts = {texts[fault.place] for fault in faults}
-    tests = tuple(text for text in dict.fromkeys(question.tests) if text not in removed_texts)
-    golden = tuple(text for text in dict.fromkeys(question.golden_tests) if text not in removed_texts)
+        return entry.dropped(Reason(failing[0].reason), summary(failing))
+    removed = {texts[fault.place] for fault in faults}
+    tests = [text for text in dict.fromkeys(question.tests) if text not in removed]
+    golden = [text for text in dict.fromkeys(question.golden_tests) if text not in removed]
     if not golden:
         golden, tests = tests[: options.golden], tests[options.golden :]
     if len(tests) < options.min_tests:
-        detail = f"{len(tests)} of {len(set(question.tests))} tests remain beside {len(golden)} golden ones"
+        detail = f"{len(tests)} of {len(set(question.tests))} tests remain beside {len(golden)} golden tests"
         if faults:
-            detail += f"; {_told(faults, len(texts))}"
+            detail += f"; {summary(faults)}"
         return entry.dropped(Reason.TOO_FEW_TESTS, detail)
-    removed = (*entry.removed_tests, *(fault.reason for fault in faults))
+    reasons = [fault.reason for fault in faults]
     return replace(
         entry,
-        question=replace(question, tests=tests, golden_tests=golden),
-        removed_tests=removed,
+        question=replace(question, tests=tuple(tests), golden_tests=tuple(golden)),
+        removed_tests=(*entry.removed_tests, *reasons),
     )
-
-
-def _told(faults: Sequence[Fault], num_tests: int) -> str:
-    return f"{len(faults)} of {num_tests} tests do not hold, the first: {faults[0].detail}"

@@ -11,30 +11,31 @@ from ...algorithm.question import Question
 
 
 class Reason(enum.StrEnum):
-    """Why a row is left out, in the order of the checks."""
+    """The reasons for which rows are dropped, in the order of the checks."""
 
     UNUSABLE_ROW = "unusable row"
-    """The row breaks a rule of the reader. The column and the rule follow."""
+    """The row breaks a rule of the reader. ``Dropped.reason`` also has the column and the rule."""
     OVERLAP = "overlap"
     """The row repeats a question of an evaluation set."""
     LOAD_FAILED = "load_failed"
     REFERENCE_NONDETERMINISTIC = "reference_nondeterministic"
     REFERENCE_SLOW = "reference_slow"
     REFERENCE_FAILS = "reference_fails"
-    """The reference contradicts one of its tests, or raises in one."""
+    """In a test, the reference raises, or returns another value than the test expects."""
     UNENCODABLE = "unencodable"
-    """The reference returns a value in a test that is not builtin, or too large."""
+    """In a test, the reference returns a value of a type that is not builtin, or a value that is too large."""
     PASSED_BY_CONTROL = "passed_by_control"
     """A program that solves nothing passes the tests; only with ``--control``."""
     TOO_FEW_TESTS = "too_few_tests"
     OUTAGE = "outage"
-    """The sandbox could not judge the row, so nothing is known about it."""
+    """The sandbox could not judge the row, so nothing is known about the row."""
     NEAR_DUPLICATE = "near_duplicate"
     """An earlier row has nearly the same prompt."""
     DUPLICATE_REFERENCE = "duplicate_reference"
     TOO_HARD = "too_hard"
-    """The base model solves the question less often than ``--keep`` says."""
+    """The base model solves the question less often than ``--keep`` allows."""
     TOO_EASY = "too_easy"
+    """The base model solves the question more often than ``--keep`` allows."""
 
 
 class Overlap(msgspec.Struct, frozen=True, kw_only=True, rename={"set_name": "set"}):
@@ -43,21 +44,21 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True, rename={"set_name": "se
     set_name: str
     id: str
     how: str
-    """Rule: "id", "prompt", "reference" or "tests"."""
+    """The rule that found it: "id", "prompt", "reference" or "tests"."""
     detail: str
-    """The text that both share, or how similar they are."""
+    """The text that row and question share, or their similarity."""
 
 
 class Dropped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A row that was left out: a line of ``OUTPUT.dropped.jsonl``."""
+    """A dropped row: a line of ``OUTPUT.dropped.jsonl``."""
 
     file: str
     row: int
     """Number of the row in its file, from 0."""
     id: str
-    """The row's id; empty if it has no usable one."""
+    """The row's id; empty if the row has no id."""
     reason: str
-    """A ``Reason``; for an unusable row, the column and the rule follow it."""
+    """A ``Reason``. For an unusable row, the column and the rule follow."""
     detail: str
     overlaps: tuple[Overlap, ...] = ()
     """All questions that the row repeats; only with ``Reason.OVERLAP``."""
@@ -65,18 +66,18 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A row that is a question."""
+    """A row that was read as a question and not dropped so far."""
 
     file: str
     row: int
     """Number of the row in its file, from 0."""
     question: Question
     others: tuple[Question, ...] = ()
-    """The same question with another reference, or with another reading of its answers."""
+    """Other readings of the row: the same question with another reference, or with another form of its answers."""
     removed_tests: tuple[str, ...] = ()
     """The reason for each test that was removed."""
     rates: dict[str, Any] = field(default_factory=dict)
-    """Further columns of the training set, which say how often a base model solves the question."""
+    """Further columns of the training set: the rate at which a base model solves the question."""
 
     @property
     def name(self) -> str:
@@ -84,7 +85,7 @@ class Entry:
         return f"{self.question.id} (row {self.row} of {self.file})"
 
     def dropped(self, reason: Reason, detail: str, overlaps: tuple[Overlap, ...] = ()) -> Dropped:
-        """Make the record with which the entry is left out."""
+        """Make the record of the entry as a dropped row."""
         return Dropped(
             file=self.file,
             row=self.row,

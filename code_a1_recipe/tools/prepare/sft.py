@@ -1,4 +1,4 @@
-"""``code-a1 data sft``: demonstrations for a cold start of the Test LLM. Their card has the command that trains."""
+"""``code-a1 data sft``: demonstrations for a cold start of the Test LLM. Their card has the training command."""
 
 import json
 import shlex
@@ -42,7 +42,8 @@ def make_demonstrations(options: SftOptions) -> Report:
     for question in questions:
         if question.is_listed:
             raise InputError(
-                f"question {question.id!r} has listed outputs; demonstrations need its reference's own code"
+                f"question {question.id!r} has listed outputs, but demonstrations need a reference program; leave the "
+                "question out"
             )
     if options.mutants:
         check_cosmic_ray()
@@ -67,11 +68,11 @@ def make_demonstrations(options: SftOptions) -> Report:
             left_out.update(row["counts"])
             made += [SuiteDemonstration(question, *suite) for suite in row["suites"]]
     kept = select(made, options, counts=left_out)
-    left_out = +left_out  # reasons that never occurred are counted as 0
+    left_out = +left_out  # drops reasons with the count 0
     if not kept:
         raise CodeA1Error(
             f"no demonstration could be made of {', '.join(path.name for path in options.files)} (left out: "
-            f"{counts_text(left_out) or 'nothing'}, outages: {num_outages}); nothing was written"
+            f"{counts_text(left_out) or 'nothing'}, outages: {num_outages}); nothing was written; name other questions"
         )
     text = _written(
         kept,
@@ -82,7 +83,7 @@ def make_demonstrations(options: SftOptions) -> Report:
     )
     failure = ""
     if num_outages:
-        failure = f"{num_outages} questions met an outage of the sandbox; repeat the command to judge them"
+        failure = f"{num_outages} questions met an outage of the sandbox; repeat the command to judge them again"
     else:
         for path in files_of(options.work_output):
             path.unlink(missing_ok=True)
@@ -114,6 +115,6 @@ def _written(kept: Sequence[SuiteDemonstration], options: SftOptions, **counts: 
     num_breaking = sum(shown.num_breaking > 0 for shown in kept)
     return (
         f"{options.output}: {len(train)} demonstrations, {len(val)} more for validation\n"
-        f"{num_breaking} of the suites break the program shown\n"
-        f"counts, and the command that trains on them: {options.card_output}"
+        f"{num_breaking} of the suites break the program in their prompt\n"
+        f"counts, and the training command: {options.card_output}"
     )

@@ -1,8 +1,8 @@
-"""Normal forms by which prompts, programs and tests are compared.
+"""Normal forms of prompts, programs and tests, for comparison.
 
-A prompt becomes the words of its statement, without code, doctest examples, addresses, the sentence in which our
-adapters name the function, and phrases that many prompts of a set share. A reference becomes a program without
-comments, docstrings, annotations and imports, and with numbered names.
+A prompt becomes the list of words of its statement. The statement lacks code, doctest examples, web addresses, the line
+in which our adapters name the function, and phrases that many prompts of a set share. A reference becomes a program
+without comments, docstrings, annotations and imports, and with numbered names.
 """
 
 import ast
@@ -15,14 +15,14 @@ from ...files import fingerprint
 from .near_index import ngrams
 
 PROMPT_NGRAM = 3
-"""Words of the n-grams whose sets are compared by Jaccard similarity."""
+"""Number of words of an n-gram. Two prompts are compared by the Jaccard similarity of their sets of n-grams."""
 PHRASE_WORDS = 4
 PHRASE_SHARE = 0.05
-"""Share of a set's prompts above which a phrase of ``PHRASE_WORDS`` words is common, and identifies none of them."""
+"""A phrase of ``PHRASE_WORDS`` words is common if more than this share of a set's prompts contain it."""
 LEAST_PROMPTS = 5
 """A phrase in at most this many prompts is never common, even in a small set."""
 SAMPLED_PROMPTS = 20_000
-"""Prompts in which common phrases are counted. From a larger set they are taken at even distances."""
+"""Number of prompts in which common phrases are counted. They are taken at even distances from a larger set."""
 
 _LEAST_STATEMENT_WORDS = 3
 _QUOTES = re.compile(r"\"{3}|'{3}")
@@ -45,7 +45,7 @@ def words_of(text: str) -> Words:
 
 
 def statement_words(prompt: str) -> Words:
-    """List the words of a prompt's statement. In fenced code, only comments and docstrings belong to the statement.
+    """List the words of a prompt's statement. Of fenced code, only comments and docstrings belong to the statement.
 
     Example:
         >>> statement_words("def f(x):\n    '''Add one to x.\n    >>> f(1)\n    2\n    '''")
@@ -65,7 +65,7 @@ def statement_words(prompt: str) -> Words:
             continue
         if _CODE_LINE.match(line):
             shows_result = start.startswith(">>>")
-        elif shows_result:  # this line shows the result of the doctest's call above it
+        elif shows_result:  # this line shows the result of the doctest call in the line above
             shows_result = False
         else:
             kept.append(line)
@@ -73,7 +73,7 @@ def statement_words(prompt: str) -> Words:
 
 
 def common_phrases(prompts: Sequence[str]) -> Phrases:
-    """Find phrases that more than ``PHRASE_SHARE`` of one set's statements share, and more than ``LEAST_PROMPTS``."""
+    """Find phrases that are common in the prompts of one set, see ``PHRASE_SHARE`` and ``LEAST_PROMPTS``."""
     sampled = prompts[:: max(1, len(prompts) // SAMPLED_PROMPTS)]
     counts: Counter[str] = Counter()
     for prompt in sampled:
@@ -85,10 +85,10 @@ def common_phrases(prompts: Sequence[str]) -> Phrases:
 
 
 def content_words(prompt: str, phrases: Phrases = frozenset()) -> Words:
-    """List the words by which a prompt is compared: its statement without common phrases.
+    """List the words of a prompt that are compared: the statement without common phrases.
 
-    If next to nothing is left ("complete this code:"), these are the words of the whole prompt, without the lines
-    that our adapters add.
+    If fewer than three words are left ("complete this code:"), the words of the whole prompt are compared instead,
+    without the lines that our adapters add.
     """
     words = statement_words(prompt)
     covered: set[int] = set()
@@ -106,7 +106,7 @@ def content_words(prompt: str, phrases: Phrases = frozenset()) -> Words:
 
 
 def assert_key(text: str) -> str:
-    """Hash an assert. The digest does not depend on blanks and on the kind of quotes."""
+    """Hash an assert. Asserts that differ only in blanks or in the kind of quotes have equal digests."""
     return fingerprint(re.sub(r"\s+", "", text).replace('"', "'"))
 
 
@@ -116,7 +116,8 @@ def tokens_of(program: str) -> Words:
 
 
 def reference_form(source: str) -> str:
-    """Bring a program into canonical form: its own names are numbered; comments, docstrings, annotations, imports go.
+    """Bring a program into canonical form: without comments, docstrings, annotations and imports, and with own names
+    replaced by numbers.
 
     Attributes, keywords and names that the program does not bind (builtins, modules) stay unchanged.
 
@@ -124,7 +125,7 @@ def reference_form(source: str) -> str:
         source: any text; it is parsed and never run.
 
     Returns:
-        The same text for all programs of the same form; empty if ``source`` does not parse.
+        The canonical form; empty if ``source`` does not parse.
 
     Example:
         >>> print(reference_form("import math\\ndef area(r: float):\\n    return math.pi * r"))
@@ -145,7 +146,7 @@ def _bound_names(node: ast.AST) -> Iterator[str]:
     """Yield the names that a program binds, in the order of the tree."""
     match node:
         case ast.AnnAssign(value=None):
-            return  # this statement is removed, so its name must get no number
+            return  # this statement will be removed, so its name must not get a number
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.ExceptHandler(name=str()):
             yield str(node.name)
         case ast.arg():
@@ -171,7 +172,7 @@ class _Canonical(ast.NodeTransformer):
             node.body = kept or [ast.Pass()]  # type: ignore[attr-defined]
         for field in ("name", "id", "arg"):
             value = getattr(node, field, None)
-            # A keyword belongs to the function that is called, and an imported name to its module.
+            # A keyword belongs to the called function, and an imported name to its module.
             if isinstance(value, str) and not isinstance(node, ast.keyword | ast.alias):
                 setattr(node, field, self._names.get(value, value))
         for field in ("annotation", "returns"):
@@ -180,7 +181,7 @@ class _Canonical(ast.NodeTransformer):
 
 
 def _does_something(statement: ast.stmt) -> bool:
-    """Say if a statement is no import, no text or number that stands alone, and no bare annotation."""
+    """Return False for imports, for annotations without a value, and for constants that stand alone (docstrings)."""
     match statement:
         case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()) | ast.AnnAssign(value=None):
             return False

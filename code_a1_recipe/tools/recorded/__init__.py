@@ -1,1 +1,1 @@
-"""A recorded run put to use again: rewards of its rollouts, its tests, its validation."""
+"""Further uses of a recorded run: rewards of its rollouts, its tests, its validation."""

@@ -1,6 +1,5 @@
 """``code-a1 harvest``: turns the tests of a run's Test LLM into golden tests of its questions, for ``arm=static``."""
 
-import itertools
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
@@ -22,8 +21,6 @@ from ...runs.rollout_record import RolloutRecord
 from ..test_quality.metrics import cases_by_place, is_broken
 from ..test_quality.mutants import check_cosmic_ray, mutants_of
 
-MAX_TESTS = 32
-"""Number of tests that a question keeps without judging: as many as ``arm=static`` uses."""
 _MAX_JUDGED = 512
 _MAX_MUTANTS = 200
 
@@ -34,13 +31,13 @@ class Found:
 
     question: Question
     num_broken: Counter[str] = field(default_factory=Counter)
-    """Number of programs that each valid case broke, by the case as an assert."""
+    """Valid case, as an assert -> number of programs that it broke."""
     programs: dict[str, str] = field(default_factory=dict)
-    """Incorrect programs by syntax tree."""
+    """Key of the syntax tree -> source of an incorrect program."""
 
     @property
     def tests(self) -> list[str]:
-        """The asserts, beginning with the assert that broke most programs."""
+        """The asserts. The assert that broke most programs comes first."""
         return [text for text, _ in self.num_broken.most_common()]
 
 
@@ -48,52 +45,55 @@ def collect(run: RunRecords) -> list[Found]:
     """Collect the questions of a run that have a valid case, in the order of their files.
 
     Tests come from the second half of the steps, because the Test LLM gets better in training. A question without a
-    valid case there gets its tests from the first half.
+    valid case in that half gets its tests from the first half. Incorrect programs come from all steps.
 
     Raises:
         InputError: the run has no suites, or a file of its questions is missing.
     """
-    founds = {name: Found(question) for name, question in run.questions("train_files").items()}
+    found_by_id = {name: Found(question) for name, question in run.questions("train_files").items()}
     steps = run.training_steps
     middle = len(steps) // 2
     for half in (steps[middle:], steps[:middle]):
-        is_done = {name for name, found in founds.items() if found.num_broken}
-        for record in itertools.chain.from_iterable(map(run.training, half)):
-            found = founds.get(record.question)
-            if found is None:
-                continue
-            if record.source is not None and _is_wrong(record):
-                found.programs.setdefault(syntax_key(record.source), record.source)
-            if record.question not in is_done:
-                _count_broken(record, found.num_broken)
-    harvested = [found for found in founds.values() if found.num_broken]
+        done = {name for name, found in found_by_id.items() if found.num_broken}
+        for step in half:
+            for record in run.training(step):
+                found = found_by_id.get(record.question)
+                if found is None:
+                    continue
+                if record.source is not None and _is_wrong(record):
+                    found.programs.setdefault(syntax_key(record.source), record.source)
+                if record.question not in done:
+                    _count_broken(record, found.num_broken)
+    harvested = [found for found in found_by_id.values() if found.num_broken]
     if not harvested:
         raise InputError(f"{run.folder}: no valid case in its rollouts; harvest a run in which a Test LLM took part")
     return harvested
 
 
 def _count_broken(record: RolloutRecord, num_broken: Counter[str]) -> None:
-    """Count for each valid case of a program's suites if it broke the program. Other cases enter with 0."""
+    """Count the program for each valid case that broke it. A case that broke no program gets the count 0."""
     for suite in record.suites:
-        for case in suite.verdict.cases if suite.verdict else ():
-            has_caught = case.outcome not in (CaseOutcome.PASSED, CaseOutcome.NOT_LOADED)
-            num_broken[f"assert {case.call} == {case.reference_value}"] += has_caught
+        if suite.verdict is None:
+            continue
+        for case in suite.verdict.cases:
+            has_broken = case.outcome not in (CaseOutcome.PASSED, CaseOutcome.NOT_LOADED)
+            num_broken[f"assert {case.call} == {case.reference_value}"] += has_broken
 
 
 def _is_wrong(record: RolloutRecord) -> bool:
-    """True if the program loads and fails a test, which may be a hidden one."""
+    """Say if the program loads and fails a test, perhaps a hidden test."""
+    if record.outage or not record.is_loaded:
+        return False
     hidden = record.hidden_tests
-    is_caught = record.is_broken() or (hidden is not None and hidden.num_failed > 0)
-    return record.is_loaded and is_caught and not record.outage
+    return record.is_broken() or (hidden is not None and hidden.num_failed > 0)
 
 
-def harvest(folder: Path, *, output: Path, minimise: bool = True, workers: int = 1) -> Report:
-    """Write a run's questions with ``golden_tests`` as JSON lines. A repeated call resumes.
+def harvest(folder: Path, *, output: Path, workers: int) -> Report:
+    """Write a run's questions as JSON lines, with few ``golden_tests`` for each. A repeated call resumes.
 
     Args:
         folder: folder of the run.
         output: receives a row for each question, in the native columns.
-        minimise: True keeps as few tests as kill the same programs. False keeps the best ``MAX_TESTS`` without judging.
         workers: number of judge processes; they confine programs as in the run.
 
     Raises:
@@ -101,31 +101,24 @@ def harvest(folder: Path, *, output: Path, minimise: bool = True, workers: int =
         OutageError: the sandbox is down; judged rows are kept.
     """
     run = RunRecords.open(folder)
-    founds = collect(run)
+    harvested = collect(run)
     sandbox = SandboxSettings.read(run.config.get("sandbox") or {}, where=f"the run in {folder}: sandbox")
     confinement = Confinement.of_run(sandbox)
-    recorded = [(asdict(found.question), found.tests, list(found.programs.values())) for found in founds]
-    settings = {
-        **confinement.described(),
-        "minimise": minimise,
-        "recorded": fingerprint(json.dumps(recorded)),
-    }
-    if minimise:
-        check_cosmic_ray()
+    check_cosmic_ray()
+    recorded = []
+    for found in harvested:
+        recorded.append((asdict(found.question), found.tests, list(found.programs.values())))
+    settings = {**confinement.described(), "recorded": fingerprint(json.dumps(recorded))}
     with JsonlStore(output, settings=settings, key="id") as store:
-        if minimise:
-            judge_confined(
-                store,
-                founds,
-                lambda found, judge_all: minimal_row(found, _mutants(found), judge_all),
-                key=lambda found: found.question.id,
-                confinement=confinement,
-                num_workers=workers,
-                what="harvest",
-            )
-        else:
-            for found in founds:
-                store.append(_row(found, found.tests[:MAX_TESTS]))
+        judge_confined(
+            store,
+            harvested,
+            lambda found, judge_all: minimal_row(found, _mutants(found), judge_all),
+            key=lambda found: found.question.id,
+            confinement=confinement,
+            num_workers=workers,
+            what="harvest",
+        )
         rows = list(store.rows())
     num_outages = sum(bool(row["outage"]) for row in rows)
     failure = f"{num_outages} questions met an outage and kept all their tests; repeat the command to judge them again"
@@ -147,7 +140,8 @@ def minimal_row(found: Found, mutants: Sequence[str], judge_all: JudgeAll) -> Ro
     tests = found.tests[:_MAX_JUDGED]
     programs = [*mutants, *found.programs.values()]
     # The reference comes first, because only tests that it confirms are counted.
-    requests = [request_for(found.question, source, tests) for source in (found.question.reference, *programs)]
+    sources = [found.question.reference, *programs]
+    requests = [request_for(found.question, source, tests) for source in sources]
     kills: dict[str, set[int]] = {}
     for number, result in enumerate(judge_all(requests)):
         if isinstance(result, SandboxUnavailableError):
@@ -165,11 +159,11 @@ def minimal_row(found: Found, mutants: Sequence[str], judge_all: JudgeAll) -> Ro
 
 def _row(found: Found, tests: Sequence[str], *, outage: str = "", **counts: int) -> Row:
     """Make the row of a question with its golden tests. Readers of questions ignore the columns of counts."""
-    counts["num_harvested"] = len(found.num_broken)
     return {
         **asdict(found.question),
         "golden_tests": list(tests),
         "outage": outage,
+        "num_harvested": len(found.num_broken),
         **counts,
     }
 
@@ -200,10 +194,12 @@ def cover(sets: Mapping[str, Set[int]]) -> list[str]:
 
 def summary(rows: Sequence[Row]) -> str:
     """Describe the effect of the harvest for the terminal."""
-    names = ("num_harvested", "num_killed", "num_programs")
-    num_harvested, num_killed, num_programs = (sum(row.get(name, 0) for row in rows) for name in names)
-    num_tests = sum(len(row["golden_tests"]) for row in rows)
-    text = f"{len(rows)} questions, tests {num_harvested} -> {num_tests}"
-    if num_programs:
-        text += f", which kill the same {num_killed} of {num_programs} incorrect programs"
+    totals: Counter[str] = Counter()
+    for row in rows:
+        totals["num_tests"] += len(row["golden_tests"])
+        for name in ("num_harvested", "num_killed", "num_programs"):
+            totals[name] += row.get(name, 0)
+    text = f"{len(rows)} questions, tests {totals['num_harvested']} -> {totals['num_tests']}"
+    if totals["num_programs"]:
+        text += f", which kill the same {totals['num_killed']} of {totals['num_programs']} incorrect programs"
     return text

@@ -19,10 +19,10 @@ from ...runs.rollout_record import RolloutRecord
 COLUMNS = {
     "question": "id of a question of --questions",
     "response": "text of a response, or a list of several",
-    "candidate": "program that the responses are suites for; without it they are programs",
-    "tests": "asserts that judge programs (default: the question's)",
+    "candidate": "a program; then the responses are suites for it, and else they are programs",
+    "tests": "asserts that judge programs (default: the question's tests)",
 }
-"""Columns of a user's row and their meaning. Other columns are ignored."""
+"""Column of a user's row -> its meaning. Other columns are ignored."""
 
 _RECORDED_COLUMNS = {"question", "candidate", "response", "suites", "verdict"}
 
@@ -49,33 +49,36 @@ def read_episodes(files: Sequence[Path], questions: QuestionTable) -> list[list[
     """Read the items of all files in groups. The programs of a group are rewarded together, as in training.
 
     Raises:
-        InputError: a file cannot be read, or a row breaks a rule. No program has run.
+        InputError: a file cannot be read, or a row breaks a rule. No program has run yet.
     """
     episodes: dict[object, list[Item]] = {}
     index = 0
     for path in files:
         for number, (key, items) in enumerate(_read_file(path, questions)):
+            episode = episodes.setdefault((path, key), [])
             for item in items:
                 row = {**item.row, "item": index, "file": path.name, "row": number}
-                episodes.setdefault((path, key), []).append(replace(item, row=row))
+                episode.append(replace(item, row=row))
                 index += 1
-    return list(episodes.values())
+    return [items for items in episodes.values() if items]
 
 
 def _read_file(path: Path, questions: QuestionTable) -> Iterator[tuple[object, list[Item]]]:
-    """Yield the items of each row, with a key that is equal for all rows of an episode."""
+    """Yield a key and the items of each row. Rows of one episode have equal keys."""
     rows = list(iter_rows(path))
     if not rows:
         raise InputError(f"{path}: no rows; there is nothing to score")
     records = []
     if rows[0].keys() >= _RECORDED_COLUMNS:
         records = [rollout_of(row, f"{path}: row {number}") for number, row in enumerate(rows)]
-    # A program that met an outage has no verdict, and takes the replayed calls from the other programs of its episode.
+    # All programs of an episode meet the same replayed calls. A program that met an outage has no verdict that lists
+    # them, so it takes them from the other programs.
     replays = {}
     for record in records:
-        if record.verdict is not None:
-            calls = [case.call for case in record.verdict.history]
-            replays[record.step, record.index] = tuple(calls)
+        if record.verdict is None:
+            continue
+        calls = [case.call for case in record.verdict.history]
+        replays[record.step, record.index] = tuple(calls)
     for number, row in enumerate(rows):
         try:
             if records:
@@ -88,13 +91,21 @@ def _read_file(path: Path, questions: QuestionTable) -> Iterator[tuple[object, l
             raise InputError(f"{path}: row {number}, {error}") from error
 
 
-def _recorded_items(record: RolloutRecord, questions: QuestionTable, history: tuple[str, ...]) -> list[Item]:
-    if record.kind == "greedy" or record.turn:  # such programs have no suites that could reward them again
+def _recorded_items(
+    record: RolloutRecord,
+    questions: QuestionTable,
+    history: tuple[str, ...],
+) -> list[Item]:
+    if record.kind == "greedy" or record.turn:  # greedy programs and repairs have no suites of their own
         return []
     question = _question(record.question, questions)
     program = candidate_result(Response.scripted(record.response), question)
-    suites = tuple(suite_result(Response.scripted(suite.response)) for suite in record.suites)
-    result = replace(program, suites=suites, is_too_long_to_test=record.is_too_long_to_test)
+    responses = [Response.scripted(suite.response) for suite in record.suites]
+    result = replace(
+        program,
+        suites=tuple(map(suite_result, responses)),
+        is_too_long_to_test=record.is_too_long_to_test,
+    )
     row = msgspec.to_builtins(record)
     return [Item(question=question, result=result, history=history, row=row)]
 
@@ -102,8 +113,10 @@ def _recorded_items(record: RolloutRecord, questions: QuestionTable, history: tu
 def _own_items(row: Mapping[str, Any], questions: QuestionTable) -> list[Item]:
     present = {name: value for name, value in row.items() if value is not None}  # parquet has None for missing cells
     question = _question(str(present.get("question")), questions)
-    is_list = isinstance(present.get("response"), list)
-    texts = list_of(present, "response") if is_list else [text_of(present, "response")]
+    if isinstance(present.get("response"), list):
+        texts = list_of(present, "response")
+    else:
+        texts = [text_of(present, "response")]
     if not texts:
         raise RowError("response", "must not be an empty list; leave the row out")
     responses = [Response.scripted(text) for text in texts]
@@ -127,6 +140,8 @@ def _own_items(row: Mapping[str, Any], questions: QuestionTable) -> list[Item]:
 
 def _question(name: str, questions: QuestionTable) -> Question:
     if name not in questions:
-        rule = f"{name!r} is not among the {len(questions)} questions; name the file that has it by --questions"
-        raise RowError("question", rule)
+        raise RowError(
+            "question",
+            f"{name!r} is not among the {len(questions)} questions; name its file with --questions",
+        )
     return questions[name]

@@ -24,7 +24,11 @@ from ...runs.rollout_record import reward_record, verdict_record
 from .options import ScoreOptions
 from .rollout_rows import Item, read_episodes
 
-_PAPER = RewardSettings(alpha=0.5, adversarial="release", nonprintable_penalty=False)
+_PAPER = RewardSettings(
+    alpha=0.5,
+    adversarial="release",
+    nonprintable_penalty=False,
+)
 _CASES_PER_SUITE = 8
 
 
@@ -40,7 +44,7 @@ def score(options: ScoreOptions) -> Report:
     table = question_table(questions)
     rewards, num_cases, seed = _PAPER, _CASES_PER_SUITE, 0
     confinement = Confinement(allow_missing=options.allow_missing)
-    # A file of a run lies two levels below it (run/rollouts/train_000001.jsonl), and the folder run/rollouts one level.
+    # The folder run/rollouts lies one level below its run, and a file in this folder two levels.
     if run := RunRecords.find(source, levels=1 if source.is_dir() else 2):
         settings = run.settings
         rewards, num_cases, seed = settings.rewards, settings.episode.cases_per_suite, settings.seed
@@ -50,22 +54,14 @@ def score(options: ScoreOptions) -> Report:
             table = run.questions("train_files", "val_files")
         if rewards.code_tests != "suites":
             raise SettingsError(
-                f"the run rewarded programs on rewards.code_tests={rewards.code_tests}, and score knows the suites of "
-                "a row alone; copy the rollouts out of the run folder and name --questions to score them on those"
+                f"the run rewarded programs on rewards.code_tests={rewards.code_tests}, but score uses only the suites "
+                "of each row; copy the rollouts out of the run folder and name --questions to score them on suites"
             )
     changes = {"alpha": options.alpha, "adversarial": options.adversarial}
     given = {name: value for name, value in changes.items() if value is not None}
     rewards = rewards.replaced(where="rewards", **given)
     num_cases = options.cases or num_cases
     episodes = read_episodes(files, table)
-    trained = QuestionRewards(rewards, num_cases=num_cases)
-    by_the_paper = QuestionRewards(rewards.by_the_paper(), num_cases=num_cases)
-
-    def rewards_of(items: Sequence[Item]) -> QuestionRewards:
-        # Validation rewards buggy programs by the paper's rule, whatever training does.
-        is_buggy = items[0].row.get("kind") == "buggy_program"
-        return by_the_paper if is_buggy else trained
-
     read_files = (*files, *questions, *rewards.user_files.values())
     decisive = {
         **rewards.model_dump(mode="json"),
@@ -74,14 +70,22 @@ def score(options: ScoreOptions) -> Report:
         "seed": seed,
         "files": list(map(file_fingerprint, read_files)),
     }
+    trained = QuestionRewards(rewards, num_cases=num_cases)
+    by_the_paper = QuestionRewards(rewards.by_the_paper(), num_cases=num_cases)
     with JsonlStore(options.output, settings=decisive, key="item") as store:
-        left = [items for items in episodes if any(item.row["item"] not in store for item in items)]
+        left = [items for items in episodes if not _is_stored(items, store)]
         if left:
             with confinement.judges(options.workers, seed=seed) as judges:
+
+                def rows_of(items: Sequence[Item]) -> list[Row]:
+                    # Validation rewards buggy programs by the paper's rule, whatever rule training has.
+                    is_buggy = items[0].row.get("kind") == "buggy_program"
+                    return judged_rows(items, judges.judge_all, by_the_paper if is_buggy else trained)
+
                 judge_into(
                     store,
                     left,
-                    lambda items: judged_rows(items, judges.judge_all, rewards_of(items)),
+                    rows_of,
                     num_workers=options.workers,
                     total=sum(map(len, episodes)),
                     what="score",
@@ -95,10 +99,17 @@ def score(options: ScoreOptions) -> Report:
     return Report(text=f"{options.output}: {summary(rewarded)}", failure=failure)
 
 
+def _is_stored(items: Sequence[Item], store: JsonlStore) -> bool:
+    """Say if the rows of a whole episode are stored. Else all its programs are judged, to be rewarded together."""
+    return all(item.row["item"] in store for item in items)
+
+
 def _rollout_files(source: Path) -> list[Path]:
     if source.is_file():
         return [source]
-    files = RunRecords(source).rollout_files() or sorted([*source.glob("*.jsonl"), *source.glob("*.jsonl.gz")])
+    files = RunRecords(source).rollout_files()
+    if not files:
+        files = sorted([*source.glob("*.jsonl"), *source.glob("*.jsonl.gz")])
     if not files:
         hint = f"(relative paths start at {Path.cwd()})"
         raise InputError(f"{source} is no rollout file and no folder of *.jsonl or *.jsonl.gz {hint}")
@@ -109,8 +120,11 @@ def judged_rows(items: Sequence[Item], judge_all: JudgeAll, rewards: QuestionRew
     """Judge the programs of an episode and make their output rows. After an outage a row has no reward."""
     requests = []
     for item in items:
-        suites = [item.tests] if item.tests else [suite.asserts for suite in item.result.suites]
-        requests.append(request_for(item.question, item.result.source, *suites, history=item.history))
+        suites = [suite.asserts for suite in item.result.suites]
+        if item.tests:
+            suites = [item.tests]
+        request = request_for(item.question, item.result.source, *suites, history=item.history)
+        requests.append(request)
     results = []
     for item, answer in zip(items, judge_all(requests), strict=True):
         if isinstance(answer, SandboxUnavailableError):
@@ -136,20 +150,32 @@ def _row(item: Item, result: CandidateResult) -> Row:
     recorded = item.row.get("suites") or [{}] * len(result.suites)
     suites = []
     for before, suite, verdict in zip(recorded, result.suites, verdicts, strict=True):
-        judged = {"reward": reward_record(suite.reward), "verdict": verdict}
-        suites.append({**before, "extraction_failure": suite.extraction_failure, **judged})
+        judged = {
+            **before,
+            "extraction_failure": suite.extraction_failure,
+            "reward": reward_record(suite.reward),
+            "verdict": verdict,
+        }
+        suites.append(judged)
     row["suites"] = suites
     return dict(msgspec.to_builtins(row))
 
 
 def summary(rows: Sequence[Row]) -> str:
     """Describe counts and mean rewards for the terminal."""
-    suites = [suite for row in rows for suite in row["suites"]]
     programs = [row for row in rows if row.get("role") != "test"]
+    suites = []
+    for row in rows:
+        suites += row["suites"]
     text = f"{len(rows)} programs judged"
     for kind, responses in (("programs", programs), ("suites", suites)):
-        rewards = [response["reward"]["total"] for response in responses if response["reward"] is not None]
-        num_lost = sum(bool(response["extraction_failure"]) for response in responses)
+        rewards = []
+        num_failures = 0
+        for response in responses:
+            num_failures += bool(response["extraction_failure"])
+            if response["reward"] is not None:
+                rewards.append(response["reward"]["total"])
         if rewards:
-            text += f"\n  {kind}: mean reward {fmean(rewards):.4f} of {len(rewards)}, {num_lost} extraction failures"
+            mean = fmean(rewards)
+            text += f"\n  {kind}: mean reward {mean:.4f} of {len(rewards)}, {num_failures} extraction failures"
     return text

@@ -34,16 +34,23 @@ from ..evaluate.models.source import checkpoint_model
 from ..test_quality.metrics import verdicts_of
 
 _OF_SERVERS = "val/test/prompt_cached_frac"
-"""A metric of training's servers, which an engine of its own does not repeat."""
+"""A metric of the servers in training. It is not compared, because validation here starts an engine with an empty
+cache."""
 _ENGINE_KEYS = (
-    "dtype max_model_len max_num_seqs enable_chunked_prefill max_num_batched_tokens enable_prefix_caching "
-    "enforce_eager seed"
+    "dtype",
+    "max_model_len",
+    "max_num_seqs",
+    "enable_chunked_prefill",
+    "max_num_batched_tokens",
+    "enable_prefix_caching",
+    "enforce_eager",
+    "seed",
 )
 """Keys of a policy's block ``rollout`` that may change computed values. vLLM has the same names."""
 
 
 def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
-    """Validate both policies of a run at a step: latest, best, or a number.
+    """Validate both policies of a run at a step: "latest", "best", or a number.
 
     Responses, records and the table are written to the folder ``output``. Stored responses are not sampled again.
 
@@ -73,9 +80,11 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
         Confinement.of_run(settings.sandbox).judges(None, seed=settings.seed) as judges,
         Progress("validate", total=len(tasks), unit="question") as progress,
     ):
-        policies = [_samplers(name, run, store, step=number, output=output) for name in settings.policy_names]
-        code, greedy = policies[0]
-        test, _ = policies[-1]  # a run of a single model has one pair for both roles
+        samplers = []
+        for name in settings.policy_names:
+            samplers.append(_samplers(name, run, store, step=number, output=output))
+        code, greedy = samplers[0]
+        test, _ = samplers[-1]  # a run of a single model has one pair for both roles
         runner = ValidationRunner(
             code_llm=code,
             test_llm=test,
@@ -95,25 +104,32 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
             return episode
 
         episodes = asyncio.run(finish_all(map(run_episode, tasks), samplers=[code, test, greedy]))
-    records = (record for episode in episodes for record in episode_records(episode, selected=()))
+    records = []
+    sums = []
+    for episode in episodes:
+        records += episode_records(episode, selected=())
+        source = episode.task.question.data_source
+        sums.append((source, accumulate_episode(episode, extensions)))
     write_whole(output / f"val_{number:06d}.jsonl", encode_records(records))
-    sums = [(episode.task.question.data_source, accumulate_episode(episode, extensions)) for episode in episodes]
-    before = next((row for row in run.metrics if row["step"] == number), {})
+    rows_of_step = [row for row in run.metrics if row["step"] == number]
+    before = rows_of_step[0] if rows_of_step else {}
     table, num_different = comparison_table(validation_metrics(sums), before, step=number)
     write_whole(output / f"validation_{number:06d}.md", table.markdown())
     return table, num_different
 
 
 def comparison_table(metrics: dict[str, float], before: dict[str, Any], *, step: int) -> tuple[Table, int]:
-    """Put new figures beside the figures of training. Returns the table and how many figures differ."""
+    """Put new figures beside the figures of training. Returns the table and the number of figures that differ."""
     rows = []
     for name, value in metrics.items():
         if not name.startswith(("val/code/", "val/test/")) or name == _OF_SERVERS:
             continue
         row = {"metric": name, "here": f"{value:.6g}", "training": "", "same": ""}
-        if (known := before.get(name)) is not None:
+        known = before.get(name)
+        if known is not None:
             is_same = abs(known - value) <= 1e-9 * max(1.0, abs(known))
-            row |= {"training": f"{known:.6g}", "same": "yes" if is_same else "NO"}
+            row["training"] = f"{known:.6g}"
+            row["same"] = "yes" if is_same else "NO"
         rows.append(row)
     same = Counter(row["same"] for row in rows)
     note = f"{same['yes']} of {same['yes'] + same['NO']} figures of training are the same here."
@@ -123,14 +139,15 @@ def comparison_table(metrics: dict[str, float], before: dict[str, Any], *, step:
 def _samplers(
     name: str, run: RunRecords, store: ResponseStore, *, step: int, output: Path
 ) -> tuple[StoredSampler, StoredSampler]:
-    """Make two samplers of a policy, as validated and greedy. They share an engine, which starts at the first miss."""
+    """Make two samplers of a policy: one with the sampling of validation, and a greedy one.
+
+    They share an engine, which starts when the first response is not in the store.
+    """
     rollout = run.settings.policy(name).rollout
-    arguments = {
-        **{key: getattr(rollout, key) for key in _ENGINE_KEYS.split()},
-        "tensor_parallel_size": rollout.tensor_model_parallel_size,
-        "gpu_memory_utilization": min(rollout.gpu_memory_utilization, 0.45),  # two engines share a GPU
-        **(rollout.engine_kwargs.get("vllm") or {}),
-    }
+    arguments = {key: getattr(rollout, key) for key in _ENGINE_KEYS}
+    arguments["tensor_parallel_size"] = rollout.tensor_model_parallel_size
+    arguments["gpu_memory_utilization"] = min(rollout.gpu_memory_utilization, 0.45)  # two engines share a GPU
+    arguments |= rollout.engine_kwargs.get("vllm") or {}
     model = checkpoint_model(run.folder, str(step), name, work_folder=output, engine=arguments)
     sampling = SamplingParameters.of_rollout(rollout, validation=True)
 
@@ -148,7 +165,7 @@ def _samplers(
 
 @dataclass(frozen=True)
 class _AsyncJudge:
-    """An ``AsyncJudge`` that uses judge processes of this machine instead of Ray."""
+    """The judge of the episodes: it uses judge processes of this machine instead of Ray."""
 
     judges: JudgeProcesses
 

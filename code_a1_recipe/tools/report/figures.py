@@ -1,4 +1,4 @@
-"""Draws the pictures of a run's report from its metrics."""
+"""Draws the figures of a run's report from the run's metrics."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from ...runs.console import PHASES
 from ...runs.reader import RunRecords
 
-# Okabe and Ito's palette, which readers of every colour vision can tell apart.
+# Okabe and Ito's palette: readers with any kind of colour vision can tell the colours apart.
 COLORS = (
     "#0072B2",
     "#D55E00",
@@ -36,7 +36,7 @@ STYLE: Any = {
     "legend.frameon": False,
     "legend.fontsize": 9,
 }
-"""Parameters of matplotlib while it draws a figure."""
+"""Parameters of matplotlib for every figure."""
 _SMOOTHED_STEPS = 5
 _PANEL_INCHES = (5.2, 3.4)
 _HELD_OUT = "val/"
@@ -46,11 +46,11 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Panel:
-    """Metrics over the steps of a run in one coordinate system."""
+    """One coordinate system with metrics over the steps of a run."""
 
     title: str
     lines: Mapping[str, str]
-    """Metric -> label. A metric of validation, ``val/...``, is drawn with markers."""
+    """Metric -> label of its line. Lines of validation metrics (``val/...``) have markers."""
     ylabel: str = "share"
     """Label of the y axis. The axis of a "share" ends at 1."""
 
@@ -153,9 +153,14 @@ def make_panels(titles: Sequence[str]) -> tuple[Figure, list[Axes]]:
 
 
 def draw_panels(run: RunRecords, panels: Sequence[Panel]) -> Figure | None:
-    """Draw one figure of a run. Return None if the run has no value of these metrics but zeros."""
-    points = {name: points_of(run.metrics, name) for panel in panels for name in panel.lines}
-    if not any(value for line in points.values() for _, value in line):
+    """Draw one figure of a run. Return None if the run has no values of these metrics, or only zeros."""
+    points = {}
+    has_values = False
+    for panel in panels:
+        for name in panel.lines:
+            points[name] = points_of(run.metrics, name)
+            has_values |= any(value for _, value in points[name])
+    if not has_values:
         return None
     figure, all_axes = make_panels([panel.title for panel in panels])
     for panel, axes in zip(panels, all_axes, strict=True):
@@ -166,7 +171,7 @@ def draw_panels(run: RunRecords, panels: Sequence[Panel]) -> Figure | None:
             if name.startswith(_HELD_OUT):
                 axes.plot(steps, values, color=color, label=label, marker="o", linestyle="--", markersize=5)
                 continue
-            if len(steps) > _SMOOTHED_STEPS:  # draw the values themselves faintly below their running mean
+            if len(steps) > _SMOOTHED_STEPS:  # draw the values faintly, and their running mean over them
                 axes.plot(steps, values, color=color, alpha=0.25, linewidth=1)
                 ends = range(1, len(values) + 1)
                 values = tuple(statistics.fmean(values[max(0, end - _SMOOTHED_STEPS) : end]) for end in ends)
@@ -181,7 +186,7 @@ def draw_panels(run: RunRecords, panels: Sequence[Panel]) -> Figure | None:
 
 
 def points_of(rows: Rows, name: str) -> list[tuple[float, float]]:
-    """List step and value of a metric. Metrics of training begin at step 1, metrics of validation at step 0."""
+    """List the points (step, value) of a metric. Training metrics begin at step 1, validation metrics at step 0."""
     first_step = 0 if name.startswith(_HELD_OUT) else 1
     points = []
     for row in rows:

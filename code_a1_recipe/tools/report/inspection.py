@@ -31,19 +31,31 @@ _MAX_LISTED = 10
 class InspectOptions:
     """The options of ``data inspect``."""
 
-    source: Annotated[Path, Argument(metavar="RUN_OR_FILE", help="run folder; or parquet, JSONL or JSON")]
-    question: Annotated[str, Option(metavar="ID", help="the question to show: its id, or how it begins")] = ""
-    step: Annotated[int | None, Option(help="of a run", show_default="the newest, or that of the question")] = None
-    validation: Annotated[bool, Option(help="of a run: held-out questions")] = False
+    source: Annotated[
+        Path,
+        Argument(metavar="RUN_OR_FILE", help="folder of a run; or a parquet, JSONL or JSON file"),
+    ]
+    question: Annotated[
+        str,
+        Option(metavar="ID", help="the question to show: its id, or the beginning of its id"),
+    ] = ""
+    step: Annotated[
+        int | None,
+        Option(help="step of the run", show_default="the newest, or the question's last"),
+    ] = None
+    validation: Annotated[bool, Option(help="show held-out questions of the run")] = False
     outcome: Annotated[
         str,
         Option(
             callback=shared.listed_in(("", *OUTCOMES)),
-            help="of a run: only a step's programs with this outcome; "
+            help="show only programs with this outcome, of one step of the run; "
             + "; ".join(f"{name}: {meaning}" for name, meaning in OUTCOMES.items()),
         ),
     ] = ""
-    limit: Annotated[int, Option(min=1, help="rows of a list, tests of a question, programs of a step")] = 30
+    limit: Annotated[
+        int,
+        Option(min=1, help="most rows of a list, tests of a question, or programs of a step"),
+    ] = 30
     adapter: shared.Adapter = "auto"
     columns: shared.Columns = field(default_factory=dict)
 
@@ -77,37 +89,43 @@ def _of_run(options: InspectOptions) -> list[str]:
 def _records(run: RunRecords, steps: Sequence[int], options: InspectOptions) -> Iterator[RolloutRecord]:
     for step in steps:
         records = run.validation(step) if options.validation else run.training(step)
-        yield from (record for record in records if record.question.startswith(options.question))
+        for record in records:
+            if record.question.startswith(options.question):
+                yield record
 
 
 def _programs_of_run(run: RunRecords, step: int, options: InspectOptions) -> list[str]:
     records = list(_records(run, [step], options))
-    matching = [record for record in records if options.outcome in ("", outcome_of(record))]
+    matching = records
+    if options.outcome:
+        matching = [record for record in records if outcome_of(record) == options.outcome]
     shown = matching[: options.limit]
     questions = questions_by_id(run)
     lines = []
     for record in shown:
         question = questions.get(record.question)
-        lines.append(paint("heading", f"question {printable(record.question)}"))
-        lines += indented(question.prompt if question else "(its file is not there any more)", 2)
-        lines += program_lines(record)
-        lines.append("")
+        prompt = question.prompt if question else "(its file does not exist any more)"
+        heading = paint("heading", f"question {printable(record.question)}")
+        lines += [heading, *indented(prompt, 2), *program_lines(record), ""]
     lines.append(f"{len(shown)} of {len(matching)} that match, of {len(records)} at step {step}")
     return lines
 
 
 def _question_of_run(run: RunRecords, steps: Sequence[int], options: InspectOptions) -> list[str]:
     records = list(_records(run, steps, options))
-    question_id = _only_id(options.question, {record.question for record in records}, where="its rollouts")
+    met = {record.question for record in records}
+    question_id = _only_id(options.question, met, where="its rollouts")
     records = [record for record in records if record.question == question_id]
     step = records[-1].step if options.step is None else options.step
     shown = [record for record in records if record.step == step]
     if not shown:
         steps_met = sorted({record.step for record in records})
         raise InputError(f"--step {step}: question {question_id} was met in {_listed(steps_met)}")
-    lines = [f"question {printable(question_id)}: its file is not there any more"]
-    if question := questions_by_id(run).get(question_id):
+    question = questions_by_id(run).get(question_id)
+    if question:
         lines = question_lines(question, most=options.limit)
+    else:
+        lines = [f"question {printable(question_id)}: its file does not exist any more"]
     lines += book_lines(run.mistake_book().entries(question_id))
     for record in shown:
         lines += ["", *program_lines(record)]
@@ -120,15 +138,18 @@ def _question_of_run(run: RunRecords, steps: Sequence[int], options: InspectOpti
 def _of_file(options: InspectOptions) -> list[str]:
     for name in ("step", "validation", "outcome"):
         if getattr(options, name) != getattr(InspectOptions, name):
-            raise InputError(f"--{name} belongs to a run, but {options.source} is no run folder")
+            raise InputError(f"--{name} belongs to a run, but {options.source} is no folder of a run; leave it out")
     if not options.source.exists():
         raise InputError(f"{options.source}: no such file or folder (relative paths start at {Path.cwd()})")
     loaded = read_questions(options.source, adapter=options.adapter, columns=options.columns)
     if not options.question:
         return _file_summary(loaded, options)
-    by_id = {question.id: question for question in loaded.questions if question.id.startswith(options.question)}
-    question_id = _only_id(options.question, by_id.keys(), where=options.source)
-    return question_lines(by_id[question_id], most=options.limit)
+    matching = {}
+    for question in loaded.questions:
+        if question.id.startswith(options.question):
+            matching[question.id] = question
+    question_id = _only_id(options.question, matching.keys(), where=options.source)
+    return question_lines(matching[question_id], most=options.limit)
 
 
 def _file_summary(loaded: QuestionFile, options: InspectOptions) -> list[str]:
@@ -137,12 +158,16 @@ def _file_summary(loaded: QuestionFile, options: InspectOptions) -> list[str]:
     rows = [["question", "tests", "golden", "buggy programs", "lines of the reference"]]
     shown = questions[: options.limit]
     for question in shown:
-        lists = (question.tests, question.golden_tests, question.buggy_programs, question.reference.splitlines())
-        sizes = map(len, lists)
+        sizes = [
+            len(question.tests),
+            len(question.golden_tests),
+            len(question.buggy_programs),
+            len(question.reference.splitlines()),
+        ]
         rows.append([printable(question.id), *map(str, sizes)])
     return [
         f"{options.source}: {len(questions)} questions, read as {loaded.adapter!r}",
-        f"  tests: {min(num_tests)} to {max(num_tests)}; {num_tests.count(0)} questions without; "
+        f"  tests: {min(num_tests)} to {max(num_tests)}; {num_tests.count(0)} questions without tests; "
         f"{loaded.num_dropped_tests} tests could not be written as an assert",
         "",
         table_with_head(rows).markdown(),
@@ -151,12 +176,12 @@ def _file_summary(loaded: QuestionFile, options: InspectOptions) -> list[str]:
 
 
 def _only_id(wanted: str, candidates: Set[str], where: object) -> str:
-    """Choose among ids that begin with ``wanted``: ``wanted`` itself, or else the only one."""
+    """Choose among ids that begin with ``wanted``: ``wanted`` itself, or else the only id."""
     if wanted in candidates:
         return wanted
     if len(candidates) != 1:
-        known = _listed(sorted(candidates)) or "leave it out to list them"
-        raise InputError(f"--question {wanted}: {len(candidates)} questions of {where} begin so: {known}")
+        known = _listed(sorted(candidates)) or "leave --question out to list all questions"
+        raise InputError(f"--question {wanted}: {len(candidates)} questions of {where} have ids that begin so: {known}")
     return min(candidates)
 
 

@@ -12,9 +12,8 @@ Test LLM, on buggy programs that are the same for every run (``Question.buggy_pr
 - ``kill_per_case``: share of cases that the program fails;
 - ``detection_rate``: share of suites with an assert that is correct as written and that the program fails.
 
-The reference's return value judges a case. So a case with an incorrect assertion can kill, but not detect.
-``change_table`` compares the first validation with the last, paired by question. Programs lost to an outage do not
-count.
+A case kills a program whose answer differs from the reference's return value, even if the assertion itself is
+incorrect. Only a correct assertion detects. Programs lost to an outage do not count.
 """
 
 from collections import defaultdict
@@ -38,10 +37,7 @@ MEASURES = {
 
 
 def measures_of(records: Iterable[RolloutRecord]) -> dict[str, dict[str, float]]:
-    """Measure name -> question id -> mean of its samples. Measures without any sample are left out.
-
-    Programs and suites lost to an outage do not count.
-    """
+    """Measure name -> question id -> mean of the question's samples. Measures without any sample are left out."""
     samples: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in MEASURES}
     for record in records:
         if record.outage:
@@ -57,11 +53,11 @@ def measures_of(records: Iterable[RolloutRecord]) -> dict[str, dict[str, float]]
             rates = buggy_program_rates(suite.verdict, valid=suite.reward.terms["valid"])
             for name, rate in rates.items():
                 samples[name][record.question].append(rate)
-    return {
-        name: {question: fmean(values) for question, values in by_question.items()}
-        for name, by_question in samples.items()
-        if by_question
-    }
+    means: dict[str, dict[str, float]] = {}
+    for name, by_question in samples.items():
+        for question, values in by_question.items():
+            means.setdefault(name, {})[question] = fmean(values)
+    return means
 
 
 def by_source(records: Iterable[RolloutRecord]) -> dict[str, list[RolloutRecord]]:
@@ -79,21 +75,22 @@ def validations(run: RunRecords, until: int | None) -> tuple[int, ...]:
 
 
 def change_table(run: RunRecords, *, until: int | None = None, policy: str = "") -> str:
-    """Compare each measure at the first and at the last validation, as text; empty if nothing can be compared.
+    """Compare the first validation with the last, paired by question, as text; empty if nothing can be compared.
 
     Args:
-        run: the records to compare.
-        until: leaves out later validations.
-        policy: "Code LLM" or "Test LLM" for the measures of one policy.
+        run: the run whose validations are compared.
+        until: the last step that counts; None for all steps.
+        policy: "Code LLM" or "Test LLM" for the measures of one policy; empty for all measures.
     """
     steps = validations(run, until)
     if not steps:
         return ""
     measured = []
     for step in steps:
-        # Further sources show how well the policies generalize, so they would blur this comparison.
+        # Only the first source counts: further sources measure generalization, so they would blur this comparison.
         sources = by_source(run.validation(step))
-        measured.append(measures_of(next(iter(sources.values()), [])))
+        records = next(iter(sources.values()), [])
+        measured.append(measures_of(records))
     first, last = measured
     width = max(map(len, MEASURES.values()))
     lines = []

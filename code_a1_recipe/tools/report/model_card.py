@@ -1,4 +1,4 @@
-"""The model card of an exported policy: base model, training questions, held-out figures, command of the training."""
+"""The model card of an exported policy: base model, training questions, held-out figures, training command."""
 
 import contextlib
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def model_card(checkpoint: Checkpoint, policy: str) -> bytes:
     model_hash = identity.get(f"{policy}_model", "")  # for a model of the hub, this is its id
     base = path
     if path != model_hash:
-        # In the micro world, the last folder is always named code or test, so the card names the folder above too.
+        # In the micro world, the last folder is always named "code" or "test", so the card names its parent too.
         base = "-".join(Path(path).parts[-2 if setting("micro") else -1 :])
     run = RunRecords.find(checkpoint.folder, levels=2)
     problem = "the checkpoint lies outside of its run's folder"
@@ -63,14 +63,14 @@ def model_card(checkpoint: Checkpoint, policy: str) -> bytes:
 
 
 def _question_files(run: RunRecords) -> Iterator[tuple[str, str, str]]:
-    """Yield name, use and present fingerprint of each file of questions.
+    """Yield the name, the use and the present fingerprint of each file of questions.
 
     Raises:
         InputError: the run's configuration cannot be read.
     """
     for key, use in (("train_files", "training"), ("val_files", "held out")):
         for path in run.question_files(key):
-            hashed = "not there any more"
+            hashed = "the file does not exist any more"
             with contextlib.suppress(InputError):
                 hashed = file_fingerprint(path).rpartition(" ")[2]
             yield path.name, use, hashed

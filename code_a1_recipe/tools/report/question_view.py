@@ -1,4 +1,4 @@
-"""Questions as text for a terminal: from a file, or with the programs and suites that a run recorded for them."""
+"""Writes questions as text for a terminal, with the programs and suites that a run recorded for them."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -14,25 +14,25 @@ from ...runs.reader import RunRecords
 from ...runs.rollout_record import SUITE, RewardRecord, RolloutRecord, SuiteRecord
 
 OUTCOMES = {
-    "detected": "wrong, and a test that it met broke it: new, given, pooled or replayed",
-    "undetected": "wrong, and no test that it met broke it",
-    "untested": "wrong by the hidden tests, and it met no other",
-    "solved": "right by the hidden tests",
-    "unusable": "no program could be read from the response, or it does not load",
-    "outage": "the sandbox could not judge it",
-    "unknown": "not judged on hidden tests (validation.hidden_in_training)",
+    "detected": "incorrect, and a test of its reward (new, given, pooled or replayed) broke it",
+    "undetected": "incorrect, and no test of its reward broke it",
+    "untested": "incorrect by the hidden tests, and not run on any other test",
+    "solved": "correct by the hidden tests",
+    "unusable": "the response has no program, or the program does not load",
+    "outage": "the sandbox could not judge the program",
+    "unknown": "not broken, and not judged on hidden tests (validation.hidden_in_training)",
 }
-"""Outcome of a program in a rollout -> its meaning."""
+"""Outcome of a recorded program -> its meaning."""
 _COLOURS = {"solved": "good", "outage": "doubtful", "unknown": "doubtful"}
-"""Meanings for ``paint``; all other outcomes are bad."""
+"""Outcome -> the meaning that ``paint`` colours; all other outcomes are "bad"."""
 _HIDDEN_SHOWN = 3
-"""Failed hidden tests that are shown for a program."""
+"""Most failed hidden tests that are shown for a program."""
 _TEST_CHARS = 500
-"""Characters that are shown of a question's test."""
+"""Most characters that are shown of one test."""
 
 
 def questions_by_id(run: RunRecords) -> QuestionTable:
-    """Read the training and held-out questions. The table is empty if a file is gone; rollouts still show most."""
+    """Read the training and held-out questions. If a file is gone, write a note to stderr and return no question."""
     try:
         return {**run.questions("train_files"), **run.questions("val_files")}
     except InputError as error:
@@ -44,7 +44,8 @@ def question_lines(question: Question, *, most: int) -> list[str]:
     """Show a question: prompt, prelude, reference, the first ``most`` tests of each kind, buggy programs."""
     source = f"  ({printable(question.data_source)})" if question.data_source else ""
     names = f"  (entry points: {', '.join(question.entry_points)})" if question.entry_points else ""
-    lines = [paint("heading", f"question {printable(question.id)}") + source, *indented(question.prompt, 2)]
+    heading = paint("heading", f"question {printable(question.id)}")
+    lines = [heading + source, *indented(question.prompt, 2)]
     if question.prelude.strip():
         lines += _code_lines("prelude", question.prelude)
     lines += _code_lines("reference", question.reference, names)
@@ -66,7 +67,7 @@ def _code_lines(heading: str, code: str, remark: str = "") -> list[str]:
 
 
 def book_lines(entries: Sequence[BookEntry]) -> list[str]:
-    """Show a question's cases in the Mistake Book, the most frequent cases first."""
+    """Show a question's cases in the Mistake Book. The case with the largest count comes first."""
     lines = [paint("heading", "Mistake Book") + f"  {len(entries)} cases, with failures minus passed replays"]
     for entry in sorted(entries, key=lambda entry: -entry.frequency):
         lines.append(printable(f"    {entry.frequency} x  {entry.call} == {entry.answer}"))
@@ -103,11 +104,14 @@ def program_lines(record: RolloutRecord) -> list[str]:
     name = outcome_of(record)
     outcome = paint(_COLOURS.get(name, "bad"), name)
     program = record.source if record.source is not None else f"(no program: {record.extraction_failure})"
-    terms = ", ".join(f"{term} {value:g}" for term, value in record.reward.terms.items()) if record.reward else ""
     heading = paint("heading", f"candidate {record.candidate}, {record.kind}, step {record.step}")
+    reward = _reward(record.reward)
+    if record.reward and record.reward.terms:
+        terms = [f"{term} {value:g}" for term, value in record.reward.terms.items()]
+        reward += f"  ({', '.join(terms)})"
     lines = [
         f"{heading}: {outcome} ({OUTCOMES[name]})",
-        f"  {_reward(record.reward)}" + (f"  ({terms})" if terms else ""),
+        f"  {reward}",
         *indented(program.rstrip(), 4),
     ]
     if record.outage:
@@ -118,11 +122,12 @@ def program_lines(record: RolloutRecord) -> list[str]:
     for name, cases in record.met_cases():
         if name != SUITE:
             lines += [f"  {name}", *[f"    {_case(case)}" for case in cases]]
-    if (hidden := record.hidden_tests) is not None:
-        broken = [case for case in hidden.cases if case.outcome.failed][:_HIDDEN_SHOWN]
+    hidden = record.hidden_tests
+    if hidden is not None:
         num_passed = hidden.num_valid - hidden.num_failed
         lines.append(f"  hidden tests: {num_passed} of {hidden.num_valid} passed")
-        lines += [f"    {_case(case)}" for case in broken]
+        failed = [case for case in hidden.cases if case.outcome.failed]
+        lines += [f"    {_case(case)}" for case in failed[:_HIDDEN_SHOWN]]
     return lines
 
 
@@ -140,13 +145,15 @@ def _suite_lines(suite: SuiteRecord) -> list[str]:
 
 
 def _case(case: CaseResult) -> str:
-    """Show an assert as it was written, if it is correct, and if it broke the program."""
+    """Show an assert as the Test LLM wrote it. Say if it is correct, and if it broke the program."""
     mark, outcome = " ", "passed"
     if case.outcome.failed:
-        mark, outcome = paint("bad", "x"), paint("bad", f"broke it: {case.outcome}")
-    claim = "right"
+        mark = paint("bad", "x")
+        outcome = paint("bad", f"broke the program: {case.outcome}")
+    claim = "correct"
     if not case.expected_correct:
-        claim = f"{paint('doubtful', 'incorrect assertion')}, the oracle says {_on_one_line(case.reference_value)}"
+        value = _on_one_line(case.reference_value)
+        claim = f"{paint('doubtful', 'incorrect assertion')}, the reference returns {value}"
     text = _on_one_line(f"assert {case.call} == {case.expected}")
     return f"{mark} {text}  {claim}; {outcome}"
 

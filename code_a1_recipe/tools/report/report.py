@@ -1,4 +1,4 @@
-"""``code-a1 report RUN``: writes one self-contained page and its pictures, also while the run goes on."""
+"""``code-a1 report RUN``: writes one self-contained page and its pictures, even before the run has ended."""
 
 import base64
 import io
@@ -48,10 +48,10 @@ def write_report(run: Path) -> Path:
     """Write the report of a run, with its pictures, into the folder ``report`` of the run. Returns the page's path.
 
     Raises:
-        InputError: the folder holds no run, or a run without a step.
+        InputError: the folder holds no run, or a run without a finished step.
         OSError: the report cannot be written.
     """
-    folder = Path(os.path.abspath(run))  # `resolve` would replace a link, and the page shows the link's name
+    folder = Path(os.path.abspath(run))  # `resolve` would replace a link, but the page shows the link's own name
     target = folder / REPORT_FOLDER
     records = RunRecords.open(folder)
     num_done = max(records.steps, default=0)
@@ -78,7 +78,10 @@ def write_page(target: Path, title: str, lead: str, sections: Sequence[Section])
 
 
 def draw_picture(
-    folder: Path, name: str, caption: str, draw: Callable[[], Figure | None]
+    folder: Path,
+    name: str,
+    caption: str,
+    draw: Callable[[], Figure | None],
 ) -> list[tuple[str, str, str]]:
     """Draw ``<name>.png`` into a folder in the report's style. Returns a list for ``Section.pictures``.
 
@@ -95,15 +98,20 @@ def draw_picture(
 
 
 def _episode_sections(run: RunRecords) -> list[Section]:
-    records = [record for step in run.training_steps[-_EPISODE_STEPS:] for record in run.training(step)]
+    records = []
+    for step in run.training_steps[-_EPISODE_STEPS:]:
+        records += run.training(step)
     questions = questions_by_id(run)
     wanted = {
         "detected": (
             "Incorrect programs and the tests that detected them",
-            "An x marks asserts that broke the program; the rest it passed. Asserts stand as the Test LLM wrote them; "
-            "where the reference's answer is another one, the remark says which.",
+            "An x marks the asserts that broke the program; it passed all others. Each assert is shown as the Test LLM "
+            "wrote it. If its expected output is incorrect, the remark gives the reference's return value.",
         ),
-        "undetected": ("Incorrect programs that no test they met broke", "The hidden tests break them."),
+        "undetected": (
+            "Incorrect programs that no test of their reward broke",
+            "Only the hidden tests break these programs.",
+        ),
     }
     sections = []
     for outcome, (title, text) in wanted.items():
@@ -117,5 +125,5 @@ def _episode_sections(run: RunRecords) -> list[Section]:
 
 
 def command_of(run: RunRecords) -> str:
-    """List the run's commands and versions, without folders of its machine."""
+    """List the run's commands and versions. Paths below the working folder and the home folder are shortened."""
     return portable(run.paths.commands() or f"(not recorded: {run.folder})")

@@ -33,19 +33,20 @@ _PACE_STEPS = 10
 
 
 def watch(folder: Path, *, once: bool = False) -> None:
-    """Show a run until it ends. Show it only once if it has ended, with ``once``, or without a terminal.
+    """Show a run until it ends. A run that has ended is shown once; so is every run with ``once``, or in a pipe.
 
     Raises:
         InputError: the folder holds no run, or a run that ended before its first step.
-        KeyboardInterrupt: Ctrl-C or SIGTERM came.
+        KeyboardInterrupt: the user pressed Ctrl-C, or SIGTERM arrived.
     """
     paths = RunFolder(folder)
     console = Console(highlight=False)
     if not paths.is_running():
-        RunRecords.open(folder)  # raises if the run has no step; a run that goes on may have none yet
+        RunRecords.open(folder)  # raises if the run has no step; only a run that has not ended may have none yet
     total = RunRecords(paths.root).config["trainer"].get("total_training_steps")
     if paths.is_running() and console.is_interactive and not once:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # an exception lets `Live` restore the terminal
+        # SIGTERM becomes an exception, so that `Live` restores the terminal.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         with Live(console=console, screen=True, auto_refresh=False) as live:
             while paths.is_running():
                 try:
@@ -58,7 +59,7 @@ def watch(folder: Path, *, once: bool = False) -> None:
 
 
 def picture(folder: Path, total: int | None) -> RenderableType:
-    """Draw a run in its present state. ``total`` is the number of its steps, None if unknown.
+    """Draw a run in its present state. ``total`` is the number of steps that it will have, None if unknown.
 
     Raises:
         InputError: a file cannot be read.
@@ -81,10 +82,11 @@ def header(paths: RunFolder, rows: Rows, total: int | None) -> Text:
     state = "stopped"
     if paths.is_running():
         state = "running"
-        seconds = [value for _, value in points_of(rows[-_PACE_STEPS:], "timing_s/step")]
+        last_rows = rows[-_PACE_STEPS:]
+        seconds = [value for _, value in points_of(last_rows, "timing_s/step")]
         if total and seconds:
-            left = timedelta(seconds=round((total - step) * fmean(seconds)))
-            state += f", about {left} left"
+            left = (total - step) * fmean(seconds)
+            state += f", about {timedelta(seconds=round(left))} left"
     elif total and step >= total:
         state = "finished"
     return Text(f"{printable(paths.root.name)}  step {step}{of_total}  {state}")
@@ -108,19 +110,22 @@ def curves(rows: Rows) -> Table:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Draw values as a line of blocks, from the least to the greatest. Many values share columns by their means."""
+    """Draw values as a line of blocks; the least value is the lowest block. If there are many, a block is a mean."""
     num_columns = min(len(values), _CURVE_COLUMNS)
     borders = [column * len(values) // num_columns for column in range(num_columns + 1)]
-    means = [fmean(values[first:end]) for first, end in pairwise(borders)]
+    means = []
+    for first, end in pairwise(borders):
+        means.append(fmean(values[first:end]))
     low = min(means)
     scale = (len(_MARKS) - 1) / ((max(means) - low) or 1.0)
-    return "".join(_MARKS[round((mean - low) * scale)] for mean in means)
+    heights = [round((mean - low) * scale) for mean in means]
+    return "".join(_MARKS[height] for height in heights)
 
 
 def programs(run: RunRecords, step: int) -> Text:
     """Count the newest step's programs by outcome, and show one that a test broke."""
-    changed = run.paths.rollout_file(step, validation=False).stat().st_mtime_ns
-    records = _records(run.folder, step, changed)
+    file = run.paths.rollout_file(step, validation=False)
+    records = _records(run.folder, step, file.stat().st_mtime_ns)
     outcomes = Counter(map(outcome_of, records))
     lines = [f"\nStep {step}, {len(records)} programs: {counts_text(outcomes)}"]
     for record in pick_episodes(records, outcome="detected", limit=1):
@@ -131,7 +136,7 @@ def programs(run: RunRecords, step: int) -> Text:
 
 @lru_cache(maxsize=1)
 def _records(folder: Path, step: int, changed: int) -> list[RolloutRecord]:
-    """Read a step's programs. ``changed`` is the file's time, so that a file is read again only after a change."""
+    """Read a step's programs. ``changed`` is the time of the file's last change, and a key of the cache."""
     return RunRecords(folder).training(step)
 
 
@@ -139,4 +144,6 @@ def _trend(values: Sequence[float]) -> str:
     half = min(_TREND_STEPS, len(values) // 2)
     if not half:
         return ""
-    return f"{fmean(values[-half:]) - fmean(values[-2 * half : -half]):+.3f}"
+    last = fmean(values[-half:])
+    before = fmean(values[-2 * half : -half])
+    return f"{last - before:+.3f}"

@@ -87,7 +87,7 @@ def test_without_a_reference_tests_that_expect_something_else_are_told_and_nothi
     files(tests="assert median([1, 3]) == 2\nassert median([7]) == 8\n")
     assert attack("median", "--suites", "tests.txt") == 1
     out = capsys.readouterr().out
-    assert "tests that expect something else are told, not who is right" in out
+    assert "no reference: in each assert below, the test or your function is wrong" in out
     assert "assert median([7]) == 8  # your function: 7.0; 2 suites\n" in out
     assert not list(tmp_path.glob("test_*"))
 
@@ -128,11 +128,11 @@ def test_suites_are_read_from_test_files_and_plain_text(files, capsys):
     [
         ("nowhere.py --suites tests.txt", "cannot be read"),
         ("broken.py --suites tests.txt", "does not parse as Python 3"),
-        ("solution.py --suites tests.txt --entry medina", "does not define 'medina', but median"),
+        ("solution.py --suites tests.txt --entry medina", "does not define 'medina'; it defines median"),
         ("two.py --suites tests.txt", "defines f, g"),
         ("solution.py --suites tests.txt --reference two.py", "two.py does not define 'median'"),
         ("solution.py --suites tests.txt --reference unloadable.py", "does not load in the sandbox"),
-        ("solution.py --suites prose.txt", "no assert statement in it (no_asserts 1)"),
+        ("solution.py --suites prose.txt", "no assert statement was found (no_asserts 1)"),
         (
             "solution.py --suites other.txt",
             "no test of the form `assert median(literals) == literal` among 1 assert in 1 suite",

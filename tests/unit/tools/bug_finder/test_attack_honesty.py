@@ -56,9 +56,8 @@ def test_calls_that_stay_unasked_are_counted_and_are_not_nothing_found(attack, c
     texts = {"solution": SLOW_LAST, "reference": SAME, "tests": asserts(range(20))}
     assert attack(texts, *QUICKLY) == 1
     *_, told, last = capsys.readouterr().out.splitlines()
-    assert told.startswith("not complete: 1")
-    assert "calls could not be asked (time)" in told
-    assert last == "nothing found in the others"
+    assert told.startswith("not complete: no time was left for 1")
+    assert last == "nothing found in the other calls"
 
 
 def test_a_wrong_value_is_found_behind_many_calls_that_hang(attack, capsys, short_hangs):
@@ -80,7 +79,7 @@ def test_where_nothing_is_compared_the_attack_is_refused(attack, capsys):
     raises = "def f(n):\n    raise ValueError(n)\n"
     texts = {"solution": SAME, "other": raises, "tests": asserts([1])}
     assert attack(texts, "--reference", "other.py", "--max-calls", "1") == 2
-    assert "got none (reference_raised 1)" in capsys.readouterr().err
+    assert "got no value (reference_raised 1)" in capsys.readouterr().err
 
 
 def test_an_unasked_call_is_no_incorrect_assertion():
@@ -103,5 +102,5 @@ def test_a_slow_call_that_is_right_in_the_end_has_no_test(attack, capsys):
     slow = "import time\ndef f(n):\n    while time.process_time() < 0.6: pass\n    return n\n"
     texts = {"solution": slow, "reference": SAME, "tests": asserts([0])}
     assert attack(texts, *QUICKLY) == 1
-    assert "(no minimal call: slow but right" in capsys.readouterr().out
+    assert "(no minimal call: the call is slow but correct" in capsys.readouterr().out
     assert not Path("test_f_bugs.py").exists()

@@ -72,4 +72,4 @@ def test_the_first_tests_that_hold_become_golden_where_a_row_has_none():
     assert remaining(decided(golden=1))[1] == GOLDEN
     assert remaining(decided(question=bare, golden=1)) == (TESTS[1:2], TESTS[:1])
     decision = decided(question=bare, golden=2)
-    assert (decision.reason, decision.detail) == (Reason.TOO_FEW_TESTS, "0 of 2 tests remain beside 2 golden ones")
+    assert (decision.reason, decision.detail) == (Reason.TOO_FEW_TESTS, "0 of 2 tests remain beside 2 golden tests")

@@ -42,20 +42,15 @@ def test_a_row_holds_the_prompt_of_an_episode_and_the_suite_in_a_block():
     }  # fmt: skip
 
 
-def test_the_prompt_is_the_questions_own_whatever_else_the_program_defines():
+def test_the_prompt_is_the_questions_own_and_tiny_models_get_bare_asserts():
     about = Question(
         id="q", prompt="Turn x.", reference="def f(x): x.reverse()", entry_points=("f",), kind=Kind.IN_PLACE
     )
     program = "def helper(x): return x\n\ndef f(x): helper(x)"
     one = SuiteDemonstration(about, "mutant", program, ("assert f([1, 2]) == [2, 1]",), 1)
     asked = render("micro_test", **about.prompt_fields, candidate=program, num_cases=1)
-    assert one.row("micro")["messages"][:-1] == asked
-
-
-def test_tiny_models_get_bare_asserts_after_the_prompt_that_they_know():
-    *prompt, answer = shown().row("micro")["messages"]
-    assert prompt == render("micro_test", prompt="Return x.", candidate="def f(x): return 0", num_cases=1)
-    assert answer == {"role": "assistant", "content": "assert f(1) == 1"}
+    bare = {"role": "assistant", "content": "assert f([1, 2]) == [2, 1]"}
+    assert one.row("micro")["messages"] == [*asked, bare]
 
 
 def test_the_same_suite_for_the_same_prompt_is_written_once_in_whatever_order():

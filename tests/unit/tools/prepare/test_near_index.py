@@ -32,13 +32,6 @@ def test_the_index_gives_places_and_exact_similarities_at_or_above_the_threshold
     assert list(index.similar_to(base).items()) == [(0, 1.0), (1, 0.9), (2, 0.8)]
 
 
-def test_an_empty_text_is_similar_to_nothing_and_keeps_its_place():
-    index = NearIndex(3)
-    index.add([])
-    index.add(["a"])
-    assert (index.similar_to([]), index.similar_to(["a"])) == ({}, {1: 1.0})
-
-
 def test_a_pair_right_at_the_threshold_is_almost_never_missed():
     """The chance to miss one is 1 - (1 - (1 - 0.8**5)**18) = 0.0008."""
     index = NearIndex(1)

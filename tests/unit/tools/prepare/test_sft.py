@@ -1,12 +1,13 @@
 """``code-a1 data sft`` from the command line down: what it makes of questions, and what it refuses."""
 
+from typing import NamedTuple
+
 import pyarrow.parquet
 import pytest
 
+from code_a1_recipe.algorithm.question import Question, request_for
 from code_a1_recipe.cli.app import main as command_line
-from code_a1_recipe.jobs.jsonl_store import JsonlStore
 from reward_fns import extract_suite
-from sandbox import Judge, JudgeRequest
 
 pytestmark = pytest.mark.usefixtures("one_judge")
 SIGN = {
@@ -40,13 +41,26 @@ def run_sft(tmp_path, write):
 
 @pytest.fixture
 def make(tmp_path, capsys, run_sft):
-    """Run the command on questions; returns exit status, what it wrote, training rows and validation rows."""
+    """Run the command on questions; returns exit status, text, training rows, validation rows, and the card."""
 
     def run(*questions, **arguments):
-        status = run_sft(*questions, **arguments)
-        return status, capsys.readouterr(), rows_of(tmp_path / "d.parquet"), rows_of(tmp_path / "d.val.parquet")
+        status, card = run_sft(*questions, **arguments), tmp_path / "d.parquet.card.md"
+        rows = [rows_of(tmp_path / name) for name in ("d.parquet", "d.val.parquet")]
+        return Made(status, "".join(capsys.readouterr()), *rows, card.read_text() if card.exists() else "")
 
     return run
+
+
+class Made(NamedTuple):
+    status: int
+    text: str
+    rows: list
+    held: list
+    card: str
+
+    @property
+    def questions(self):
+        return {row["extra_info"]["question"] for row in self.rows}
 
 
 def main(words):
@@ -66,32 +80,24 @@ def by_program(rows):
 
 
 def test_each_program_gets_right_asserts_that_break_it_where_some_do(make):
-    status, _, rows, _ = make(SIGN, arguments=["--cases", "3", "--val-frac", "0"])
-    assert status == 0
-    suites = by_program(rows)
+    made = make(SIGN, arguments=["--cases", "3", "--val-frac", "0"])
+    suites = by_program(made.rows)
     assert set(suites) == {("reference", 0), ("buggy_program", 2), ("buggy_program", 1)}
     assert all(len(suite) == 3 and set(suite) <= set(SIGN["tests"]) for suite in suites.values())
     assert {"assert f(-9) == -1", "assert f(-2) == -1"} == set(suites["buggy_program", 2][:2])
     assert suites["buggy_program", 1][0] == "assert f(0) == 0"
-    shown = [row["messages"][-2]["content"] for row in rows if row["extra_info"]["shown"] == "buggy_program"]
+    shown = [row["messages"][-2]["content"] for row in made.rows if row["extra_info"]["shown"] == "buggy_program"]
     assert all(any(program in text for program in SIGN["buggy_programs"]) for text in shown)
 
 
-def test_every_assert_is_right_when_it_is_judged_again(make, runner):
-    _, _, rows, _ = make(SIGN, DOUBLE, arguments=["--mutants", "2", "--val-frac", "0"])
-    judge = Judge(runner)
+def test_every_assert_is_right_when_it_is_judged_again(make, judge_all):
+    rows = make(SIGN, DOUBLE, arguments=["--mutants", "2", "--val-frac", "0"]).rows
     assert {row["extra_info"]["shown"] for row in rows} == {"reference", "buggy_program", "mutant"}
     for row in rows:
         question = {"sign": SIGN, "double": DOUBLE}[row["extra_info"]["question"]]
         program = row["messages"][-2]["content"].split("```python\n")[1].split("\n```")[0]
-        verdict = judge.judge(
-            JudgeRequest(
-                question_id=question["id"],
-                reference=question["reference"],
-                candidate=program,
-                suites=(extract_suite(row["messages"][-1]["content"]),),
-            )
-        )
+        asserts = extract_suite(row["messages"][-1]["content"])
+        (verdict,) = judge_all([request_for(Question(**question), program, asserts)])
         (suite,) = verdict.suites
         assert suite.rejections == ()
         assert all(case.expected_correct for case in suite.cases)
@@ -100,85 +106,63 @@ def test_every_assert_is_right_when_it_is_judged_again(make, runner):
         assert f"Write at least {len(suite.cases)} assert statements" in row["messages"][-2]["content"]
 
 
-def test_tests_that_do_not_hold_are_left_out_and_counted(make, tmp_path):
-    _, _, rows, _ = make(DOUBLE)
-    assert set(by_program(rows)["reference", 0]) == {"assert f(1) == 2", "assert f('a') == 'aa'"}
-    assert "- tests refused, or not right: 2" in (tmp_path / "d.parquet.card.md").read_text()
-
-
-def test_long_asserts_are_not_used(make, tmp_path):
-    long = DOUBLE | {"tests": ["assert f(1) == 2", f"assert f('{'a' * 300}') == '{'a' * 600}'"]}
-    _, _, rows, _ = make(long)
-    assert by_program(rows)["reference", 0] == ("assert f(1) == 2",)
-    assert "- tests that are too long: 1" in (tmp_path / "d.parquet.card.md").read_text()
+def test_tests_that_do_not_hold_or_are_too_long_are_left_out_and_counted(make):
+    long = f"assert f('{'a' * 300}') == '{'a' * 600}'"
+    made = make(DOUBLE | {"tests": [*DOUBLE["tests"], long]})
+    assert set(by_program(made.rows)["reference", 0]) == {"assert f(1) == 2", "assert f('a') == 'aa'"}
+    assert "- tests refused, or not right: 2\n- tests that are too long: 1" in made.card
 
 
 def test_questions_are_split_and_not_demonstrations(make):
-    status, output, rows, held = make(*SIX, arguments=["--val-frac", "0.34"])
-    assert status == 0
-    assert "4 demonstrations, 2 more for validation" in output.out
-    ids = [{row["extra_info"]["question"] for row in part} for part in (rows, held)]
-    assert not ids[0] & ids[1]
+    made = make(*SIX, arguments=["--val-frac", "0.34"])
+    assert "4 demonstrations, 2 more for validation" in made.text
+    assert made.questions.isdisjoint(row["extra_info"]["question"] for row in made.held)
 
 
 def test_the_card_and_the_summary_say_what_is_there_and_how_to_train(make, tmp_path):
-    _, output, _, _ = make(SIGN, DOUBLE)
-    card = (tmp_path / "d.parquet.card.md").read_text()
-    assert "| reference | 2 | 0 |" in card
-    assert "| buggy_program | 2 | 2 |" in card
-    assert "- asserts in a suite: 2 to 6" in card
-    assert "- 2 of 2 questions" in card
-    assert "data.train_batch_size=4" in card
-    assert "data.val_files=null" in card
-    assert f"the command that trains on them: {tmp_path / 'd.parquet.card.md'}" in output.out
+    made = make(SIGN, DOUBLE)
+    for words in (
+        "| reference | 2 | 0 |", "| buggy_program | 2 | 2 |", "- asserts in a suite: 2 to 6", "- 2 of 2 questions",
+        "data.train_batch_size=4", "data.val_files=null",
+    ):  # fmt: skip
+        assert words in made.card
+    assert f"the training command: {tmp_path / 'd.parquet.card.md'}" in made.text
 
 
 def test_the_same_command_writes_the_same_file_and_another_seed_another(make, tmp_path):
     arguments = ["--cases", "2", "--overwrite", "--seed"]
-    first = make(SIGN, arguments=[*arguments, "0"])[2]
-    assert make(SIGN, arguments=[*arguments, "0"])[2] == first
-    others = [make(SIGN, arguments=[*arguments, str(seed)])[2] for seed in range(1, 4)]
+    first, again, *others = [make(SIGN, arguments=[*arguments, seed]).rows for seed in "00123"]
+    assert first == again
     assert any(other != first for other in others)
 
 
 def test_an_outage_is_counted_and_judged_by_the_repeated_command(make, one_judge, tmp_path):
     one_judge.outages = 1
-    status, output, rows, _ = make(SIGN, DOUBLE)
-    assert status == 1
-    assert "1 questions met an outage of the sandbox; repeat the command" in output.err
-    assert len({row["extra_info"]["question"] for row in rows}) == 1
+    made = make(SIGN, DOUBLE)
+    assert (made.status, len(made.questions)) == (1, 1)
+    assert "1 questions met an outage of the sandbox; repeat the command" in made.text
     asked = one_judge.asked
-    status, _, rows, _ = make(SIGN, DOUBLE)
-    assert (status, one_judge.asked) == (0, asked + 1)
-    assert {row["extra_info"]["question"] for row in rows} == {"sign", "double"}
+    made = make(SIGN, DOUBLE)
+    assert (made.status, one_judge.asked, made.questions) == (0, asked + 1, {"sign", "double"})
 
 
-def test_an_interrupted_command_goes_on_and_other_settings_are_refused(make, monkeypatch, one_judge):
-    append = JsonlStore.append
-
-    def stop(self, row):
-        append(self, row)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(JsonlStore, "append", stop)
-    status, output, rows, _ = make(SIGN, DOUBLE)
-    assert (status, rows) == (130, [])
-    assert "d.parquet.judged.jsonl; repeat the command to resume" in output.err
-    monkeypatch.setattr(JsonlStore, "append", append)
-    status, output, _, _ = make(SIGN, DOUBLE, arguments=["--cases", "3"])
-    assert status == 2
-    assert "cases was 8, now is 3" in output.err
+def test_an_interrupted_command_goes_on_and_other_settings_are_refused(make, interrupted_after, one_judge):
+    with interrupted_after(1):
+        made = make(SIGN, DOUBLE)
+    assert (made.status, made.rows) == (130, [])
+    assert "d.parquet.judged.jsonl; repeat the command to resume" in made.text
+    made = make(SIGN, DOUBLE, arguments=["--cases", "3"])
+    assert (made.status, "cases was 8, now is 3" in made.text) == (2, True)
     asked = one_judge.asked
-    status, _, rows, _ = make(SIGN, DOUBLE)
-    assert (status, one_judge.asked) == (0, asked + 1)
-    assert {row["extra_info"]["question"] for row in rows} == {"sign", "double"}
+    made = make(SIGN, DOUBLE)
+    assert (made.status, one_judge.asked, made.questions) == (0, asked + 1, {"sign", "double"})
 
 
-def test_questions_without_right_tests_make_nothing(make, tmp_path):
-    status, output, rows, _ = make(DOUBLE | {"tests": ["assert f(1) == 3"]}, SIGN | {"tests": [], "golden_tests": []})
-    assert (status, rows) == (1, [])
-    assert "no demonstration could be made of questions.jsonl (left out: " in output.err
-    assert "questions without tests 1" in output.err
+def test_questions_without_right_tests_make_nothing(make):
+    made = make(DOUBLE | {"tests": ["assert f(1) == 3"]}, SIGN | {"tests": []})
+    assert (made.status, made.rows) == (1, [])
+    assert "no demonstration could be made of questions.jsonl (left out: " in made.text
+    assert "questions without tests 1" in made.text
 
 
 @pytest.mark.parametrize(

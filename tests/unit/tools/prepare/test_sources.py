@@ -74,7 +74,7 @@ def test_of_a_hub_set_with_splits_one_must_be_named(monkeypatch):
     loaded = datasets.Dataset.from_list(ROWS)
     both = datasets.DatasetDict({"train": loaded, "test": loaded})
     monkeypatch.setattr(datasets, "load_dataset", lambda name: both)
-    with pytest.raises(InputError, match=r"org/name: has splits.*org/name:test, org/name:train"):
+    with pytest.raises(InputError, match=r"org/name: has several splits.*org/name:test, org/name:train"):
         open_source("org/name")
 
 

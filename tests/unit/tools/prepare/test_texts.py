@@ -121,26 +121,25 @@ def test_a_reference_that_does_something_else_has_another_form(old, new):
     assert reference_form(source) != reference_form(SAME_PROGRAMS[0])
 
 
-def test_attributes_keywords_and_builtins_keep_their_names():
-    form = reference_form("import re\ndef f(key):\n    return sorted(re.findall('a', key), key=len, reverse=True)")
-    assert form == "def v0(v1):\n    return sorted(re.findall('a', v1), key=len, reverse=True)"
-
-
-def test_every_kind_of_name_is_numbered():
-    form = reference_form(
-        "class A:\n    n: int\n    async def g(self, *a, k=1, **kw):\n        try:\n            return [i for i in a]\n"
-        "        except ValueError as e:\n            raise e\n"
-    )
-    assert form == (
-        "class v0:\n\n    async def v1(v2, *v3, v4=1, **v5):\n        try:\n            return [v6 for v6 in v3]\n"
-        "        except ValueError as v7:\n            raise v7"
-    )
-
-
-def test_a_body_of_nothing_but_a_docstring_stays_a_body():
-    assert reference_form("def f():\n    '''Nothing.'''") == "def v0():\n    pass"
-
-
-@pytest.mark.parametrize("source", ["def f(:", "f(" + "(" * 500, "x = '\0'"])
-def test_a_text_that_is_no_program_has_no_form(source):
-    assert reference_form(source) == ""
+@pytest.mark.parametrize(
+    ("source", "form"),
+    [
+        (
+            "import re\ndef f(key):\n    return sorted(re.findall('a', key), key=len, reverse=True)",
+            "def v0(v1):\n    return sorted(re.findall('a', v1), key=len, reverse=True)",
+        ),
+        (
+            "class A:\n    n: int\n    async def g(self, *a, k=1, **kw):\n        try:\n"
+            "            return [i for i in a]\n        except ValueError as e:\n            raise e\n",
+            "class v0:\n\n    async def v1(v2, *v3, v4=1, **v5):\n        try:\n            return [v6 for v6 in v3]\n"
+            "        except ValueError as v7:\n            raise v7",
+        ),
+        ("def f():\n    '''Nothing.'''", "def v0():\n    pass"),
+        ("def f(:", ""),
+        ("f(" + "(" * 500, ""),
+        ("x = '\0'", ""),
+    ],
+    ids=["attributes, keywords, builtins", "all kinds of names", "docstring alone", "syntax", "too deep", "null byte"],
+)
+def test_own_names_are_numbered_and_a_text_that_is_no_program_has_no_form(source, form):
+    assert reference_form(source) == form

@@ -7,7 +7,6 @@ import pytest
 from code_a1_recipe.algorithm.question import Question, request_for
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.data.reader import load_questions
-from code_a1_recipe.jobs.jsonl_store import JsonlStore
 from code_a1_recipe.runs.reader import RunRecords
 from code_a1_recipe.tools.recorded import harvest
 from code_a1_recipe.tools.recorded.harvest import Found, collect, minimal_row
@@ -94,21 +93,14 @@ def test_incorrect_programs_of_all_steps_count_and_tests_of_the_last_ones(tmp_pa
     assert set(found.programs.values()) == {"def f(x): return 1", "def f(x): return 2"}
 
 
-def test_without_minimising_nothing_is_judged(run_folder, target, capsys):
-    assert main(["harvest", str(run_folder), "--output", str(target), "--no-minimise"]) == 0
-    written = [question.golden_tests for question in load_questions(target)]
-    assert sorted(written) == [("assert f(1) == 2",), ("assert f(3) == 4", "assert f(1) == 2")]
-    assert capsys.readouterr().out == f"{target}: 2 questions, tests 3 -> 3\n"
-
-
 @pytest.fixture
 def target(tmp_path):
     return tmp_path / "tests.jsonl"
 
 
 @pytest.fixture
-def command(tmp_path, target):
-    """The command on two micro questions, each with six tests that hold."""
+def command_for(tmp_path, target):
+    """``command_for(name, *indices)``: the command on micro questions, each with six tests that hold."""
 
     def record_of(index):
         question = QUESTIONS[index]
@@ -116,8 +108,16 @@ def command(tmp_path, target):
         cases = [case(call=call, answer=answer) for call, answer in calls]
         return record(index, source=f"{question.operation.python}\n# again", suites=[suite(*cases)])
 
-    run = write_run(tmp_path / "run", validation={}, training={1: [record_of(0), record_of(1)]})
-    return ["harvest", str(run), "--output", str(target), "--workers", "1"]
+    def build(name, *indices):
+        run = write_run(tmp_path / name, validation={}, training={1: list(map(record_of, indices))})
+        return ["harvest", str(run), "--output", str(target), "--workers", "1"]
+
+    return build
+
+
+@pytest.fixture
+def command(command_for):
+    return command_for("run", 0, 1)
 
 
 def test_the_command_writes_few_tests_and_says_what_they_kill(command, target, one_judge, capsys):
@@ -139,19 +139,14 @@ def test_an_outage_keeps_all_tests_and_is_judged_again_by_the_same_command(comma
     assert max(len(question.golden_tests) for question in load_questions(target)) < 6
 
 
-def test_an_interrupted_command_goes_on_and_another_choice_is_refused(command, target, one_judge, capsys, monkeypatch):
-    append = JsonlStore.append
-
-    def stop(self, row):
-        append(self, row)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(JsonlStore, "append", stop)
-    assert main(command) == 130
+def test_an_interrupted_command_goes_on_and_another_run_is_refused(
+    command, command_for, target, one_judge, capsys, interrupted_after
+):
+    with interrupted_after(1):
+        assert main(command) == 130
     assert f"interrupted; finished work is in {target}" in capsys.readouterr().err
-    monkeypatch.setattr(JsonlStore, "append", append)
-    assert main([*command, "--no-minimise"]) == 2
-    assert "minimise was true, now is false" in capsys.readouterr().err
+    assert main(command_for("other", 0)) == 2
+    assert "recorded was " in capsys.readouterr().err
     asked = one_judge.asked
     assert main(command) == 0
     assert one_judge.asked == asked + 1

@@ -124,10 +124,10 @@ def test_a_question_of_a_run_is_shown_with_all_that_is_known(show, run_folder):
         "candidate 0, sampled, step 3: detected (",
         "  reward 0.500 = history 0.250 + new 0.250  (num_suites 2)\n    def f(x):\n\n        return x + 1\n",
         "  suite 0: reward 0.500 = validity 0.500 + adversarial 0.000\n"
-        "    x assert f(1) == 2  right; broke it: wrong_value\n"
-        "      assert f(5) == 7  incorrect assertion, the oracle says 6; passed\n"
+        "    x assert f(1) == 2  correct; broke the program: wrong_value\n"
+        "      assert f(5) == 7  incorrect assertion, the reference returns 6; passed\n"
         "      assert f(x) == 1  no valid case: no_call\n",
-        "  hidden tests: 1 of 2 passed\n    x assert f(2) == 3  right; broke it: raised\n",
+        "  hidden tests: 1 of 2 passed\n    x assert f(2) == 3  correct; broke the program: raised\n",
         "candidate 2, sampled, step 3: outage (",
         "  outage: SandboxUnavailableError: gone\n",
     ):
@@ -152,14 +152,17 @@ def test_a_question_whose_file_is_gone_is_still_shown(run_folder, tmp_path, caps
     (tmp_path / "q.jsonl").unlink()
     assert main(["data", "inspect", str(run_folder), "--question", "hard-1"]) == 0
     written = capsys.readouterr()
-    assert "question hard-1: its file is not there any more" in written.out
+    assert "question hard-1: its file does not exist any more" in written.out
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("--question hard", "--question hard: 2 questions of its rollouts begin so: hard-1, hard-2"),
-        ("--question soft", "--question soft: 0 questions of its rollouts begin so: leave it out"),
+        ("--question hard", "--question hard: 2 questions of its rollouts have ids that begin so: hard-1, hard-2"),
+        (
+            "--question soft",
+            "0 questions of its rollouts have ids that begin so: leave --question out",
+        ),
         ("--question hard-2 --step 3", "--step 3: question hard-2 was met in 1"),
         ("--step 9", "has rollouts of steps 1 to 3"),
     ],
@@ -171,7 +174,7 @@ def test_what_is_not_there_is_refused_with_what_there_is(refuse, run_folder, arg
 def test_a_file_is_summed_up_and_its_questions_listed(show, run_folder, tmp_path):
     text = show(tmp_path / "q.jsonl")
     assert "2 questions, read as 'native'" in text
-    assert "tests: 0 to 3; 1 questions without" in text
+    assert "tests: 0 to 3; 1 questions without tests" in text
     assert [line.replace("|", " ").split() for line in text.splitlines()[-4:-2]] == [
         ["hard-1", "3", "1", "1", "2"],
         ["hard-2", "0", "0", "0", "2"],

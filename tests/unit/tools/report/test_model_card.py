@@ -67,14 +67,14 @@ def test_a_test_llm_has_its_own_measures_and_its_bases_folder_by_name(run):
 
 def test_an_earlier_step_has_no_figures_of_later_ones(run):
     text = squeezed(card_at(run, step="1"))
-    assert "There are none: the run did not validate this policy twice up to this step." in text
+    assert "There are no figures: the run did not validate this policy twice up to this step." in text
 
 
 def test_weights_that_are_newer_than_the_last_validation_are_named(run):
     with writing(run / "checkpoints", 3) as folder:
         write_state(folder, {"step": 3, **STATE})
     text = squeezed(card_at(run))
-    assert "**These weights are of step 3**; the last validation up to it was at step 2." in text
+    assert "**These weights are of step 3**; the last validation before was at step 2." in text
     assert "These weights" not in squeezed(card_at(run, step="2"))
 
 
@@ -94,11 +94,11 @@ def test_records_that_are_gone_or_damaged_keep_nobody_from_the_weights(run, tmp_
     (run / "questions.jsonl").unlink()
     (run / "command.txt").unlink()
     text = squeezed(card_at(run))
-    assert "| questions.jsonl | training | not there any more |" in text
+    assert "| questions.jsonl | training | the file does not exist any more |" in text
     assert "(not recorded)" in text
     (run / "rollouts" / "val_000002.jsonl").write_text('{"v": 1}\n')
     text = squeezed(card_at(run))
-    assert "There are none: its records cannot be read (" in text
+    assert "There are no figures: its records cannot be read (" in text
     elsewhere = tmp_path / "else" / "global_step_2"
     shutil.copytree(step_folder(run / "checkpoints", 2), elsewhere)
-    assert "There are none: the checkpoint lies outside of its run's folder." in squeezed(card_at(elsewhere))
+    assert "There are no figures: the checkpoint lies outside of its run's folder." in squeezed(card_at(elsewhere))

@@ -38,7 +38,7 @@ def test_a_program_that_met_no_suite_is_judged_by_the_tests_it_met(key):
     assert outcome_of(with_cases([])) == "untested"
     shown = Text.from_ansi("\n".join(program_lines(with_cases([case("wrong_value")])))).plain
     names = {"given_tests": "given tests", "pooled_tests": "pooled tests", "history": "replayed from the Mistake Book"}
-    assert f"  {names[key]}\n    x assert f(1) == 2  right; broke it" in shown
+    assert f"  {names[key]}\n    x assert f(1) == 2  correct; broke the program" in shown
 
 
 def test_samples_are_each_of_another_question():
@@ -107,7 +107,7 @@ def test_the_report_of_a_run_shows_what_a_reader_wants(run_folder, capsys):
     page = (run_folder / "report" / "index.html").read_text()
     for words in (
         "Before and after", "+0.500", "assert f(3) == 4", "Commands and versions",
-        "Incorrect programs and the tests that detected them", "Incorrect programs that no test they met broke",
+        "Incorrect programs and the tests that detected them", "Incorrect programs that no test of their reward broke",
     ):  # fmt: skip
         assert words in page
     assert f"report: {run_folder}/report/index.html" in capsys.readouterr().out

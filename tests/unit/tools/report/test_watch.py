@@ -49,7 +49,7 @@ def test_a_program_that_a_test_broke_is_shown(run_folder):
     (run_folder / "rollouts" / "train_000002.jsonl").write_bytes(encode_records([caught]))
     text = drawn(run_folder)
     assert "1 programs: detected 1" in text
-    assert "x assert f(3) == 4  right; broke it: wrong_value" in text
+    assert "x assert f(3) == 4  correct; broke the program: wrong_value" in text
 
 
 def test_a_run_that_goes_on_is_awaited(tmp_path, capsys):
