@@ -12,7 +12,7 @@ import select
 import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from io import FileIO
 from tempfile import TemporaryFile
@@ -103,6 +103,7 @@ class Attempt:
     cpu_ceiling: int = 0
     """CPU seconds after which the kernel ends the process by SIGKILL."""
     ending: ProcessExit | None = None
+    _pid: int = 0
     _phase: _Phase = _Phase.SETUP
     _received: bytearray = field(default_factory=bytearray)
     _unsent: bytearray = field(default_factory=bytearray)
@@ -144,18 +145,14 @@ class Attempt:
                 number = self._input.fileno()
                 os.fchmod(number, 0o444)  # keeps a program with another uid from opening it anew for writing
                 given = [files.enter_context(open(f"/proc/self/fd/{number}", "rb")).fileno()]
-            channel, pid = forker.fork(limits, cpu_seconds=self.cpu_ceiling, given=given)
-            total = Stopwatch.of_new_process(pid)
+            channel, self._pid = forker.fork(limits, cpu_seconds=self.cpu_ceiling, given=given)
+            total = Stopwatch.of_new_process(self._pid)
             files.enter_context(channel)
-            stop = self._converse(channel, pid, total)
-            # Now, because the clock of a reaped process is gone.
-            self.cpu_seconds = process_cpu_seconds(pid)
+            stop = self._converse(channel, total)
+            # The clock of a reaped process is gone, so it is read before the end.
+            self.cpu_seconds = process_cpu_seconds(self._pid)
             self.used_seconds = sum(total.read()) if self._was_slow else self.cpu_seconds
-        if self.program.timed:
-            # The program reports these times itself, so the time of its process bounds them.
-            most = self.cpu_seconds
-            self.results = [replace(result, cpu_seconds=min(result.cpu_seconds, most)) for result in self.results]
-        self.ending = forker.end(pid, is_closed=self._hung_up)
+        self.ending = forker.end(self._pid, is_closed=self._hung_up)
         return stop
 
     def early_end(self, stop: ExitReason) -> tuple[CallStatus, str]:
@@ -168,14 +165,14 @@ class Attempt:
             self.program, index, num_timeouts=self.num_timeouts, slowest=self.slowest_seconds, is_first=is_first
         )
 
-    def _converse(self, channel: socket.socket, pid: int, total: Stopwatch) -> ExitReason:
+    def _converse(self, channel: socket.socket, total: Stopwatch) -> ExitReason:
         self._request(b"P", self.program.prelude.encode("utf-8", "surrogatepass"))
         kind = b"I" if self.program.reads_input else b"P"
         self._request(kind, self.program.source.encode("utf-8", "surrogatepass"))
         # The calls follow only after the load, because a program could read them while it loads.
         self._request(b"B", b"")
         # A fast response costs no look at the clock. Only a response that takes longer than a tick is timed.
-        watch = Stopwatch(pid)
+        watch = Stopwatch(self._pid)
         poller = select.poll()
         wait_seconds = _TICK_SECONDS
         looked_at = time.monotonic()
@@ -204,7 +201,7 @@ class Attempt:
             if late is not None:
                 self.detail = late
                 # A process that somebody has stopped uses no CPU time, so the program did not time out.
-                if is_stopped(pid):
+                if is_stopped(self._pid):
                     return ExitReason.STOPPED
                 return ExitReason.SETUP_FAILED if self._phase is _Phase.SETUP else ExitReason.TIMED_OUT
             if self._unsent:
@@ -295,7 +292,7 @@ class Attempt:
         # A program that has not loaded has no calls to answer.
         if self._phase is _Phase.LOADING:
             if kind == b"X":
-                self.load_error = payload.decode("utf-8", "replace") or "unknown exception"
+                self.load_error = payload.decode("utf-8", "replace")[:_MAX_DETAIL_CHARS] or "unknown exception"
                 return ExitReason.LOAD_FAILED
             if kind != b"L":
                 return ExitReason.BROKE_PROTOCOL
@@ -330,8 +327,9 @@ class Attempt:
             return False
         seconds = 0.0
         if self.program.timed:
-            # The program reports this itself. `run` bounds it by the time of the process.
-            seconds, payload = CPU_TIME.unpack_from(payload)[0] / 1e9, payload[CPU_TIME.size :]
+            # The program reports this time itself, so the time of its process bounds it.
+            seconds = min(CPU_TIME.unpack_from(payload)[0] / 1e9, process_cpu_seconds(self._pid))
+            payload = payload[CPU_TIME.size :]
         if status is CallStatus.VALUE:
             result = CallResult(status=status, value=payload, cpu_seconds=seconds)
         else:

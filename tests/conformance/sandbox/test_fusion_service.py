@@ -29,6 +29,7 @@ FAULTS = (
     "another_answer",
     "sandbox_error",
     "no_python",
+    "no_process",
     "time_limit",
 )
 """Bodies that are no response are in tests/unit/sandbox/test_fusion.py."""
@@ -64,7 +65,9 @@ def test_one_bad_answer_changes_nothing(runner, fusion_service, fault):
     assert [answer.value for answer in result.results] == [b"i2;", b"i4;", b"i8;"]
 
 
-@pytest.mark.parametrize("fault", ["busy", "bad_gateway", "garbage", "another_answer", "sandbox_error", "no_python"])
+@pytest.mark.parametrize(
+    "fault", ["busy", "bad_gateway", "garbage", "another_answer", "sandbox_error", "no_python", "no_process"]
+)
 def test_a_service_that_keeps_failing_is_an_outage(runner, fusion_service, fault):
     run(runner, "x = 5", "x")  # the answer that `another_answer` repeats
     fusion_service.misbehave(*[fault] * 3)

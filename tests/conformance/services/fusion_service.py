@@ -169,6 +169,10 @@ class Handler(BaseHTTPRequestHandler):
         result = {"status": "Finished", "return_code": 127, "stdout": "", "stderr": "python: not found"}
         self.answer(200, json.dumps({"status": "Failed", "message": "", "run_result": result}).encode())
 
+    def fault_no_process(self, request):
+        code = "import os\ndef refuse(): raise BlockingIOError('no process')\nos.fork = refuse\n" + request["code"]
+        self.answer(200, json.dumps(run_script(request | {"code": code})).encode())
+
     def fault_time_limit(self, request):
         result = run_script(request)["run_result"] | {"status": "TimeLimitExceeded", "return_code": None}
         result["stdout"] = "\n".join(result["stdout"].split("\n")[:3])

@@ -82,6 +82,7 @@ def test_seconds_and_patience_of_several_requests_add_up():
         (READY, LOADED, answered(0, value=packed(b"i5;")[:-6])),
         (READY, LOADED, answered(0, value=packed(b"x" * (LIMITS.value_bytes + 1)))),
         (READY, LOADED, answered(0, cpu_seconds=float("inf"))),
+        (READY, LOADED, answered(0, cpu_seconds=10**400)),
         (READY, LOADED, answered(0, used_seconds="5")),
         (READY, LOADED, "[]"),
         (READY, LOADED, "{" * 100_000),
