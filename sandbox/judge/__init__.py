@@ -1,1 +1,1 @@
-"""Verdicts from reference pass, candidate pass and comparison, also in processes of their own."""
+"""Judges candidates: asks the reference, runs the candidate, compares their answers. Also in worker processes."""

@@ -147,8 +147,13 @@ class _ReportingProgress(Progress):
 
     def _report(self, result: CallResult) -> bool:
         """Report the next result. If standard output has no room for it, write nothing and return False."""
-        fields = {"index": self._num_reported, "status": result.status.value, "detail": result.detail}
-        fields |= {"seconds": result.cpu_seconds, "value": base64.b64encode(zlib.compress(result.value, 1)).decode()}
+        fields = {
+            "index": self._num_reported,
+            "status": result.status.value,
+            "value": base64.b64encode(zlib.compress(result.value, 1)).decode(),
+            "detail": result.detail,
+            "seconds": result.cpu_seconds,
+        }
         if not self.send("result", **fields):
             if self._num_reported > self._num_earlier:
                 self._is_full = True
