@@ -1,1 +1,1 @@
-"""Judges candidates: asks the reference, runs the candidate, compares their answers. Also in worker processes."""
+"""Judges candidates: the reference answers the calls, the candidate runs, and their answers are compared."""

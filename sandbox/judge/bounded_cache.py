@@ -1,4 +1,4 @@
-"""A cache whose entries belong to a question and a text. A number of bytes limits its size."""
+"""A cache with a limit of bytes. Each entry belongs to a question and a text."""
 
 import hashlib
 import threading
@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 EntryT = TypeVar("EntryT")
 Key = tuple[str, str]
 _ENTRY_BYTES = 1024
-"""Size of an entry without its content, an estimate."""
+"""Estimated size of an entry without its content."""
 
 
 class BoundedCache(Generic[EntryT]):

@@ -111,7 +111,7 @@ class Judge:
         )
 
     def prepare(self, requests: Sequence[JudgeRequest]) -> None:
-        """Ask the reference all calls of these requests, so that ``judge`` finds the answers in the cache.
+        """Let the reference answer all calls of these requests, so that ``judge`` finds the answers in the cache.
 
         This step is optional. With it, two reference processes serve all candidates of a question, and all candidates
         get the same cases: a call for which the reference had no time left stays refused until the next ``prepare``.
@@ -122,7 +122,7 @@ class Judge:
         Raises:
             SandboxUnavailableError: the reference could not be run.
         """
-        # Asked together, the suites of all candidates share one list of valid cases.
+        # All suites go into one pass, so that every candidate gets the same valid cases.
         groups: list[list[Call]] = []
         for request in requests:
             groups += _calls_of(self._parse(request))
@@ -159,7 +159,7 @@ class Judge:
         """Shuffle suites and the calls in them, and take the suites in turns, so that no suite waits for another."""
         seed = f"{self._seed}:{question_id}"
         rng = random.Random(seed.encode("utf-8", "surrogatepass"))
-        # Sorted before they are shuffled, so that the order depends on the calls and not on their places in the suite.
+        # They are sorted first, so that the order depends on the calls and not on their places in the suite.
         shuffled = [sorted(group, key=lambda call: call.text) for group in groups]
         for group in shuffled:
             rng.shuffle(group)
@@ -167,7 +167,7 @@ class Judge:
         return in_turns(shuffled)
 
     def _run_candidate(self, request: JudgeRequest, batch: OracleBatch, groups: list[list[Call]]) -> _CandidateRun:
-        """Make every call that has an oracle, in shuffled order."""
+        """Run the candidate on every call that has an oracle, in shuffled order."""
         if request.candidate is None:
             no_program = ProgramResult(loaded=False, load_error="no program in the response")
             return _CandidateRun(no_program, answers={})

@@ -8,8 +8,8 @@ process of its own. Calls that still differ are nondeterministic. Candidates of 
 as well.
 
 Two runs can agree by chance. So a reference runs once more if its text names sets, hashes, clocks or chance. This run
-has the role of a candidate, so that a candidate equal to the reference passes. A reference runs more often if it names
-chance or wavers, that is, if some call had two answers. If it does both, all its calls are refused.
+uses the hash seed of candidates, because a candidate equal to the reference must pass. A reference runs more often if
+it names chance or wavers, that is, if some call had two answers. If it does both, all its calls are refused.
 """
 
 import logging
@@ -80,7 +80,7 @@ _ORDER = re.compile(
 _CLOCK_SECONDS = 1.1
 """Pause before another run of a reference that reads a clock. Many clocks show whole seconds."""
 _REPEATS = (Role.CANDIDATE, *(Role.REFERENCE, Role.SECOND_REFERENCE) * 4)
-"""Roles of the further runs of a reference that wavers. A reference that only names chance has ``_CHANCE_REPEATS``."""
+"""Roles of the further runs of a reference that wavers. If it only names chance, it has ``_CHANCE_REPEATS`` of them."""
 _CHANCE_REPEATS = 5
 _PEEK_SECONDS = 2.0
 _WAVERS = NoOracle(reason=RejectionReason.REFERENCE_NONDETERMINISTIC, detail="runs with different hash seeds differ")
@@ -221,7 +221,7 @@ class ReferencePass:
             if not unasked or len(unasked) == len(calls):
                 break
             was_stateful = question.is_stateful
-            # A call of several suites takes the place of the suite that hangs least often.
+            # A call of several suites counts as a call of the suite that hangs least often.
             num_hangs: dict[Call, int] = {}
             for suite in suites:
                 suite_hangs = sum(_is_hang(found.get(call)) for call in suite)
@@ -308,11 +308,11 @@ def _compare(calls: list[Call], run: _Run, *, isolated: bool) -> tuple[dict[Call
         The oracles, and whether the repeated call had another answer.
     """
     first = dict(zip(calls, run(calls, Role.REFERENCE, isolated=isolated), strict=True))
-    # The order does not matter to isolated calls, but they keep it because the last calls may have no time left.
+    # Isolated calls need no opposite order. They keep the given order, because the last calls may have no time left.
     ordered = calls if isolated else calls[::-1]
     # A crash in one process settles a call, so it need not crash another process.
     live = [call for call in ordered if first[call].status not in _CRASHES]
-    # Two orders can agree although there is state, if each call changes it alike. A repeated call shows the change.
+    # If each call changes the state in the same way, both orders can agree. A repeated call shows the change.
     repeated = [] if isolated or len(live) < 2 else live[:1]
     again = run(live + repeated, Role.SECOND_REFERENCE, isolated=isolated)
     second = dict(zip(live, again, strict=False))

@@ -135,7 +135,7 @@ class JudgeProcesses(Closing):
         self._threads.shutdown(cancel_futures=True)
 
     def _judge_group(self, requests: list[JudgeRequest]) -> list[Result]:
-        """Judge one question's candidates on any worker. A lost worker is replaced and asked again."""
+        """Judge one question's candidates on any worker. If the worker is lost, ask another one."""
         reason = ""
         for attempt in range(MAX_WORKER_LOSSES):
             try:
@@ -255,7 +255,7 @@ def serve(descriptors: Sequence[int], parent: int) -> None:
     # Only the parent handles interrupts. This process ends when the parent does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
-    # The parent may have ended before its signal was set.
+    # The parent may have ended before the kernel watched it.
     if os.getppid() != parent:
         return
     channels = [Connection(descriptor) for descriptor in descriptors]

@@ -40,8 +40,8 @@ class CaseResult:
     """The expected output equals the reference's return value. An incorrect assertion is a valid case, too."""
     outcome: CaseOutcome
     detail: str = ""
-    """A short remark for logs. It may come from an untrusted process, so no decision may depend on it. Only the remark
-    of a TIMED_OUT case is the judge's own: the limit, or ``TOTAL_SPENT`` if no time was left to make or finish the
+    """A short remark for logs. An untrusted process may have written it, so no decision may depend on it. Only for a
+    TIMED_OUT case the judge itself writes it: the limit, or ``TOTAL_SPENT`` if no time was left to make or finish the
     call."""
     key: str = ""
     """Hexadecimal digest under which a mistake book keeps the case. Cases of a question share it if they make the same
@@ -58,13 +58,13 @@ class CaseResult:
 
     @property
     def is_unasked(self) -> bool:
-        """The call was not made: the program had no time left, or it had hung in all calls before."""
+        """The program had no time left for this call, or its first calls had all hung."""
         return self.outcome is CaseOutcome.TIMED_OUT and self.detail in (TOTAL_SPENT, HANGS_THROUGHOUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteVerdict:
-    """The valid, distinct cases of one suite in the order in which they were written, and its refused asserts."""
+    """The valid, distinct cases of one suite in their written order, and its refused asserts."""
 
     cases: tuple[CaseResult, ...]
     rejections: tuple[Rejection, ...]
@@ -92,7 +92,7 @@ class SuiteVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateVerdict:
-    """Whether one candidate loaded, and its outcomes in each suite and in the replayed calls."""
+    """Says whether one candidate loaded, and holds its outcomes in each suite and in the replayed calls."""
 
     loaded: bool
     load_error: str

@@ -1,4 +1,4 @@
-"""Runs one program in one process: sends requests, reads responses and watches the clock. Services use it, too.
+"""Runs one program in one process, here and inside a service: sends requests, reads responses, watches the clock.
 
 The process may write anything at any time. Each response counts for the first call that has no result yet, and a
 message that breaks the protocol ends the process. So a program that forges responses only chooses its own return
@@ -28,7 +28,7 @@ _TICK_SECONDS = 0.01
 _MAX_POLL_SECONDS = 0.25
 _READ_BYTES = 1 << 18
 _NAP_SECONDS = 0.0003
-"""Pause between two reads if a program responds all the time. So one read gets many responses."""
+"""Pause between two reads of a program that responds all the time. It lets one read get many responses."""
 _PACKED_CALLS, _MAX_KEPT_CHARS = 8192, 4096
 """Number of compiled calls that are kept, and length of the longest. References and candidates get the same calls."""
 _SPARE_CPU_SECONDS = 10
@@ -263,7 +263,7 @@ class Attempt:
             return None
         except OSError:
             data = b""
-        # The end of the channel is the first sign of a death. The exit status will tell its cause.
+        # The end of the channel is the first sign that the process died. Its exit status will tell the cause.
         if not data:
             self._hung_up = True
             return ExitReason.SETUP_FAILED if self._phase is _Phase.SETUP else ExitReason.CLOSED
@@ -273,7 +273,7 @@ class Attempt:
         stop = None
         while stop is None and len(self._received) - at >= HEADER.size:
             kind, length = HEADER.unpack_from(self._received, at)
-            # The header alone is enough to refuse, so memory never holds more than a legal frame.
+            # A frame is refused as soon as its header has come, so memory never holds more than a legal frame.
             if length > self._longest_frame:
                 return ExitReason.OUTPUT_LIMIT if self.has_loaded else ExitReason.BROKE_PROTOCOL
             end = at + HEADER.size + length

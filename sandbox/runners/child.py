@@ -1,4 +1,4 @@
-"""Runs one program inside its process: receives calls and sends values over one socket. Services use it, too.
+"""Runs one program inside its process, here and inside a service: receives calls and sends values over one socket.
 
 This code shares its process with untrusted code, so its messages are not trusted: they are claims of the program about
 its own output. The process holds no expected value and no other program.
@@ -72,7 +72,7 @@ _OWN_PACKAGE = __name__.partition(".")[0]
 
 def keep_only(descriptors: Sequence[int]) -> None:
     """Put /dev/null on 0 to 2 and these descriptors on ``CHANNEL_FD`` and above, and close all others."""
-    # First to high numbers, because the low ones are about to be overwritten.
+    # The descriptors get high numbers first, because the low numbers are about to be overwritten.
     high = [os.dup2(descriptor, number) for number, descriptor in enumerate(descriptors, _HIGH)]
     # Opened anew, because an inherited descriptor would share its status flags (such as O_APPEND) among all programs.
     devnull = os.open(os.devnull, os.O_RDWR)

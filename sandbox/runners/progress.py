@@ -1,4 +1,4 @@
-"""Runs one program to its end, with a new process after each early end. Services use it, too."""
+"""Runs one program to its end, here and inside a service, with a new process after each early end."""
 
 from dataclasses import dataclass, field
 

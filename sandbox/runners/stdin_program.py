@@ -170,7 +170,7 @@ class _Output:
         with contextlib.suppress(OSError):
             if len(self.printed) <= self._most_bytes:  # otherwise the reader has ended
                 os.write(self._writing, self._mark)
-            # The pipe is still ours, so the mark will arrive, however long the reader waits for a processor.
+            # The descriptor still refers to the pipe, so the mark will arrive, however long the reader needs.
             if os.fstat(self._writing).st_ino == self._pipe:
                 seconds = -1
         self._has_ended.acquire(timeout=seconds)

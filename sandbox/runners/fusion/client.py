@@ -83,7 +83,7 @@ class FusionClient:
         self._open.add(connection)
         try:
             connection.connect()
-            # Only now, because `close` can shut down no socket before there is one.
+            # Checked after the connection is made, because `close` finds no socket before.
             if self.closed.is_set():
                 raise ServiceOutageError("the runner is closed", is_final=True)
             connection.sock.settimeout(seconds)
@@ -105,12 +105,12 @@ class FusionClient:
         """Close all connections, so that running requests fail. Idempotent."""
         self.closed.set()
         for connection in self._open.copy():
-            with contextlib.suppress(OSError, AttributeError):  # an unconnected one has no socket
+            with contextlib.suppress(OSError, AttributeError):  # without a socket, it is not yet connected
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def parse_response(data: bytes) -> ServiceResponse:
-    """Read and check the fields of a response that count here.
+    """Read a response and check its fields.
 
     Raises:
         ServiceOutageError: the response has another form, or it reports an error of the service itself.

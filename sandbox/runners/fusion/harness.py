@@ -7,20 +7,20 @@ only sets what needs no ``Jail``: rlimits, no_new_privs, and an unprivileged uid
 
 It reports each event at once as a line of standard output, which holds the request's tag and a JSON object:
 
-=========  ==============================================================
+=========  ==================================================================
 ``event``  meaning
-=========  ==============================================================
+=========  ==================================================================
 ready      the harness has started; always the first line
 loaded     the program has loaded
 result     result of the next call
 end        all calls have results
 failed     the program did not load
-more       standard output is full; another request must make the rest
+more       standard output is full; another request must make the other calls
 lost       the system refused a process, which is an outage
-=========  ==============================================================
+=========  ==================================================================
 
-The last four end the report. A program does not inherit the descriptor for reports and, as far as the kernel allows,
-cannot inspect this process. A program that breaks in all the same can only change the report on itself.
+The last four events end the report. A program does not inherit the descriptor for reports and, as far as the kernel
+allows, cannot inspect this process. A program that manages to do so can only change the report on itself.
 """
 
 import base64
@@ -140,7 +140,7 @@ class _ReportingProgress(Progress):
         self.report_results()
 
     def report_results(self) -> None:
-        """Report results that came without a call's response: of early ends, and of calls that are not made."""
+        """Report results that no process sent: of early ends, and of calls that are not made."""
         while self._num_reported in self.results:
             if self._is_full or not self._report(self.results[self._num_reported]):
                 self.finish("more")

@@ -15,8 +15,8 @@ from ..progress import Progress
 from .client import ServiceOutageError, ServiceResponse
 
 HARNESS_KILLS = 3
-"""From this kill of the harness on, a kill is the program's own doing. The harness mostly waits and needs little
-memory, so a machine that is short of memory would hardly kill it three times under one program, with pauses between."""
+"""Number of kills of the harness after which the program is to blame. The harness mostly waits and needs little memory.
+So a machine that is short of memory would hardly kill it three times under one program, with pauses between."""
 _MAX_DETAIL = 400
 _MAX_SECONDS = 1e9
 _LAST_EVENTS = ("end", "failed", "more")
@@ -37,7 +37,7 @@ class FusionProgress(Progress):
 
     @property
     def num_known(self) -> int:
-        """Number of facts about the program so far: that it loaded, and each result."""
+        """Number of known facts about the program: the load, if it has succeeded, and each result."""
         return self.has_loaded + len(self.results)
 
     def task(self) -> dict[str, Any]:

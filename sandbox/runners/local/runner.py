@@ -1,4 +1,4 @@
-"""The runner on this machine. Each role has a pool of fork servers, and each of them runs one program at a time."""
+"""The runner on this machine. Each role has a pool of fork servers. A fork server runs one program at a time."""
 
 import logging
 import os

@@ -43,9 +43,11 @@ def take(open_calls, *events, return_code=0, timed_out=False, noise=""):
     open_calls.read(response, tag=TAG)
 
 
-def test_a_whole_answer_finishes_the_program():
+@pytest.mark.parametrize("last", [[END], []])
+def test_an_answer_with_all_results_finishes_the_program(last):
     made = progress()
-    take(made, READY, LOADED, answered(0), answered(1, "x"), END, noise=f"\nnot{TAG} {{}}\nprinted {TAG} by somebody\n")
+    noise = f"\nnot{TAG} {{}}\nprinted {TAG} by somebody\n"
+    take(made, READY, LOADED, answered(0), answered(1, "x"), *last, noise=noise)
     assert made.is_done
     result = made.result(1.5)
     assert [answer.value for answer in result.results] == [encode(5), encode("x")]
@@ -110,12 +112,16 @@ def test_a_time_limit_of_the_service_is_an_outage_and_no_time_out_of_the_program
     assert [answer.status for answer in made.result(0.0).results] == [CallStatus.VALUE, CallStatus.TIMED_OUT]
 
 
-def test_a_script_that_is_killed_again_and_again_has_been_killed_by_its_program():
+@pytest.mark.parametrize("before", [[READY], [READY, LOADED]])
+def test_a_script_that_is_killed_again_and_again_has_been_killed_by_its_program(before):
     made = progress()
     for _ in range(2):
         with pytest.raises(ServiceOutageError, match="return_code -9"):
-            take(made, READY, LOADED, return_code=-9)
-    take(made, READY, LOADED, return_code=-9)
+            take(made, *before, return_code=-9)
+    take(made, *before, return_code=-9)
+    if LOADED not in before:
+        assert made.load_error.startswith("died while loading")
+        return
     take(made, READY, answered(1), END)
     assert [answer.status for answer in made.result(0.0).results] == [CallStatus.DIED, CallStatus.VALUE]
 
