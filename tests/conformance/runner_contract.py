@@ -129,6 +129,15 @@ class RunnerContract:
         assert 0.14 <= busy <= 0.4
         assert max(first, last) < 0.1
 
+    def test_a_program_cannot_claim_more_cpu_seconds_than_its_process_has_used(self, runner):
+        source = (
+            "import os, struct\ndef f(value):\n"
+            "    os.write(3, struct.pack('<cIQ', b'V', 8 + len(value), 10**18) + value)\n    return 2\n"
+        )
+        result = run(runner, source, f"f({encode(1)})", "3", timed=True)
+        assert [answer.value for answer in result.results] == [encode(1), encode(2)]
+        assert max(answer.cpu_seconds for answer in result.results) <= result.cpu_seconds
+
     def test_a_call_that_a_shortened_limit_cut_off_is_asked_once_more_at_the_end(self, runner):
         source = BUSY.replace("    return 1", "    while seconds < 0: pass\n    return 1")
         calls = ["f(0)", "f(-1)", "f(-2)", "f(-3)", "f(-4)", "f(0.1)", "f(0.11)", "f(0)"]
