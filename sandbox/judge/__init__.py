@@ -1,1 +1,1 @@
-"""Verdicts from reference pass, candidate pass and comparison, also in processes of their own."""
+"""Judges candidates: the reference answers the calls, the candidate runs, and their answers are compared."""

@@ -1,4 +1,4 @@
-"""A cache of entries for programs of questions, limited by bytes."""
+"""A cache with a limit of bytes. Each entry belongs to a question and a text."""
 
 import hashlib
 import threading
@@ -9,15 +9,15 @@ from typing import Generic, TypeVar
 EntryT = TypeVar("EntryT")
 Key = tuple[str, str]
 _ENTRY_BYTES = 1024
-"""Size of an entry without its content."""
+"""Estimated size of an entry without its content."""
 
 
 class BoundedCache(Generic[EntryT]):
-    """Entries by question and text. The least recently used entry is dropped first. Thread-safe.
+    """Keeps entries by question and text, and drops the least recently used entry first. Thread-safe.
 
     Args:
         make: makes a missing entry.
-        max_bytes: limit of bytes for all entries together. The last entry stays, however large it is.
+        max_bytes: limit for the bytes of all entries together. A single entry may exceed it.
     """
 
     def __init__(self, make: Callable[[], EntryT], *, max_bytes: int) -> None:
@@ -30,7 +30,8 @@ class BoundedCache(Generic[EntryT]):
 
     def find(self, question_id: str, text: str) -> tuple[Key, EntryT]:
         """Return the key and the entry of a text. A missing entry is made."""
-        key = (question_id, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
+        data = text.encode("utf-8", "surrogatepass")
+        key = (question_id, hashlib.sha256(data).hexdigest())
         with self._lock:
             if key not in self._entries:
                 self._entries[key] = self._make()
@@ -39,7 +40,7 @@ class BoundedCache(Generic[EntryT]):
             return key, self._entries[key]
 
     def note_size(self, key: Key, entry: EntryT, size: int) -> bool:
-        """Note how many bytes an entry holds by now. False means that the entry was dropped meanwhile."""
+        """Set the size of an entry's content in bytes. Return False if the entry has been dropped meanwhile."""
         with self._lock:
             if self._entries.get(key) is not entry:
                 return False
@@ -49,14 +50,17 @@ class BoundedCache(Generic[EntryT]):
     def forget(self, question_id: str) -> None:
         """Drop the entries of a question."""
         with self._lock:
-            for key in [key for key in self._entries if key[0] == question_id]:
-                self._drop(key)
+            for key in list(self._entries):
+                if key[0] == question_id:
+                    self._drop(key)
 
     def _resize(self, key: Key, size: int) -> None:
-        self._bytes += size + _ENTRY_BYTES - self._sizes.get(key, 0)
-        self._sizes[key] = size + _ENTRY_BYTES
+        size += _ENTRY_BYTES
+        self._bytes += size - self._sizes.get(key, 0)
+        self._sizes[key] = size
         while self._bytes > self._max_bytes and len(self._entries) > 1:
-            self._drop(next(iter(self._entries)))
+            oldest = next(iter(self._entries))
+            self._drop(oldest)
 
     def _drop(self, key: Key) -> None:
         del self._entries[key]

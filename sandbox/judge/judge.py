@@ -1,4 +1,4 @@
-"""The judge finds the valid asserts of a suite and the outcome of each for a candidate.
+"""The judge finds the valid asserts of a suite, and the candidate's outcome in each of them.
 
 Its steps are the static gate, the reference pass, the candidate pass and the comparison. Expected values exist only
 here, in the trusted process.
@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 from ..cases.case import Call, Case, Kind, Rejection, Suite
 from ..cases.definitions import with_solution, without_examples
@@ -27,11 +28,19 @@ from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
 
 _MIN_TIMEOUTS_WITHOUT_RESULT = 6
 _EXAMPLES_SHARE = 8
-"""A program that can do without its examples gets one of this many parts of the time for loading."""
+"""The time for loading is divided by this number if the program can also be judged without its examples."""
 _MAX_GATES = 256
-"""Questions whose parsed asserts are kept."""
+"""Number of questions whose parsed asserts are kept."""
 _SHOWN_VALUE_BYTES = 400
-"""Longer wrong values are not shown in the detail of a case."""
+"""Size of the longest wrong value that the detail of a case shows."""
+
+
+class _CandidateRun(NamedTuple):
+    result: ProgramResult
+    answers: dict[Call, CallResult]
+    was_cached: bool = False
+    example_failure: str = ""
+    """The reason why the examples were left out; empty if they were not."""
 
 
 class Judge:
@@ -40,18 +49,23 @@ class Judge:
     Args:
         runner: runs the programs. The caller closes it.
         limits: limits of one program; None means the runner's own.
-        seed: shuffles the order of each candidate's calls.
-        reuse_results: do not run a program again on the same calls, if only its formatting differs. If False, every
-            verdict has a run of its own.
+        seed: decides the order of each candidate's calls.
+        reuse_results: do not run a program again if an earlier one differs only in formatting and had the same calls.
+            If False, every verdict has a run of its own.
     """
 
     def __init__(
-        self, runner: Runner, *, limits: Limits | None = None, seed: int = 0, reuse_results: bool = False
+        self,
+        runner: Runner,
+        *,
+        limits: Limits | None = None,
+        seed: int = 0,
+        reuse_results: bool = False,
     ) -> None:
         self._runner = runner
         limits = limits or runner.limits
         self._limits = limits
-        # A training step would otherwise wait for examples that hang, and then for the calls of the same program.
+        # Otherwise a training step would wait for examples that hang, and after that for the program's calls.
         self._example_limits = replace(
             limits,
             load_cpu_seconds=limits.load_cpu_seconds / _EXAMPLES_SHARE,
@@ -66,40 +80,41 @@ class Judge:
         """Judge one candidate, and block until its verdict is ready.
 
         Raises:
-            SandboxUnavailableError: a program could not be run, so that nothing is known.
+            SandboxUnavailableError: a program could not be run, so there is no verdict.
         """
         started = time.monotonic()
         suites = self._parse(request)
         groups = _calls_of(suites)
         batch = self._ask_references(request, groups)
-        answers, result, is_cached, example_failure = self._run_candidate(request, batch, groups)
+        run = self._run_candidate(request, batch, groups)
         same = comparison(request.kind, request.checker)
-        # With the checker ``accepted`` the reference prints all accepted outputs at once, and would fail its own cases.
+        # With the checker ``accepted`` the reference prints all accepted outputs at once, so it would fail its own
+        # cases if it were judged like other candidates.
         is_reference = request.candidate == request.reference
         # The last suite holds the replays, which are judged by the same rules.
-        verdicts = [_suite_verdict(suite, batch, answers, same, is_reference) for suite in suites]
+        verdicts = [_suite_verdict(suite, batch, run.answers, same, is_reference) for suite in suites]
         history = verdicts.pop()
-        if request.kind == Kind.STDIN and result.loaded:
+        if request.kind == Kind.STDIN and run.result.loaded:
             ask = partial(self._references.peek, request.prelude, request.reference)
-            pairs = zip(verdicts, suites, strict=False)
-            verdicts = [with_read_parts(verdict, suite, ask) for verdict, suite in pairs]
+            for number, verdict in enumerate(verdicts):
+                verdicts[number] = with_read_parts(verdict, suites[number], ask)
         return CandidateVerdict(
-            loaded=result.loaded,
-            load_error=result.load_error,
+            loaded=run.result.loaded,
+            load_error=run.result.load_error,
             suites=tuple(verdicts),
             history=history.cases,
             dropped_history=history.rejections,
-            cpu_seconds=result.cpu_seconds,
+            cpu_seconds=run.result.cpu_seconds,
             wall_seconds=time.monotonic() - started,
-            was_cached=is_cached,
-            example_failure=example_failure,
+            was_cached=run.was_cached,
+            example_failure=run.example_failure,
         )
 
     def prepare(self, requests: Sequence[JudgeRequest]) -> None:
-        """Ask a question's reference at once everything that ``judge`` will ask for these requests.
+        """Let the reference answer all calls of these requests, so that ``judge`` finds the answers in the cache.
 
-        This call is optional. It lets two reference processes serve all candidates of a question, and all candidates
-        meet the same cases: a call for which the reference had no time left stays refused until the next ``prepare``.
+        This step is optional. With it, two reference processes serve all candidates of a question, and all candidates
+        get the same cases: a call for which the reference had no time left stays refused until the next ``prepare``.
 
         Args:
             requests: one or more requests with the same question, prelude and reference.
@@ -107,17 +122,19 @@ class Judge:
         Raises:
             SandboxUnavailableError: the reference could not be run.
         """
-        # Asked together, the suites of all candidates share one list of valid cases.
+        # All suites go into one pass, so that every candidate gets the same valid cases.
         groups: list[list[Call]] = []
         for request in requests:
             groups += _calls_of(self._parse(request))
         self._ask_references(requests[0], groups, final=True)
 
     def _parse(self, request: JudgeRequest) -> list[Suite]:
-        """Gate the request's suites and, as one more suite, its replays, so that no repeated call counts twice."""
+        """Parse the request's suites, and its replays as one more suite, in which no repeated call counts twice."""
         gate = self._gate_of(request)
-        replays = sorted(map(gate.call, request.history), key=lambda read: isinstance(read, Case))  # refused ones first
-        return [*map(gate.suite, request.suites), gather_suite(replays)]
+        replays = [gate.call(text) for text in request.history]
+        replays.sort(key=lambda replay: isinstance(replay, Case))  # refused replays first
+        suites = [gate.suite(asserts) for asserts in request.suites]
+        return [*suites, gather_suite(replays)]
 
     def _gate_of(self, request: JudgeRequest) -> Gate:
         return self._gate(request.reference, request.entry_points, kind=Kind(request.kind))
@@ -139,53 +156,54 @@ class Judge:
             self._runs.forget(question_id)
 
     def _order(self, question_id: str, groups: Iterable[Iterable[Call]]) -> list[Call]:
-        """Shuffle suites and the calls in them, and take the suites in turns, so that none waits for another."""
-        rng = random.Random(f"{self._seed}:{question_id}".encode("utf-8", "surrogatepass"))
-        # Sorted before they are shuffled, so that the order depends on the calls and not on how a suite was written.
+        """Shuffle suites and the calls in them, and take the suites in turns, so that no suite waits for another."""
+        seed = f"{self._seed}:{question_id}"
+        rng = random.Random(seed.encode("utf-8", "surrogatepass"))
+        # They are sorted first, so that the order depends on the calls and not on their places in the suite.
         shuffled = [sorted(group, key=lambda call: call.text) for group in groups]
         for group in shuffled:
             rng.shuffle(group)
         rng.shuffle(shuffled)
         return in_turns(shuffled)
 
-    def _run_candidate(
-        self, request: JudgeRequest, batch: OracleBatch, groups: list[list[Call]]
-    ) -> tuple[dict[Call, CallResult], ProgramResult, bool, str]:
-        """Ask the candidate every call that has an oracle, in shuffled order.
-
-        Returns:
-            Its answers, its result, whether the result was cached, and why its examples were left out.
-        """
+    def _run_candidate(self, request: JudgeRequest, batch: OracleBatch, groups: list[list[Call]]) -> _CandidateRun:
+        """Run the candidate on every call that has an oracle, in shuffled order."""
         if request.candidate is None:
             no_program = ProgramResult(loaded=False, load_error="no program in the response")
-            return {}, no_program, False, ""
+            return _CandidateRun(no_program, answers={})
         entry_points = self._gate_of(request).interface.entry_points
         source = request.candidate
         if "Solution" in entry_points:
             source = with_solution(source, entry_points["Solution"].methods)
         program = self._program(request, source, batch, groups)
-        rest = None if program.reads_input else without_examples(source, entry_points)
-        if rest and rest.needs_no_examples and request.candidate != request.reference:
+        definitions = None if program.reads_input else without_examples(source, entry_points)
+        if definitions and definitions.needs_no_examples and request.candidate != request.reference:
             program = replace(program, limits=self._example_limits)
         result, is_cached = self._run(request.question_id, program)
         failure = ""
-        # The program may have defined everything before an example failed. This excuses neither a program that ends its
-        # process or breaks the channel to it, nor one that Python does not compile.
-        if rest and not result.loaded and not result.load_error.startswith((CallStatus.DIED, "SyntaxError")):
-            definitions = replace(program, source=rest.source, limits=self._limits)
-            again, is_cached = self._run(request.question_id, definitions)
+        # An example may have failed after the program had defined everything. This excuses neither a program that ends
+        # its process or breaks the channel to it, nor a program that Python does not compile.
+        is_excused = not result.loaded and not result.load_error.startswith((CallStatus.DIED, "SyntaxError"))
+        if definitions and is_excused:
+            program = replace(program, source=definitions.source, limits=self._limits)
+            again, is_cached = self._run(request.question_id, program)
             if again.loaded:
-                result, failure = again, result.load_error
+                failure = result.load_error
+                result = again
         answers = dict(zip(program.calls, result.results, strict=False))
-        return answers, result, is_cached, failure
+        return _CandidateRun(result, answers, was_cached=is_cached, example_failure=failure)
 
     def _program(self, request: JudgeRequest, source: str, batch: OracleBatch, groups: list[list[Call]]) -> Program:
-        # A call without an oracle would cost time, and its answer could not be compared.
-        oracles = {call: oracle for call, oracle in batch.oracles.items() if isinstance(oracle, OracleValue)}
-        answerable = [[call for call in group if call in oracles] for group in groups]
+        # Calls without an oracle are left out: they would cost time, and their answers could not be compared.
+        seconds_of: dict[Call, float] = {}
+        for call, oracle in batch.oracles.items():
+            if isinstance(oracle, OracleValue):
+                seconds_of[call] = oracle.cpu_seconds
+        answerable = [[call for call in group if call in seconds_of] for group in groups]
         calls = self._order(request.question_id, answerable)
         # Costly calls come last, because they could spend the time of all others.
-        calls.sort(key=lambda call: oracles[call].cpu_seconds > self._limits.cpu_seconds_per_case / 10)
+        costly_seconds = self._limits.cpu_seconds_per_case / 10
+        calls.sort(key=lambda call: seconds_of[call] > costly_seconds)
         suite_of: dict[Call, int] = {}
         for number, group in enumerate(groups):
             suite_of |= dict.fromkeys(group, number)
@@ -195,9 +213,9 @@ class Judge:
             source=source,
             calls=tuple(calls),
             suites=tuple(suite_of[call] for call in calls),
-            reference_cpu_seconds=tuple(oracles[call].cpu_seconds for call in calls),
+            reference_cpu_seconds=tuple(seconds_of[call] for call in calls),
             limits=self._limits,
-            # A program is given up only after each suite had a turn.
+            # A program that hangs is given up only after each suite had a turn.
             max_timeouts_without_result=max(_MIN_TIMEOUTS_WITHOUT_RESULT, num_suites),
             until_timeout=request.until_timeout,
             isolated=batch.is_stateful,
@@ -208,7 +226,7 @@ class Judge:
         if self._runs is None:
             return self._runner.run(program, role=Role.CANDIDATE), False
         key, known = self._runs.find(question_id, program)
-        with known.lock:  # an identical program waits here for the answers of the first
+        with known.lock:  # an identical program waits here until the first one has run
             if known.result is not None:
                 return replace(known.result, cpu_seconds=0.0, wall_seconds=0.0), True
             result = self._runner.run(program, role=Role.CANDIDATE)
@@ -223,31 +241,31 @@ def _calls_of(suites: Iterable[Suite]) -> list[list[Call]]:
 def _suite_verdict(
     suite: Suite, batch: OracleBatch, answers: dict[Call, CallResult], same: Same, is_reference: bool
 ) -> SuiteVerdict:
-    """Compare the cases that have an oracle, and refuse the others with the reason why they have none."""
+    """Compare the cases that have an oracle. Refuse the others, with the reason why they have no oracle."""
     results = []
-    refused = []
+    rejections = list(suite.rejections)
     for case in suite.cases:
         oracle = batch.oracles[case.call]
         if isinstance(oracle, NoOracle):
-            refused.append(Rejection(text=case.text, reason=oracle.reason, detail=oracle.detail))
+            rejections.append(Rejection(text=case.text, reason=oracle.reason, detail=oracle.detail))
             continue
         outcome, detail = _outcome(oracle, answers.get(case.call), same, is_reference)
-        results.append(
-            CaseResult(
-                call=case.call.text,
-                reference_value=oracle.literal,
-                expected=case.expected or oracle.literal,
-                expected_correct=not case.expected or same(oracle.value, case.expected_value),
-                outcome=outcome,
-                detail=detail,
-                key=case.key.hex(),
-                family=case.family.hex(),
-            )
+        result = CaseResult(
+            call=case.call.text,
+            reference_value=oracle.literal,
+            expected=case.expected or oracle.literal,
+            expected_correct=not case.expected or same(oracle.value, case.expected_value),
+            outcome=outcome,
+            detail=detail,
+            key=case.key.hex(),
+            family=case.family.hex(),
         )
-    return SuiteVerdict(cases=tuple(results), rejections=(*suite.rejections, *refused))
+        results.append(result)
+    return SuiteVerdict(cases=tuple(results), rejections=tuple(rejections))
 
 
 def _outcome(oracle: OracleValue, answer: CallResult | None, same: Same, is_reference: bool) -> tuple[CaseOutcome, str]:
+    """Return the outcome of one case and its detail."""
     if answer is None:
         return CaseOutcome.NOT_LOADED, ""
     if answer.status is not CallStatus.VALUE:

@@ -1,14 +1,15 @@
-"""The reference pass finds the right answer to each call, or the reason why the call has none.
+"""The reference pass finds the right answer to each call, or the reason why the call has no right answer.
 
 Two reference processes with different hash seeds run every distinct call of a question once, in opposite orders. The
-oracle of a call is its answer **in the state right after loading**. If the two processes agree on all calls of a batch,
-order and hash seed do not matter, and the common answers are taken. If they differ, the reference is nondeterministic
-or stateful (a mutable default, a global counter). The batch then runs again with every call in a process of its own,
-and calls that still differ are nondeterministic. Candidates of a stateful reference get isolated calls as well.
+oracle of a call is the reference's answer **in the state right after loading**. If the two processes agree on all calls
+of a batch, order and hash seed do not matter, and their answers are taken. If they differ, the reference is
+nondeterministic or stateful (a mutable default, a global counter). The batch then runs again, with every call in a
+process of its own. Calls that still differ are nondeterministic. Candidates of a stateful reference get isolated calls
+as well.
 
-Two runs can agree by chance. A reference whose text names sets, hashes, clocks or chance therefore runs once more, in
-the role of a candidate, so that a program equal to it passes. A reference runs more often if it wavers, that is if some
-call had two answers, or if it names chance. If it does both, all its calls are refused.
+Two runs can agree by chance. So a reference runs once more if its text names sets, hashes, clocks or chance. This run
+uses the hash seed of candidates, because a candidate equal to the reference must pass. A reference runs more often if
+it names chance or wavers, that is, if some call had two answers. If it does both, all its calls are refused.
 """
 
 import logging
@@ -32,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 MAX_CALLS_PER_QUESTION = 8192
 MAX_BYTES = 256 << 20
-"""Limit of bytes for all cached answers."""
+"""Limit for the bytes of all cached answers."""
 _ENTRY_BYTES = 450
 _CRASHES = (CallStatus.TIMED_OUT, CallStatus.DIED, CallStatus.OUTPUT_LIMIT)
 _REASONS = {
@@ -46,12 +47,12 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OracleValue:
-    """The right answer to one call, encoded when the call returned."""
+    """The right answer to one call, encoded at the moment when the call returned."""
 
     value: bytes
     literal: str
     cpu_seconds: float
-    """CPU time of the slower process."""
+    """CPU time of the call in the slower process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ Oracle = OracleValue | NoOracle
 
 
 _FURTHER_PASSES = 2
-"""Limit of passes after the first, for calls that had no time left. Each pass has ``limits.total_seconds``."""
+"""Limit of passes after the first, for calls that had no time left. Each pass may take ``limits.total_seconds``."""
 _CHANCE = re.compile(r"\b(?:random|secrets|urandom|uuid\w*|id(?=\())\b")
 _CLOCK = re.compile(
     r"\b(?:time\.\w+|time|time_ns|now|utcnow|today|ctime|asctime|localtime|gmtime|strftime|perf_counter\w*)\s*\("
@@ -79,7 +80,7 @@ _ORDER = re.compile(
 _CLOCK_SECONDS = 1.1
 """Pause before another run of a reference that reads a clock. Many clocks show whole seconds."""
 _REPEATS = (Role.CANDIDATE, *(Role.REFERENCE, Role.SECOND_REFERENCE) * 4)
-"""Further runs of a reference that wavers. If it only names chance, ``_CHANCE_REPEATS`` of them."""
+"""Roles of the further runs of a reference that wavers. If it only names chance, it has ``_CHANCE_REPEATS`` of them."""
 _CHANCE_REPEATS = 5
 _PEEK_SECONDS = 2.0
 _WAVERS = NoOracle(reason=RejectionReason.REFERENCE_NONDETERMINISTIC, detail="runs with different hash seeds differ")
@@ -92,7 +93,7 @@ class OracleBatch:
 
     oracles: dict[Call, Oracle]
     is_stateful: bool
-    """Calls influence one another, so that a candidate must run each in a process of its own."""
+    """Calls influence one another, so that a candidate makes each call in a process of its own."""
 
 
 @dataclass(slots=True, eq=False)
@@ -103,9 +104,7 @@ class _Question:
     wavers: bool = False
     """Some call had two answers."""
     num_timeouts: int = 0
-    """Time-outs of the reference so far. They add up over candidates, whose suites all wait for this reference."""
-    num_bytes: int = 0
-    """Size of the oracles."""
+    """Time-outs of the reference so far, under all suites of the question. They shorten its later limits."""
 
 
 def _size(call: Call, oracle: Oracle) -> int:
@@ -115,7 +114,7 @@ def _size(call: Call, oracle: Oracle) -> int:
 
 
 def in_turns(groups: Iterable[Iterable[Call]]) -> list[Call]:
-    """List the first call of each group, then the second of each, and so on. Each call comes once."""
+    """List the first call of each group, then the second call of each, and so on. Drop repeated calls."""
     return list(dict.fromkeys(call for turn in zip_longest(*groups) for call in turn if call is not None))
 
 
@@ -138,14 +137,14 @@ class ReferencePass:
         reads_input: bool = False,
         final: bool = False,
     ) -> OracleBatch:
-        """Return the oracles of all calls. Threads that ask about one question wait for one another.
+        """Return the oracles of all calls. Threads that ask about the same question wait for one another.
 
         Args:
             prelude: source that runs before the reference.
             suites: the calls of each suite. Suites take turns. If the time was too short for some calls, the next pass
                 begins with the suites that hang least often.
             reads_input: the reference reads standard input, see ``Program``.
-            final: keep refusing a call that had no time left, until another final request asks for it. Otherwise any
+            final: a call that had no time left stays refused until another final request asks for it. Otherwise any
                 later request asks the reference again.
 
         Raises:
@@ -156,7 +155,7 @@ class ReferencePass:
             prelude=prelude, source=reference, calls=(), limits=limits, timed=True, reads_input=reads_input
         )
         calls = in_turns(suites)
-        # The reference is part of the key, so that a question starts anew after its reference was corrected.
+        # The reference is part of the key, so that a question with a corrected reference starts anew.
         text = f"{reads_input}{len(prelude)}:{prelude}{reference}"
         key, question = self._questions.find(question_id, text)
         # A question's candidates wait here for one run of its reference, instead of each starting another.
@@ -169,27 +168,27 @@ class ReferencePass:
                 if question.is_stateful and not was_stateful:
                     # Earlier answers come from a shared process, and could depend on the calls before them.
                     known.clear()
-                    question.num_bytes = 0
                     earlier = [call for call in calls if call not in found]
-                    found |= self._compute(question, program, earlier) if earlier else {}
+                    if earlier:
+                        found |= self._compute(question, program, earlier)
                 for call, oracle in found.items():
                     # A call that had no time left may get an answer in another batch.
                     if final or oracle != _UNASKED:
                         known[call] = oracle
-                        question.num_bytes += _size(call, oracle)
             oracles = {call: known.get(call, _UNASKED) for call in calls}
             for call in oracles:
                 if call in known:
                     known.move_to_end(call)
             # The least recently asked calls go first.
             while len(known) > MAX_CALLS_PER_QUESTION:
-                question.num_bytes -= _size(*known.popitem(last=False))
+                known.popitem(last=False)
             if missing:
-                self._questions.note_size(key, question, question.num_bytes)
+                size = sum(_size(call, oracle) for call, oracle in known.items())
+                self._questions.note_size(key, question, size)
             return OracleBatch(oracles=oracles, is_stateful=question.is_stateful)
 
     def peek(self, prelude: str, reference: str, calls: Collection[Call]) -> dict[Call, str]:
-        """Return the outputs of one run of a reference, as literals. They are no oracles and are not cached.
+        """Return the outputs of one run of a reference, as literals. They are not oracles and not cached.
 
         Raises:
             SandboxUnavailableError: the reference could not be run.
@@ -205,13 +204,16 @@ class ReferencePass:
             reads_input=True,
         )
         results = self._runner.run(program, role=Role.REFERENCE).results
-        answers = zip(calls, results, strict=False)
-        return {call: to_literal(answer.value) for call, answer in answers if answer.status is CallStatus.VALUE}
+        outputs = {}
+        for call, answer in zip(calls, results, strict=False):
+            if answer.status is CallStatus.VALUE:
+                outputs[call] = to_literal(answer.value)
+        return outputs
 
     def _compute_in_passes(
         self, question: _Question, program: Program, calls: list[Call], suites: Sequence[Sequence[Call]]
     ) -> dict[Call, Oracle]:
-        """Ask all calls, then again those that had no time left because others spent it."""
+        """Ask all calls, and then again the calls that had no time left because others spent it."""
         found = self._compute(question, program, calls)
         for _ in range(_FURTHER_PASSES):
             unasked = [call for call, oracle in found.items() if oracle == _UNASKED]
@@ -219,7 +221,7 @@ class ReferencePass:
             if not unasked or len(unasked) == len(calls):
                 break
             was_stateful = question.is_stateful
-            # A call of several suites counts with the suite that hangs least often.
+            # A call of several suites counts as a call of the suite that hangs least often.
             num_hangs: dict[Call, int] = {}
             for suite in suites:
                 suite_hangs = sum(_is_hang(found.get(call)) for call in suite)
@@ -242,26 +244,27 @@ class ReferencePass:
                 result = self._runner.run(asked, role=role)
                 if result.loaded:
                     for answer in result.results:
-                        question.num_timeouts += answer.status is CallStatus.TIMED_OUT and answer.detail != TOTAL_SPENT
+                        if answer.status is CallStatus.TIMED_OUT and answer.detail != TOTAL_SPENT:
+                            question.num_timeouts += 1
                     return list(result.results)
                 load_errors.append(result.load_error)
-            # Both runs need some common result. The load error decides below.
+            # The comparison needs some result for each call. The load error replaces them below.
             return [CallResult(status=CallStatus.RAISED)] * len(ordered)
 
         oracles: dict[Call, Oracle] = {}
         repetition_differs = False
         if not question.is_stateful:
-            oracles, repetition_differs = _compare_orders(calls, run)
-        differing = [call for call, oracle in oracles.items() if oracle == _WAVERS]
-        # A difference may come from chance or state. Isolated calls have no state, so that they show only chance.
+            oracles, repetition_differs = _compare(calls, run, isolated=False)
+        differing = [call for call in oracles if oracles[call] == _WAVERS]
+        # A difference may come from chance or from state. Isolated calls have no state, so they only show chance.
         if question.is_stateful or differing or repetition_differs:
-            oracles = _compare_isolated(calls, run)
+            oracles, _ = _compare(calls, run, isolated=True)
         if load_errors:
             logger.warning("a reference does not load, all its cases are refused: %s", load_errors[0])
             detail = f"the reference does not load: {load_errors[0]}"
             return dict.fromkeys(calls, NoOracle(reason=RejectionReason.REFERENCE_RAISED, detail=detail))
         question.wavers |= _WAVERS in oracles.values()
-        # The reference has state if the repeated call differed, or if isolation made some differing call definite.
+        # The reference has state if the repeated call differed, or if some differing call agrees once it is isolated.
         isolation_helped = any(isinstance(oracles[call], OracleValue) for call in differing)
         question.is_stateful |= repetition_differs or isolation_helped
         text = program.source
@@ -270,20 +273,24 @@ class ReferencePass:
         return oracles
 
     def _repeat(self, question: _Question, text: str, oracles: dict[Call, Oracle], run: "_Run") -> None:
-        """Refuse calls that get another answer in further runs."""
+        """Refuse calls that have another answer in further runs."""
         if _CLOCK.search(text):
             time.sleep(_CLOCK_SECONDS)
         names_chance = _CHANCE.search(text)
         num_repeats = _CHANCE_REPEATS if names_chance else 1
         for number, role in enumerate(_REPEATS, 1):
-            valued = {call: oracle.value for call, oracle in oracles.items() if isinstance(oracle, OracleValue)}
-            if question.wavers and names_chance:  # among many random draws, some agree in any number of runs
+            valued: dict[Call, bytes] = {}
+            for call, oracle in oracles.items():
+                if isinstance(oracle, OracleValue):
+                    valued[call] = oracle.value
+            if question.wavers and names_chance:  # among many random answers, some agree in any number of runs
                 oracles |= dict.fromkeys(valued, _WAVERS)
                 return
             again = run(list(valued), role, isolated=question.is_stateful) if valued else []
             for (call, value), answer in zip(valued.items(), again, strict=True):
-                is_same = answer.status is CallStatus.VALUE and answer.value == value
-                if not is_same and answer.status not in _CRASHES:
+                if answer.status in _CRASHES:
+                    continue
+                if answer.status is not CallStatus.VALUE or answer.value != value:
                     oracles[call] = _WAVERS
                     question.wavers = True
             if not question.wavers and number == num_repeats:
@@ -294,30 +301,23 @@ class _Run(Protocol):
     def __call__(self, ordered: list[Call], role: Role, *, isolated: bool) -> list[CallResult]: ...
 
 
-def _compare_orders(calls: list[Call], run: _Run) -> tuple[dict[Call, Oracle], bool]:
-    """Ask two processes in opposite orders. The second repeats its first call at the end.
+def _compare(calls: list[Call], run: _Run, *, isolated: bool) -> tuple[dict[Call, Oracle], bool]:
+    """Ask two processes in opposite orders. Without isolation, the second one repeats its first call at the end.
 
     Returns:
         The oracles, and whether the repeated call had another answer.
     """
-    first = dict(zip(calls, run(calls, Role.REFERENCE, isolated=False), strict=True))
-    # A crash in one process settles a call, so that it need not crash another.
-    backwards = [call for call in calls[::-1] if first[call].status not in _CRASHES]
-    # Two orders can agree by chance if each call changes the state alike. A repeated call shows that.
-    repeated = backwards[:1] if len(backwards) > 1 else []
-    again = run(backwards + repeated, Role.SECOND_REFERENCE, isolated=False)
-    second = dict(zip(backwards, again, strict=False))
+    first = dict(zip(calls, run(calls, Role.REFERENCE, isolated=isolated), strict=True))
+    # Isolated calls need no opposite order. They keep the given order, because the last calls may have no time left.
+    ordered = calls if isolated else calls[::-1]
+    # A crash in one process settles a call, so it need not crash another process.
+    live = [call for call in ordered if first[call].status not in _CRASHES]
+    # If each call changes the state in the same way, both orders can agree. A repeated call shows the change.
+    repeated = [] if isolated or len(live) < 2 else live[:1]
+    again = run(live + repeated, Role.SECOND_REFERENCE, isolated=isolated)
+    second = dict(zip(live, again, strict=False))
     oracles = {call: _judge(answer, second.get(call, answer)) for call, answer in first.items()}
-    repetition_differs = bool(repeated) and not _agree(again[0], again[-1])
-    return oracles, repetition_differs
-
-
-def _compare_isolated(calls: list[Call], run: _Run) -> dict[Call, Oracle]:
-    """Ask each call in two processes of its own."""
-    first = run(calls, Role.REFERENCE, isolated=True)
-    live = [call for call, answer in zip(calls, first, strict=True) if answer.status not in _CRASHES]
-    second = dict(zip(live, run(live, Role.SECOND_REFERENCE, isolated=True), strict=True))
-    return {call: _judge(answer, second.get(call, answer)) for call, answer in zip(calls, first, strict=True)}
+    return oracles, bool(repeated) and not _agree(again[0], again[-1])
 
 
 def _is_hang(oracle: Oracle | None) -> bool:
@@ -326,8 +326,8 @@ def _is_hang(oracle: Oracle | None) -> bool:
 
 
 def _agree(one: CallResult, other: CallResult) -> bool:
-    """Tell whether two answers have the same status and bytes, or one of them is a crash."""
-    # Crashes depend on chance and are no sign of state. One crash is enough to refuse the call anyway.
+    """Return True if two answers have the same status and bytes, or if one of them is a crash."""
+    # Crashes depend on chance and are no sign of state. A single crash is enough to refuse the call.
     if one.status in _CRASHES or other.status in _CRASHES:
         return True
     return one.status is other.status and one.value == other.value
@@ -345,6 +345,6 @@ def _judge(one: CallResult, other: CallResult) -> Oracle:
         literal = to_literal(one.value)
     except ValueFormatError as error:
         return NoOracle(reason=RejectionReason.UNENCODABLE, detail=str(error))
-    # The slower process counts, because a candidate's limit must not depend on which process had a busy core.
+    # The slower process counts, because a candidate's limit must not depend on which process ran on a busy core.
     seconds = max(one.cpu_seconds, other.cpu_seconds)
     return OracleValue(value=one.value, literal=literal, cpu_seconds=seconds)

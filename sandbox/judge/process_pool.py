@@ -1,9 +1,9 @@
-"""Judges in processes of their own, which use every core of this machine.
+"""Judges in worker processes, which use every core of this machine.
 
-One process parses asserts and compares values on one core, because both are Python code. Each worker is a freshly
-started interpreter with a ``Judge`` and a ``LocalRunner``. It gets requests and sends verdicts over pipes that no other
-process holds. A question's requests go together to one worker, so that its references answer once for all candidates.
-A lost worker is replaced and its question is judged again. Verdicts do not depend on what a worker remembered.
+A single process would parse asserts and compare values on one core only, because both are Python code. Each worker is a
+freshly started interpreter with a ``Judge`` and a ``LocalRunner``. It gets requests and sends verdicts over pipes that
+no other process holds. A question's requests go together to one worker, so that its references answer once for all
+candidates. A lost worker is replaced and its question is judged again. Verdicts do not depend on a worker's cache.
 """
 
 import logging
@@ -31,9 +31,9 @@ from .verdict import CandidateVerdict
 logger = logging.getLogger(__name__)
 
 MAX_WORKER_LOSSES = 3
-"""After so many lost workers, the results of a question are an outage."""
+"""Number of lost workers after which the results of a question are an outage."""
 DEFAULT_QUESTIONS_PER_WORKER = 4
-"""Questions that a worker judges at once, each with one running program. While one hangs, the others go on."""
+"""Questions that a worker judges at once, each with one running program. If one program hangs, the others go on."""
 _STOP_SECONDS = 5.0
 _BOOTSTRAP = """\
 import sys
@@ -77,12 +77,13 @@ class JudgeProcesses(Closing):
         self._settings = settings or WorkerSettings()
         self._is_closed = threading.Event()
         self._slots = [_Slot(self._settings, is_closed=self._is_closed) for _ in range(num_workers)]
-        # The thread that starts a worker must outlive it, because the kernel takes the thread's end for the parent's.
+        # The threads of this pool start the workers and outlive them, because the kernel kills a worker when the thread
+        # that started it ends, as if the parent had ended.
         num_threads = num_workers * self._settings.questions_at_once
         self._threads = ThreadPoolExecutor(num_threads, thread_name_prefix="judge-process")
         self._free: queue.SimpleQueue[tuple[_Slot, int]] = queue.SimpleQueue()
         for channel in range(self._settings.questions_at_once):
-            # Every worker gets its first question before any worker gets a second.
+            # Every worker gets its first question before any worker gets a second one.
             for slot in self._slots:
                 self._free.put((slot, channel))
         try:
@@ -92,11 +93,11 @@ class JudgeProcesses(Closing):
             raise
 
     def judge_all(self, requests: Iterable[JudgeRequest]) -> Iterator[Result]:
-        """Judge many candidates, and yield each result as soon as it is ready, in the order of the requests.
+        """Judge many candidates. Yield the results in the order of the requests, each as soon as it is ready.
 
-        Requests of one question may stand anywhere and are judged together. A candidate that could not be judged gets
-        the error as its result, so that one question's outage costs no other question its verdicts. After the iterator
-        is closed, no further question begins.
+        Requests of the same question are judged together and need not follow one another. A candidate that could not
+        be judged gets the error as its result, so that an outage under one question costs no other question its
+        verdicts. After the iterator is closed, no further question begins.
 
         Raises:
             SandboxUnavailableError: the pool is closed.
@@ -114,7 +115,7 @@ class JudgeProcesses(Closing):
             futures |= {place: (future, rank) for rank, place in enumerate(places)}
         try:
             for place in range(len(requests)):
-                # Popped, so that no yielded verdict stays in memory.
+                # Popped, so that a verdict does not stay in memory after it was yielded.
                 future, rank = futures.pop(place)
                 yield future.result()[rank]
         finally:  # the caller may close the iterator early
@@ -127,14 +128,14 @@ class JudgeProcesses(Closing):
         return tuple(worker.pid for worker in workers if worker)
 
     def close(self) -> None:
-        """Stop every worker and its programs. Questions that are being judged become outages. Idempotent."""
+        """Stop every worker and its programs. Results of questions in progress are outages. Idempotent."""
         self._is_closed.set()
         for slot in self._slots:
             slot.close()
         self._threads.shutdown(cancel_futures=True)
 
     def _judge_group(self, requests: list[JudgeRequest]) -> list[Result]:
-        """Judge one question's candidates on any worker. A lost worker is replaced and asked again."""
+        """Judge one question's candidates on any worker. If the worker is lost, ask another one."""
         reason = ""
         for attempt in range(MAX_WORKER_LOSSES):
             try:
@@ -143,7 +144,7 @@ class JudgeProcesses(Closing):
                 reason = str(error)
                 logger.warning("judge worker lost, %d of %d: %s", attempt + 1, MAX_WORKER_LOSSES, error)
             except SandboxUnavailableError as error:
-                # The sandbox itself has an outage, which another worker would meet as well.
+                # The sandbox itself has an outage, so another worker would not help.
                 return [error] * len(requests)
         outage = SandboxUnavailableError(f"{MAX_WORKER_LOSSES} judge workers were lost under one question: {reason}")
         return [outage] * len(requests)
@@ -163,7 +164,7 @@ class JudgeProcesses(Closing):
 
 
 class _Slot:
-    """Place of one worker. A lost worker is replaced when the place is next used."""
+    """Place of one worker. A lost worker is replaced at the next use of its place."""
 
     def __init__(self, settings: WorkerSettings, *, is_closed: threading.Event) -> None:
         self._settings = settings
@@ -180,7 +181,7 @@ class _Slot:
             return self.running
 
     def discard(self, worker: "_Worker") -> None:
-        """Close a lost worker, unless another thread has done so."""
+        """Close a lost worker, unless another thread has already closed it."""
         with self._lock:
             if self.running is worker:
                 self.running = None
@@ -225,7 +226,7 @@ class _Worker:
 
         Raises:
             ProcessLostError: the process is gone.
-            RuntimeError: the judge has a bug. Its worker goes on.
+            RuntimeError: the judge has a bug. The worker still runs.
         """
         results: list[Result] | Exception = self._exchange(requests, self._channels[channel])
         if isinstance(results, Exception):
@@ -233,7 +234,7 @@ class _Worker:
         return results
 
     def _exchange(self, message: object, channel: Connection) -> Any:
-        """Send a message and return the answer. It is trusted, because no program runs in the worker itself."""
+        """Send a message and return the answer. The answer is trusted, because no program runs in the worker itself."""
         try:
             channel.send(message)
             return channel.recv()
@@ -243,7 +244,7 @@ class _Worker:
     def close(self) -> None:
         """End the process with its fork servers and programs. Idempotent.
 
-        The end wakes the threads that wait on its channels. A channel closes when no thread holds it any more.
+        Threads that wait on its channels wake up then. A channel closes when no thread refers to it any more.
         """
         self._process.kill()
         self._process.wait()
@@ -251,10 +252,10 @@ class _Worker:
 
 def serve(descriptors: Sequence[int], parent: int) -> None:
     """Run a worker process: get the settings, then serve questions on every channel until the parent ends."""
-    # The parent handles interrupts, and this process ends with it.
+    # Only the parent handles interrupts. This process ends when the parent does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
-    # The parent may have ended before its signal was set.
+    # The parent may have ended before the kernel watched it.
     if os.getppid() != parent:
         return
     channels = [Connection(descriptor) for descriptor in descriptors]
@@ -278,7 +279,7 @@ def _serve_channel(judge: Judge, channel: Connection) -> None:
             return
         try:
             answer: list[Result] | Exception = _judge_question(judge, requests)
-        except Exception as error:  # the caller waits for an answer and must hear of the bug
+        except Exception as error:  # the caller waits for an answer and must be told of the bug
             logger.exception("question %s", requests[0].question_id)
             answer = RuntimeError(f"the judge failed on question {requests[0].question_id!r}: {error!r}")
         channel.send(answer)
@@ -293,6 +294,6 @@ def _judge_question(judge: Judge, requests: list[JudgeRequest]) -> list[Result]:
     except SandboxUnavailableError as error:
         logger.warning("question %s: %s", requests[0].question_id, error)
         results += [error] * (len(requests) - len(results))
-    # No question comes twice, so that its answers would only take memory.
+    # No question comes a second time, so its cached answers would only take memory.
     judge.forget(requests[0].question_id)
     return results

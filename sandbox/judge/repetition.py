@@ -1,8 +1,9 @@
-"""Find failed inputs of a suite that differ only in spelling, or in words that the reference never reads.
+"""Finds failed inputs of a suite that differ only in spelling, or in words that the reference never reads.
 
-Otherwise ``run("3")``, ``run("3.0")`` and ``run("3 x")`` would detect one bug three times. Each stays a case of its
-own, but a reward counts the failures of a family once. If the reference gives the common start of several inputs the
-same answer as these inputs, it reads no more of them: a program that needs the rest raises or answers otherwise.
+Otherwise ``run("3")``, ``run("3.0")`` and ``run("3 x")`` would detect one bug three times. Such cases stay separate
+cases of one family, and a reward counts the failures of a family once. To find families, the reference gets the common
+start of several inputs. If it answers as it does for the whole inputs, it reads no more than this start: a program that
+needs the rest would raise or give another answer.
 """
 
 from collections import defaultdict
@@ -15,20 +16,20 @@ from ..values.literals import INPUT_ENTRY
 from .verdict import SuiteVerdict
 
 _MAX_ROUNDS = 4
-"""Limit of requests to the reference. Each asks for longer starts than the last."""
+"""Limit of requests to the reference. Each request asks for longer starts than the one before."""
 _MAX_FAILED = 64
-"""Limit of failed cases that are compared. Given tests may have more, but no suite is rewarded for so many."""
+"""Limit of failed cases that are compared. Given tests may have more, but no rewarded suite has so many."""
 Words = tuple[str, ...]
 Ask = Callable[[Collection[Call]], Mapping[Call, str]]
 
 
 def with_read_parts(verdict: SuiteVerdict, suite: Suite, ask: Ask) -> SuiteVerdict:
-    """Give one family to failed inputs if the reference reads the same words of them.
+    """Give one family to all failed inputs of which the reference reads the same words.
 
     Args:
         verdict: verdict of ``suite``, for a program that reads standard input.
-        suite: the suite's cases with their calls.
-        ask: returns the reference's answers to inputs, as literals. Inputs without an answer are missing.
+        suite: the suite that was judged.
+        ask: returns the reference's answers to calls, as literals. Calls without an answer are missing.
     """
     calls_of = {case.call.text: case.call for case in suite.cases}
     words: dict[str, Words] = {}
@@ -42,11 +43,13 @@ def with_read_parts(verdict: SuiteVerdict, suite: Suite, ask: Ask) -> SuiteVerdi
         groups.clear()
     left = list(groups.items())
     for _ in range(_MAX_ROUNDS):
-        # A single input has nothing to share.
+        # A single input shares its words with no other input.
         left = [(value, calls) for value, calls in left if len(calls) > 1]
-        starts = [_common_start([words[call] for call in calls]) for _, calls in left]
+        starts: list[Words] = []
         asked: dict[Words, Call] = {}
-        for start in starts:
+        for _, calls in left:
+            start = _common_start([words[call] for call in calls])
+            starts.append(start)
             text = " ".join(start)
             asked[start] = Call(expression=f"{INPUT_ENTRY}({text!r})")
         answers = ask(asked.values())
@@ -55,22 +58,25 @@ def with_read_parts(verdict: SuiteVerdict, suite: Suite, ask: Ask) -> SuiteVerdi
             if answers.get(asked[start]) == value:
                 families |= dict.fromkeys(calls, start)
                 continue
-            # The reference reads more, so that inputs with another next word part here.
+            # The reference reads more words, so the group is divided by the next word.
             longer: dict[Words, list[str]] = defaultdict(list)
             for call in calls:
-                longer[words[call][: len(start) + 1]].append(call)
-            undecided += [(value, group) for group in longer.values()]
+                longer_start = words[call][: len(start) + 1]
+                longer[longer_start].append(call)
+            for group in longer.values():
+                undecided.append((value, group))
         left = undecided
     cases = []
     for result in verdict.cases:
         if result.call in families:
-            result = replace(result, family=" ".join(families[result.call]))
+            family = " ".join(families[result.call])
+            result = replace(result, family=family)
         cases.append(result)
     return replace(verdict, cases=tuple(cases))
 
 
 def _common_start(inputs: list[Words]) -> Words:
-    # In sorted order, all inputs between the first and the last begin with what these two share.
+    # In sorted order, every input between the first and the last begins with the words that these two share.
     first, last = min(inputs), max(inputs)
     length = 0
     for word, last_word in zip(first, last, strict=False):

@@ -13,16 +13,16 @@ from ..values.outputs import ANY_ORDER, DEFAULT_CHECKER, Same, output_checker
 
 
 def comparison(kind: str, checker: str) -> Same:
-    """Choose the comparison of a question: a checker for printed outputs, ``matches`` for values.
+    """Choose the comparison of a question: a checker for printed outputs, or ``matches`` for returned values.
 
     Raises:
-        SandboxConfigError: questions of this kind have no such checker.
+        SandboxConfigError: the kind of question has no such checker.
     """
     if kind == Kind.STDIN:
         return output_checker(checker)
-    if checker not in (DEFAULT_CHECKER, "tokens", ANY_ORDER):  # older files name the former default, tokens
+    if checker not in (DEFAULT_CHECKER, "tokens", ANY_ORDER):  # older files name "tokens", the former default
         raise SandboxConfigError(
-            f"unknown checker {checker!r} for kind {kind}: values are compared as they are, or by {ANY_ORDER!r}"
+            f"unknown checker {checker!r} for kind {kind}: leave it out, or use {ANY_ORDER!r} for lists in any order"
         )
     return partial(matches, in_any_order=checker == ANY_ORDER)
 
@@ -41,16 +41,17 @@ class JudgeRequest:
     history: tuple[str, ...] = ()
     """Call texts (``CaseResult.call``) to replay."""
     prelude: str = ""
-    """Executed before the reference and before the candidate."""
+    """Source that is executed before the reference and before the candidate."""
     entry_points: tuple[str, ...] = ()
-    """Names that tests must call; empty means every public function and class at the reference's top level."""
+    """An assert must call one of these names. Empty means every public function and class at the reference's top
+    level."""
     kind: str = Kind.FUNCTIONS
     """A value of ``Kind``, which says how tests use a program."""
     checker: str = DEFAULT_CHECKER
-    """Comparison of printed outputs, one of ``CHECKERS``. For returned values, the default or ``ANY_ORDER``."""
+    """Comparison of printed outputs, one of ``CHECKERS``. Returned values know only the default and ``ANY_ORDER``."""
     until_timeout: bool = False
-    """Stop a program at its first time-out, because only a pass of all cases counts. Its other cases count as timed
-    out, with the detail ``NOT_ASKED``."""
+    """Stop a program at its first time-out, for scores that count only programs without a failure. The calls that were
+    not made count as timed out, with the detail ``NOT_ASKED``."""
 
     def __post_init__(self) -> None:
         for name in ("question_id", "reference", "prelude", "candidate", "checker"):
@@ -76,13 +77,14 @@ class JudgeRequest:
         Without a ``question_id``, requests with the same reference, prelude, kind and entry points share one.
 
         Raises:
-            ValueError: a field is missing, unknown or of another kind. The message has the rule and the value.
+            ValueError: a field is missing, unknown or wrong. The message names the rule and the value.
         """
         if not isinstance(raw, Mapping):
             raise ValueError(f"a request must be a mapping, got {type(raw).__name__}")
-        given: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()
-        }
+        given: dict[str, Any] = dict(raw)
+        for name, value in raw.items():
+            if isinstance(value, list):
+                given[name] = tuple(value)
         if "tests" in given:
             given["suites"] = (given.pop("tests"),)
         known = {field.name for field in fields(cls)}
@@ -90,9 +92,10 @@ class JudgeRequest:
             raise ValueError(f"unknown fields {unknown}; known: {sorted(known)}, and 'tests' for one suite")
         if missing := sorted({"reference", "candidate", "suites"} - given.keys()):
             raise ValueError(f"the fields {missing} are missing")
-        # These fields decide the right answers, so that requests which share them may share the answers.
+        # These fields decide the right answers, so requests with the same fields may share the answers.
         oracle = repr([given.get(name) for name in ("reference", "prelude", "entry_points", "kind")])
-        given.setdefault("question_id", sha256(oracle.encode("utf-8", "surrogatepass")).hexdigest())
+        digest = sha256(oracle.encode("utf-8", "surrogatepass"))
+        given.setdefault("question_id", digest.hexdigest())
         try:
             request = cls(**given)  # checks that each suite is a sequence
             return replace(request, suites=tuple(map(tuple, request.suites)))
@@ -101,6 +104,6 @@ class JudgeRequest:
 
 
 def _require_texts(name: str, texts: object) -> None:
-    # A text in the place of a list (a forgotten comma) would be taken letter by letter.
+    # If a comma is forgotten, a text stands in the place of a list. It would be read letter by letter.
     if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         raise TypeError(f"{name!r} must be a list of texts, got {str(texts)[:80]!r} ({type(texts).__name__})")

@@ -1,4 +1,4 @@
-"""Verdicts about one candidate, as plain data that pickles."""
+"""Verdicts about one candidate, as plain data that can be pickled."""
 
 import enum
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class CaseOutcome(enum.StrEnum):
     """The process ended or broke its channel during the case."""
     OUTPUT_LIMIT = "output_limit"
     UNENCODABLE = "unencodable"
-    """It returned something that is not a builtin value."""
+    """The call returned something that is not a builtin value."""
     NOT_LOADED = "not_loaded"
 
     @property
@@ -31,37 +31,40 @@ class CaseResult:
     """One valid case and the candidate's outcome in it."""
 
     call: str
-    """Canonical source of the left side, as the programs were asked. A replay asks it again."""
+    """Canonical source of the assert's left side. The programs evaluated it, and a replay does so again."""
     reference_value: str
     """The reference's return value as Python literal text."""
     expected: str
-    """The expected output as written. A replayed case carries the reference's return value here."""
+    """The expected output as written. For a replayed case, it is the reference's return value."""
     expected_correct: bool
-    """The expected output equals the reference's return value. An incorrect assertion is still a valid case."""
+    """The expected output equals the reference's return value. An incorrect assertion is a valid case, too."""
     outcome: CaseOutcome
     detail: str = ""
-    """A short remark for logs from an untrusted process. No decision may depend on it. A TIMED_OUT case names its
-    limit here, or has ``TOTAL_SPENT`` if no time was left to ask or to finish."""
+    """A short remark for logs. An untrusted process may have written it, so no decision may depend on it. Only for a
+    TIMED_OUT case the judge itself writes it: the limit, or ``TOTAL_SPENT`` if no time was left to make or finish the
+    call."""
     key: str = ""
-    """Hexadecimal digest, under which a book remembers the case. Cases of a question that make the same call share it,
-    whatever the spelling of the call and the read of its result. Empty in verdicts made by hand, which use ``call``."""
+    """Hexadecimal digest under which a mistake book keeps the case. Cases of a question share it if they make the same
+    call, however the call is spelled and whichever part of its result they read. Empty in verdicts that no judge made,
+    where ``call`` takes its place."""
     family: str = ""
-    """A text that failed cases share if they show one mistake, see ``repetition``. Empty in verdicts made by hand."""
+    """A text that failed cases share if they show the same mistake, see ``repetition``. Empty in verdicts that no judge
+    made."""
 
     @property
     def id(self) -> str:
-        """The same for all spellings and reads of a call; a case is remembered and counted under it."""
+        """Identifier under which a case is kept and counted. All spellings and reads of a call share it."""
         return self.key or self.call
 
     @property
     def is_unasked(self) -> bool:
-        """The program had no time left for this call, or was spared it since it hung in all calls before."""
+        """The program had no time left for this call, or its first calls had all hung."""
         return self.outcome is CaseOutcome.TIMED_OUT and self.detail in (TOTAL_SPENT, HANGS_THROUGHOUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteVerdict:
-    """The valid, distinct cases of one suite in written order, and its refused asserts."""
+    """The valid, distinct cases of one suite in their written order, and its refused asserts."""
 
     cases: tuple[CaseResult, ...]
     rejections: tuple[Rejection, ...]
@@ -89,14 +92,14 @@ class SuiteVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateVerdict:
-    """The load result of one candidate, its suites in the given order, and its replayed history."""
+    """Says whether one candidate loaded, and holds its outcomes in each suite and in the replayed calls."""
 
     loaded: bool
     load_error: str
     """The reason why the candidate did not load; empty if it loaded."""
     suites: tuple[SuiteVerdict, ...]
     history: tuple[CaseResult, ...]
-    """Replayed cases that are still valid, in the given order."""
+    """Replayed cases that are still valid, in the order of the request."""
     dropped_history: tuple[Rejection, ...]
     """Replayed calls that the reference no longer answers, or that are no longer well formed."""
     cpu_seconds: float
@@ -104,7 +107,7 @@ class CandidateVerdict:
     wall_seconds: float
     """Wall time of the whole judgement, reference included."""
     was_cached: bool = False
-    """The program was not run, because an identical program has the answers, see ``Judge(reuse_results=...)``."""
+    """The program was not run, because an identical program had run before, see ``Judge(reuse_results=...)``."""
     example_failure: str = ""
-    """The reason why only the definitions were judged: an example at the top level raises (``sys.exit()`` as well),
-    asks for input or hangs. Empty if the whole program loads."""
+    """The reason why only the definitions were judged: an example at the top level raises an exception (or calls
+    ``sys.exit()``), reads input or hangs. Empty if the whole program loads."""

@@ -1,8 +1,8 @@
-"""Runs one program in one process: sends requests, reads responses and watches the clock, here and inside a service.
+"""Runs one program in one process, here and inside a service: sends requests, reads responses, watches the clock.
 
 The process may write anything at any time. Each response counts for the first call that has no result yet, and a
-message that breaks the protocol ends the process. So a program that forges responses only chooses its own output,
-which it could have returned as well.
+message that breaks the protocol ends the process. So a program that forges responses only chooses its own return
+values, which it could do without forging.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import select
 import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from io import FileIO
 from tempfile import TemporaryFile
@@ -24,15 +24,15 @@ from .clocks import Stopwatch, is_stopped, process_cpu_seconds
 from .forker import Forker, ProcessExit
 
 _TICK_SECONDS = 0.01
-"""Time between a response and the first look at the clock. A faster response is never timed."""
+"""Time between a response and the first look at the clock. A faster response costs no look."""
 _MAX_POLL_SECONDS = 0.25
 _READ_BYTES = 1 << 18
 _NAP_SECONDS = 0.0003
-"""Pause between two reads of a program that keeps responding, so that one read gets many responses."""
+"""Pause between two reads of a program that responds all the time. It lets one read get many responses."""
 _PACKED_CALLS, _MAX_KEPT_CHARS = 8192, 4096
-"""Number of compiled calls that are kept, and the longest one. Two references and many candidates get the same call."""
+"""Number of compiled calls that are kept, and length of the longest. References and candidates get the same calls."""
 _SPARE_CPU_SECONDS = 10
-"""Added to RLIMIT_CPU, which only ends programs that nobody watches any more."""
+"""Added to RLIMIT_CPU, which should only end programs that nobody watches any more."""
 _MAX_DETAIL_BYTES = 1024
 _MAX_DETAIL_CHARS = 400
 _STATUSES = {
@@ -51,9 +51,9 @@ class ExitReason(enum.Enum):
     TIMED_OUT = enum.auto()
     OUTPUT_LIMIT = enum.auto()
     FULL = enum.auto()
-    """The process has returned as much as one process may, or ``take`` accepts no more. No single call is to blame."""
+    """The process has sent as much as one process may, or ``take`` accepts no more. No single call is to blame."""
     STOPPED = enum.auto()
-    """Somebody other than the program stopped its process."""
+    """The process is stopped, as by SIGSTOP."""
     BROKE_PROTOCOL = enum.auto()
     CLOSED = enum.auto()
     """The process ended, or closed its channel."""
@@ -84,7 +84,7 @@ class Attempt:
     num_timeouts: int = 0
     """Number of the program's calls that timed out before."""
     slowest_seconds: float = 0.0
-    """Upper bound on the CPU seconds of the slowest call that the program has answered. The attempt raises it."""
+    """Upper bound on the CPU seconds of the slowest call that the program has answered. The attempt may raise it."""
     is_first: bool = True
     """The program has not loaded before."""
     pays_imports: bool = True
@@ -92,9 +92,10 @@ class Attempt:
     seconds_left: float
     """CPU and idle seconds that this process may use in all."""
     take: Callable[[CallResult | None], bool]
-    """Called with None once the program has loaded, and then with each result as it arrives. False ends the attempt."""
+    """Called with None after the load, and then with each result as it arrives. If it returns False, the attempt
+    ends."""
     results: list[CallResult] = field(default_factory=list)
-    """Results of the first ``indices``. After an early end there are fewer results than indices."""
+    """Results of the calls at the first ``indices``. After an early end there are fewer results than indices."""
     load_error: str = ""
     detail: str = ""
     cpu_seconds: float = 0.0
@@ -103,6 +104,7 @@ class Attempt:
     cpu_ceiling: int = 0
     """CPU seconds after which the kernel ends the process by SIGKILL."""
     ending: ProcessExit | None = None
+    _pid: int = 0
     _phase: _Phase = _Phase.SETUP
     _received: bytearray = field(default_factory=bytearray)
     _unsent: bytearray = field(default_factory=bytearray)
@@ -110,7 +112,7 @@ class Attempt:
     _input: FileIO | None = None
     """File in memory that holds the input of the current call."""
     _was_slow: bool = False
-    """The clock was looked at."""
+    """The clock was read while the process ran."""
     _num_bytes: int = 0
 
     @property
@@ -124,19 +126,19 @@ class Attempt:
     def run(self, forker: Forker) -> ExitReason:
         """Start the process, run it and reap it.
 
-        Errors of ``forker`` are not caught. The results that came before such an error stay in ``results``.
+        Errors of ``forker`` are not caught. Results that came before such an error stay in ``results``.
         """
         limits = self.program.limits
-        # RLIMIT_CPU only catches programs whose judge is gone. The judge's own clock must always end a program first.
+        # RLIMIT_CPU is for programs whose judge is gone. The judge's own clock must always end a program earlier.
         seconds = limits.load_cpu_seconds + import_seconds(self.program)
         if self.indices:
-            # With `is_first` the limit is the same for every call, and no call has a higher one.
+            # With `is_first` the limit is the same for every call, and no call has a higher limit.
             seconds += len(self.indices) * self._cpu_limit(self.indices[0], is_first=True)
         self.cpu_ceiling = int(min(seconds, self.seconds_left)) + _SPARE_CPU_SECONDS
         with contextlib.ExitStack() as files:
             given = []
             if self.program.reads_input:
-                # Pythons that were built for old systems have no file in memory.
+                # A Python that was built for an old system cannot make files in memory.
                 if hasattr(os, "memfd_create"):
                     self._input = files.enter_context(open(os.memfd_create("input"), "wb", 0))
                 else:
@@ -144,22 +146,18 @@ class Attempt:
                 number = self._input.fileno()
                 os.fchmod(number, 0o444)  # keeps a program with another uid from opening it anew for writing
                 given = [files.enter_context(open(f"/proc/self/fd/{number}", "rb")).fileno()]
-            channel, pid = forker.fork(limits, cpu_seconds=self.cpu_ceiling, given=given)
-            total = Stopwatch.of_new_process(pid)
+            channel, self._pid = forker.fork(limits, cpu_seconds=self.cpu_ceiling, given=given)
+            total = Stopwatch.of_new_process(self._pid)
             files.enter_context(channel)
-            stop = self._converse(channel, pid, total)
-            # Now, because the clock of a reaped process is gone.
-            self.cpu_seconds = process_cpu_seconds(pid)
+            stop = self._converse(channel, total)
+            # The clock of a reaped process is gone, so it is read before the end.
+            self.cpu_seconds = process_cpu_seconds(self._pid)
             self.used_seconds = sum(total.read()) if self._was_slow else self.cpu_seconds
-        if self.program.timed:
-            # The program reports these times itself, so the time of its process bounds them.
-            most = self.cpu_seconds
-            self.results = [replace(result, cpu_seconds=min(result.cpu_seconds, most)) for result in self.results]
-        self.ending = forker.end(pid, is_closed=self._hung_up)
+        self.ending = forker.end(self._pid, is_closed=self._hung_up)
         return stop
 
     def early_end(self, stop: ExitReason) -> tuple[CallStatus, str]:
-        """Return status and detail of the call, or the load, in which an early end happened."""
+        """Return status and detail of the call, or of the load, in which the process ended early."""
         status, detail = _EARLY_ENDS.get(stop, (CallStatus.DIED, ""))
         return status, self.detail or detail or (self.ending.describe() if self.ending else "")
 
@@ -168,14 +166,14 @@ class Attempt:
             self.program, index, num_timeouts=self.num_timeouts, slowest=self.slowest_seconds, is_first=is_first
         )
 
-    def _converse(self, channel: socket.socket, pid: int, total: Stopwatch) -> ExitReason:
+    def _converse(self, channel: socket.socket, total: Stopwatch) -> ExitReason:
         self._request(b"P", self.program.prelude.encode("utf-8", "surrogatepass"))
         kind = b"I" if self.program.reads_input else b"P"
         self._request(kind, self.program.source.encode("utf-8", "surrogatepass"))
-        # The calls follow only after the load, because a program could read them while it loads.
+        # The calls are sent after the load, because a program could read them while it loads.
         self._request(b"B", b"")
-        # A fast response costs no look at the clock. Only a response that takes longer than a tick is timed.
-        watch = Stopwatch(pid)
+        # A fast response costs no look at the clock. Only a response that takes longer than a tick is measured.
+        watch = Stopwatch(self._pid)
         poller = select.poll()
         wait_seconds = _TICK_SECONDS
         looked_at = time.monotonic()
@@ -183,9 +181,9 @@ class Attempt:
             poller.register(channel, select.POLLIN | (select.POLLOUT if self._unsent else 0))
             events = poller.poll(1000 * wait_seconds)
             late = None
-            # Also when something has arrived: a program that keeps writing must not keep us from the clock.
+            # Data does not delay the clock: a program that writes all the time must time out, too.
             if not events or time.monotonic() - looked_at > wait_seconds:
-                # The clock first and then the channel, so that a response that came before the reading is in time.
+                # The channel is read after the clock, so that a response that came before the reading is in time.
                 late, wait_seconds = self._check_clock(watch, total)
                 looked_at = time.monotonic()
                 events = poller.poll(0)
@@ -195,7 +193,7 @@ class Attempt:
                 if len(self.results) > num_results or self._phase is not phase:
                     seconds = watch.restart()
                     if len(self.results) > num_results:
-                        # Above 0, even if the kernel has not counted the time of the call yet.
+                        # It must be above 0, even if the kernel has not yet counted the time of the call.
                         self.slowest_seconds = max(self.slowest_seconds, seconds, 1e-6)
                     wait_seconds, late = _TICK_SECONDS, None
                     looked_at = time.monotonic()
@@ -203,8 +201,8 @@ class Attempt:
                     return stop
             if late is not None:
                 self.detail = late
-                # A process that somebody has stopped uses no CPU time, so the program did not time out.
-                if is_stopped(pid):
+                # A stopped process uses no CPU time. `Progress` decides whether the program is to blame.
+                if is_stopped(self._pid):
                     return ExitReason.STOPPED
                 return ExitReason.SETUP_FAILED if self._phase is _Phase.SETUP else ExitReason.TIMED_OUT
             if self._unsent:
@@ -213,7 +211,7 @@ class Attempt:
                 time.sleep(_NAP_SECONDS)
 
     def _check_clock(self, watch: Stopwatch, total: Stopwatch) -> tuple[str | None, float]:
-        """Return a description of the limit that is exceeded, if any, and the seconds until the next look."""
+        """Return a description of the limit that is exceeded, if any, and the seconds until the next check."""
         limits = self.program.limits
         self._was_slow = True
         if self._phase is _Phase.CALLING:
@@ -230,7 +228,7 @@ class Attempt:
             return f"more than {most_cpu:.3g} s of CPU time", 0.0
         if idle >= idle_limit:
             return f"idle for more than {idle_limit:.3g} s", 0.0
-        # The time of the setup is ours, so it must not use up the program's total.
+        # The setup is our own work, so its time must not use up the program's total.
         left = self.seconds_left - sum(total.read())
         if left <= 0 and self._phase is not _Phase.SETUP:
             return TOTAL_SPENT, 0.0
@@ -240,10 +238,10 @@ class Attempt:
         self._unsent += HEADER.pack(kind, len(payload)) + payload
 
     def _request_calls(self) -> None:
-        # All calls in one message, because a round trip for each would cost more than most calls do.
+        # All calls go in one message, because a round trip for each would take longer than most calls do.
         calls = [self.program.calls[index] for index in self.indices[len(self.results) :]]
         if calls and self._input is not None:
-            calls = calls[:1]  # the file holds the input of one call only
+            calls = calls[:1]  # the file holds the input of a single call
             self._input.truncate(0)
             self._input.seek(0)
             self._input.write(calls[0].input.encode("utf-8", "surrogatepass"))
@@ -265,7 +263,7 @@ class Attempt:
             return None
         except OSError:
             data = b""
-        # The end of the channel is the first sign of a death. The exit status will tell its cause.
+        # The end of the channel is the first sign that the process died. Its exit status will tell the cause.
         if not data:
             self._hung_up = True
             return ExitReason.SETUP_FAILED if self._phase is _Phase.SETUP else ExitReason.CLOSED
@@ -275,7 +273,7 @@ class Attempt:
         stop = None
         while stop is None and len(self._received) - at >= HEADER.size:
             kind, length = HEADER.unpack_from(self._received, at)
-            # The header alone is enough to refuse, so memory never holds more than a legal frame.
+            # A frame is refused as soon as its header has come, so memory never holds more than a legal frame.
             if length > self._longest_frame:
                 return ExitReason.OUTPUT_LIMIT if self.has_loaded else ExitReason.BROKE_PROTOCOL
             end = at + HEADER.size + length
@@ -284,7 +282,7 @@ class Attempt:
             stop = self._take(kind, bytes(self._received[at + HEADER.size : end]))
             at = end
         del self._received[:at]
-        # No single call is to blame for the sum, so a fresh process answers the rest.
+        # No single call is to blame for the sum, so a new process makes the remaining calls.
         if stop is None and self._num_bytes > self.program.limits.total_output_bytes:
             return ExitReason.FULL if self.results else ExitReason.OUTPUT_LIMIT
         return stop
@@ -292,10 +290,10 @@ class Attempt:
     def _take(self, kind: bytes, payload: bytes) -> ExitReason | None:
         if self._phase is _Phase.SETUP:
             return self._take_greeting(kind, payload)
-        # A program that has not loaded has no calls to answer.
+        # While a program loads, it has no calls, so it must send no results.
         if self._phase is _Phase.LOADING:
             if kind == b"X":
-                self.load_error = payload.decode("utf-8", "replace") or "unknown exception"
+                self.load_error = payload.decode("utf-8", "replace")[:_MAX_DETAIL_CHARS] or "unknown exception"
                 return ExitReason.LOAD_FAILED
             if kind != b"L":
                 return ExitReason.BROKE_PROTOCOL
@@ -326,19 +324,20 @@ class Attempt:
     def _take_result(self, status: CallStatus, payload: bytes) -> bool:
         is_left_over = self.program.reads_input or b"MemoryError" in payload[: CPU_TIME.size + 11]
         if is_left_over and status is CallStatus.RAISED and self.results:
-            # An earlier call may have changed a module or filled the memory. A fresh process makes this call again.
+            # An earlier call may have changed a module or filled the memory. A new process makes this call again.
             return False
         seconds = 0.0
         if self.program.timed:
-            # The program reports this itself. `run` bounds it by the time of the process.
-            seconds, payload = CPU_TIME.unpack_from(payload)[0] / 1e9, payload[CPU_TIME.size :]
+            # The program reports this time itself, so the time of its process bounds it.
+            seconds = min(CPU_TIME.unpack_from(payload)[0] / 1e9, process_cpu_seconds(self._pid))
+            payload = payload[CPU_TIME.size :]
         if status is CallStatus.VALUE:
             result = CallResult(status=status, value=payload, cpu_seconds=seconds)
         else:
             detail = payload.decode("utf-8", "replace")[:_MAX_DETAIL_CHARS]
             result = CallResult(status=status, detail=detail, cpu_seconds=seconds)
         self.results.append(result)
-        # Endless output costs as much time as a hang. The process ends here, so that `Progress` counts it like a hang.
+        # Endless output costs as much time as a hang. So the process ends here, and `Progress` counts it like a hang.
         return self.take(result) and not (self.program.reads_input and status is CallStatus.OUTPUT_LIMIT)
 
 

@@ -14,7 +14,7 @@ from .child import PACKAGES
 
 _ClosingT = TypeVar("_ClosingT", bound="Closing")  # a service's Python may lack typing.Self
 TOTAL_SPENT = "the program's total time is spent"
-"""Detail of a TIMED_OUT call that was not made, or not finished, because ``total_seconds`` were spent."""
+"""Detail of a TIMED_OUT call that was not made, or not finished, because the program had used its total time."""
 HANGS_THROUGHOUT = "the first calls all timed out"
 """Detail of a TIMED_OUT call that was not made because of ``Program.max_timeouts_without_result``."""
 NOT_ASKED = "an earlier call timed out"
@@ -22,9 +22,9 @@ NOT_ASKED = "an earlier call timed out"
 SHORTENED = "more CPU or idle time than is left to a call after so many time-outs"
 """Detail of a TIMED_OUT call that was not made again with its full limit, see ``Limits``."""
 _DECAY, _DECAY_OF_REFERENCES = 4, 2
-"""Each time-out of a program divides the limits of its later calls by this."""
+"""Divisors of the limits of later calls after each time-out: of a candidate, and of a timed program."""
 FREE_TIMEOUTS, _FREE_AT_FIRST = 1, 2
-"""Time-outs that shorten no limit: of a candidate that has answered a call, and of one that has answered none."""
+"""Number of time-outs that shorten no limit: for a candidate that has answered a call, and for any other."""
 MIN_FACTOR = 5
 """After any number of time-outs, a call still gets this many times the CPU time of the reference, and of the slowest
 call that the program itself has answered."""
@@ -33,11 +33,11 @@ _IMPORT_SECONDS = 2.0
 _INNER_IMPORT = re.compile(
     r"(?:^[ \t]+|[:;][ \t]*)(?:import|from)[ \t]+([\w., ]+)|__import__|import_module", re.MULTILINE
 )
-"""An import that is not at the start of a line, so that it may run inside a call. Group 1 holds the modules."""
+"""An import that is not at the start of a line, so it may run inside a call. Group 1 holds the modules."""
 
 
 class Role(enum.StrEnum):
-    """Kind of a program. Each role has its own processes and hash seed, so references and candidates share none."""
+    """Role of a program. Each role has its own fork servers and hash seed."""
 
     CANDIDATE = "candidate"
     REFERENCE = "reference"
@@ -68,22 +68,22 @@ class Program:
     reference_cpu_seconds: tuple[float, ...] = ()
     """CPU seconds of the reference for each call, 0 if unknown. Left out: all zeros."""
     suites: tuple[int, ...] = ()
-    """Number of each call's suite. Left out: all zeros. Hangs in one suite cost other suites no calls."""
+    """Number of each call's suite. Left out: all zeros. Calls of suites that hang less often are tried again first."""
     limits: Limits
     max_timeouts_without_result: int = 6
-    """If this many calls have timed out and none has returned, no further calls are made. Ignored for a timed
-    program, such as a reference."""
+    """If the first calls all time out, no further calls are made after this number. Ignored for a timed program, such
+    as a reference."""
     until_timeout: bool = False
     """No further calls are made after the first time-out."""
     isolated: bool = False
     """Each call runs in a process of its own, where the program is loaded anew."""
     timed: bool = False
-    """The CPU time of each call is measured, as references need it."""
+    """The CPU time of each call is measured. References are timed."""
     earlier_timeouts: int = 0
     """Time-outs of the same program in earlier runs. They shorten its limits too, see ``Limits``."""
     reads_input: bool = False
-    """The program reads standard input. Each call is ``run(text)`` with a literal text, and its value is the output
-    for that input."""
+    """The program reads standard input. Each call is ``run(text)`` with a literal text, and its value is the printed
+    output for this input."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reference_cpu_seconds", self.reference_cpu_seconds or (0.0,) * len(self.calls))
@@ -96,7 +96,7 @@ class CallResult:
 
     status: CallStatus
     value: bytes = b""
-    """Encoded value of a VALUE. It comes from an untrusted process and is not yet decoded."""
+    """The encoded value if the status is VALUE. It comes from an untrusted process and is not yet decoded."""
     detail: str = ""
     """Untrusted text for logs."""
     cpu_seconds: float = 0.0
@@ -116,15 +116,14 @@ class ProgramResult:
 
 
 def import_seconds(program: Program) -> float:
-    """Return the extra CPU seconds, and idle seconds, for a call that imports modules.
+    """Return the extra CPU seconds, and idle seconds, that a program gets if its calls import new modules.
 
-    If a program's calls import new modules, the first call of its first process gets the extra seconds. A call after a
-    time-out gets them once more. Not every process gets them: a program that ends its process after every answer would
-    have them in all of its calls.
+    The first call of the first process gets them, and once more a call after a time-out. Not every process gets them:
+    otherwise a program that ends its process after every answer would have them in all of its calls.
     """
     if any(call.awaited for call in program.calls):
         return _IMPORT_SECONDS  # the harness imports asyncio for these
-    # The text is only searched, not parsed. A wrong guess costs little: the program has two seconds more, once.
+    # The text is only searched, not parsed. A wrong guess costs little: two more seconds, once or twice in a program.
     for match in _INNER_IMPORT.finditer(program.source):
         for module in (match[1] or "?").partition(" import ")[0].split(","):
             words = module.split()
@@ -140,12 +139,12 @@ def cpu_limit(program: Program, index: int, *, num_timeouts: int, slowest: float
         index: position of the call in ``program.calls``.
         num_timeouts: number of the program's calls that have timed out so far.
         slowest: CPU seconds of the slowest call that the program has answered, 0 if it has answered none.
-        is_first: True for the first call of the program's first process. Otherwise a program that times out in every
-            second call would get the high limit in all of them.
+        is_first: True for the first call of the program's first process. Later processes do not count: a program that
+            times out in every second call would get the high limit in all of them.
     """
     limits = program.limits
-    # The first call may fill caches that later calls use. The reference may have filled them in another call, so the
-    # slowest of its calls counts.
+    # The first call may fill caches that later calls use. The reference may have filled them in another call, so its
+    # slowest call counts.
     reference = max(program.reference_cpu_seconds) if is_first else program.reference_cpu_seconds[index]
     full = max(limits.cpu_seconds_per_case, limits.reference_factor * reference)
     least = max(limits.min_cpu_seconds_per_case, MIN_FACTOR * max(reference, slowest))
@@ -159,13 +158,13 @@ def cpu_limit(program: Program, index: int, *, num_timeouts: int, slowest: float
 def total_seconds(program: Program) -> float:
     """Return the CPU and idle seconds of all processes of a program together.
 
-    They are at least twice the reference's own time, or a suite of slow calls would fail correct programs.
+    They are at least twice the reference's time. Otherwise correct programs would fail suites of slow calls.
     """
     return max(program.limits.total_seconds, _TOTAL_FACTOR * sum(program.reference_cpu_seconds))
 
 
 def refuse_long_source(program: Program) -> ProgramResult | None:
-    """Return the failed load of a program that is longer than ``limits.source_bytes``, and None for any other."""
+    """Return a failed load if the program is longer than ``limits.source_bytes``, and None otherwise."""
     size = len(program.source.encode("utf-8", "surrogatepass"))
     if size <= program.limits.source_bytes:
         return None
@@ -174,7 +173,7 @@ def refuse_long_source(program: Program) -> ProgramResult | None:
 
 
 class Closing:
-    """Base class of objects that a ``with`` block closes."""
+    """Base class of objects that a ``with`` block closes at its end."""
 
     def close(self) -> None:
         """End everything that the object started. Idempotent."""
@@ -197,7 +196,7 @@ class Runner(Protocol):
         """Run one program to its end. A hang, exit or crash costs only the call that it happens in.
 
         Raises:
-            SandboxUnavailableError: the program could not be run, so nothing is known about it.
+            SandboxUnavailableError: the program could not be run, so there is no result.
         """
 
     def close(self) -> None:

@@ -1,9 +1,9 @@
-"""Runs one program inside its process, here and in a service: receives calls and sends values over one socket.
+"""Runs one program inside its process, here and inside a service: receives calls and sends values over one socket.
 
-This code shares its process with untrusted code, so it is not trusted either: its messages only say what the program
-claims about its own output. It holds no expected value and no other program.
+This code shares its process with untrusted code, so its messages are not trusted: they are claims of the program about
+its own output. The process holds no expected value and no other program.
 
-A frame, in both directions, is one byte of kind, four bytes of length (little-endian) and the payload.
+In both directions, a frame is one byte of kind, four bytes of length (little-endian) and the payload.
 
 =======  ================================================================
 request  payload
@@ -53,10 +53,10 @@ PRELOADED = (
     "itertools json math numbers operator random re string struct time types typing warnings weakref"
 )
 """Modules that are imported before the fork, because generated programs import them most. Importing them again inside
-a function costs a program nothing. Each further module makes every fork slower: with asyncio, logging and the like it
+a function takes no time. Each further module makes every fork slower: with asyncio, logging and similar modules, a fork
 takes twice as long."""
 PACKAGES = frozenset(name.partition(".")[0] for name in PRELOADED.split()) | {"sys", "builtins", "__future__"}
-"""Top-level packages whose import costs a program nothing."""
+"""Top-level packages whose import takes a program no time."""
 HEADER = struct.Struct("<cI")
 CPU_TIME = struct.Struct("<Q")
 _CALL_HEADER = struct.Struct("<BI")
@@ -72,9 +72,9 @@ _OWN_PACKAGE = __name__.partition(".")[0]
 
 def keep_only(descriptors: Sequence[int]) -> None:
     """Put /dev/null on 0 to 2 and these descriptors on ``CHANNEL_FD`` and above, and close all others."""
-    # First to high numbers, because the low ones are about to be overwritten.
+    # The descriptors get high numbers first, because the low numbers are about to be overwritten.
     high = [os.dup2(descriptor, number) for number, descriptor in enumerate(descriptors, _HIGH)]
-    # Opened anew, because an inherited one would share its status flags (O_APPEND, say) among all programs.
+    # Opened anew, because an inherited descriptor would share its status flags (such as O_APPEND) among all programs.
     devnull = os.open(os.devnull, os.O_RDWR)
     for standard in range(CHANNEL_FD):
         os.dup2(devnull, standard)
@@ -134,7 +134,7 @@ class _Channel:
 class Server:
     """Serves the requests of one program's process.
 
-    It is made before the fork, so that the work is done once for all forks.
+    It is made before the fork, so that this work is done once for all forks.
     """
 
     def __init__(self) -> None:
@@ -142,10 +142,10 @@ class Server:
         self._scope = module.__dict__
         self._scope |= {"__builtins__": builtins, "__file__": f"{MODULE_NAME}.py"}  # as a script has them
         builtins.open = io.open = open_kept
-        # Also as __main__: a program that imports __main__ must find itself and not the fork server's code.
+        # The name __main__ is replaced, too: a program that imports it must find itself and not the fork server's code.
         sys.modules[MODULE_NAME] = sys.modules["__main__"] = module
-        # Contest programs print and read integers of any length, and the clock bounds the cost. Old versions of Python
-        # have neither the function nor the bound.
+        # Contest programs print and read integers of any length, so Python's limit for them is removed. The clock
+        # bounds the cost. Old versions of Python have neither this function nor the limit.
         getattr(sys, "set_int_max_str_digits", int)(0)
         self._library = LIBRARY_NAMES | {name: importlib.import_module(name) for name in LIBRARY_MODULES}
         # Programs must not find our modules in memory.
@@ -153,10 +153,10 @@ class Server:
             del sys.modules[name]
 
     def serve(self, value_bytes: int) -> None:
-        """Serve requests until the other side hangs up. The caller must then end the process without clean-up.
+        """Serve requests until the other side closes the channel. The caller then ends the process without clean-up.
 
         Args:
-            value_bytes: longest encoded value that is sent back.
+            value_bytes: size of the longest encoded value that is sent back.
         """
         channel = _Channel(CHANNEL_FD)
         channel.send(b"R")
@@ -178,7 +178,7 @@ class Server:
             # The calls are sent only after this response, so that code at top level cannot read them.
             if kind == b"B":
                 if bytes(range(256)) != _BYTES:
-                    return False  # it has rewritten the interpreter's own integers, so that no value means itself
+                    return False  # the program has changed the interpreter's own integers, so no value is right
                 channel.send(b"L")
                 return True
             try:
@@ -196,10 +196,10 @@ class Server:
             is_source = flags & _IS_SOURCE
             # The judge compiled these bytes. Nothing that a program wrote is unmarshalled.
             code = _compile(expression.decode("utf-8", "surrogatepass")) if is_source else marshal.loads(expression)
-            # As locals, the library's names serve this call only and do not change the program's namespace.
+            # The library's names are locals of this call, so that they do not change the program's namespace.
             value = eval(code, self._scope, self._library if flags & _USES_LIBRARY else None)
             if flags & _AWAITED:
-                import asyncio  # imported here, because it is rarely needed and would slow down every fork
+                import asyncio  # only here, because it is rarely needed and would slow down every fork
 
                 value = asyncio.run(_wait(value))
             data = encode(value)

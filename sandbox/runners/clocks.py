@@ -1,4 +1,4 @@
-"""Clocks for the CPU time and the idle time of another process. Load on the machine counts as neither."""
+"""Clocks for the CPU time and the idle time of another process. Other load on the machine counts as neither."""
 
 import os
 import time
@@ -7,10 +7,10 @@ from typing import NamedTuple
 _CPUCLOCK_SCHED = 2
 _TICKS = os.sysconf("SC_CLK_TCK")
 PAGES_WEIGHT, _FAULT_SECONDS = 0.25, 100e-6
-"""Share of the kernel's time for new memory pages that counts, and the most seconds for one page. On a busy machine a
-page takes much longer, which is not the program's fault."""
+"""Share of the kernel's time for new memory pages that counts as CPU time, and the most seconds for one page. On a busy
+machine a page takes much longer, which is not the program's fault."""
 MAX_CREDIBLE_IDLE_SECONDS = 1.0
-"""Most idle time between two readings that counts. The watching process reads several times a second."""
+"""Limit of the idle time that counts between two readings. The watching process reads several times a second."""
 
 
 def process_cpu_seconds(pid: int) -> float:
@@ -27,8 +27,8 @@ def process_cpu_seconds(pid: int) -> float:
 def waiting_seconds(pid: int) -> float | None:
     """Return how long the threads of a process have waited for a processor, in seconds, summed over the threads.
 
-    All threads count, because the main thread may sleep until threads without a processor are done. The result is
-    None if the kernel does not tell.
+    All threads count, because the main thread may sleep until other threads are done that wait for a processor. The
+    result is None if the kernel does not report such waits.
     """
     try:
         return sum(_thread_waiting_seconds(f"/proc/{pid}/task/{thread}") for thread in os.listdir(f"/proc/{pid}/task"))
@@ -45,17 +45,17 @@ def _thread_waiting_seconds(path: str) -> float:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """Return the fields of ``/proc/PID/stat`` from the state on, see ``proc(5)``; empty if it cannot be read."""
+    """Return the fields of ``/proc/PID/stat`` from the state on, see ``proc(5)``. The list is empty after an error."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as handle:
-            # The name before them may contain brackets and spaces, so the fields are counted from the last bracket.
+            # The program's name comes first and may contain brackets, so the fields are counted from the last bracket.
             return handle.read().rpartition(b")")[2].split()
     except OSError:
         return []
 
 
 def is_stopped(pid: int) -> bool:
-    """True while the process is stopped, as by SIGSTOP. Programs cannot stop themselves, so somebody else did it."""
+    """Return True if the process is stopped, as by SIGSTOP."""
     return _stat(pid)[:1] in ([b"T"], [b"t"])
 
 
@@ -67,7 +67,7 @@ class _Reading(NamedTuple):
     wall: float
     waiting: float | None
     is_running: bool
-    """The main thread is running, or ready to run."""
+    """The main thread runs, or waits for a processor."""
 
     @classmethod
     def of(cls, pid: int) -> "_Reading":
@@ -82,9 +82,9 @@ class _Reading(NamedTuple):
 class Stopwatch:
     """Time that a process has used since ``restart``.
 
-    CPU time is measured from the restart. Idle time is measured from the first ``read`` after it, in the program's
-    favour. From there on, only a quarter of the kernel's time for new pages counts. A fast answer never needs a
-    ``read``, so it costs one system call.
+    CPU time is measured from the restart. Idle time is measured only from the first ``read`` after the restart. From
+    this ``read`` on, only a quarter of the kernel's time for new pages counts. Both rules favour the program, and they
+    make a restart cheap: a fast answer needs no ``read`` and costs one system call.
     """
 
     def __init__(self, pid: int, *, cpu_start: float | None = None) -> None:
@@ -95,7 +95,7 @@ class Stopwatch:
 
     @classmethod
     def of_new_process(cls, pid: int) -> "Stopwatch":
-        """Measure a process that was started just now and has used nothing."""
+        """Measure a process that was started just now and has used no time."""
         watch = cls(pid, cpu_start=0.0)
         watch._at_rest = _Reading(cpu=0.0, pages=0.0, wall=time.monotonic(), waiting=0.0, is_running=True)
         return watch
@@ -118,18 +118,18 @@ class Stopwatch:
             self._idle = self._forgiven = 0.0
         self._forgiven += (1 - PAGES_WEIGHT) * max(0.0, now.pages - self._pages)
         self._pages = now.pages
-        # The kernel counts a wait for a processor only once it is over. While the process waits, its waiting time
-        # is not known, so the interval is booked at the first reading at which the process rests.
+        # The kernel counts a wait for a processor only after its end. So while the process waits, the waiting time is
+        # not known. The interval is counted at the first reading at which the process neither runs nor waits for one.
         if not now.is_running:
             last, self._at_rest = self._at_rest, now
-            # Time on the run queue comes from load on the machine. It is not idle time of the program.
+            # Waiting for a processor comes from load on the machine. It is not idle time of the program.
             waiting = 0.0
             if now.waiting is not None and last.waiting is not None:
                 waiting = now.waiting - last.waiting
             idle = now.wall - last.wall - (now.cpu - last.cpu) - waiting
-            # After a longer interval this process itself did not run (a paused virtual machine, a crowded
-            # processor). That stalls the program too, so it is not charged.
+            # After a longer interval this process itself did not run (a paused virtual machine, a crowded processor).
+            # The program could not run either, so the rest of the interval is not charged.
             self._idle += min(idle, MAX_CREDIBLE_IDLE_SECONDS)
         used = now.cpu - self._cpu_start
-        # At least a quarter counts: a program must not get all of its time forgiven as page faults.
+        # At least a quarter counts. Otherwise a program could use all of its time for new pages and never time out.
         return max(used - self._forgiven, PAGES_WEIGHT * used), max(0.0, self._idle)

@@ -1,4 +1,4 @@
-"""Interface that starts and ends the processes of programs. An ``Attempt`` uses it."""
+"""Interface to start and end the processes of programs. An ``Attempt`` uses it."""
 
 import signal
 import socket
@@ -11,7 +11,7 @@ from ..limits import Limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessExit:
-    """Exit of one program's process."""
+    """The way in which one program's process ended."""
 
     status: int
     """Wait status, as ``os.wait`` reports it."""
@@ -24,7 +24,7 @@ class ProcessExit:
         return self.by_itself and self.status & 0x7F == signal.SIGKILL
 
     def describe(self) -> str:
-        """Describe the exit in a few words."""
+        """Return a description for logs, such as "exited with status 1"."""
         if not self.by_itself:
             return "closed its channel"
         number = self.status & 0x7F
@@ -35,19 +35,20 @@ class ProcessExit:
 
 
 class Forker(Protocol):
-    """Starts and ends the processes of programs. Fork servers do, and the harness inside a service."""
+    """Starts and ends the processes of programs. Implemented by fork servers and by the harness in a service."""
 
     def fork(self, limits: Limits, *, cpu_seconds: int, given: Sequence[int]) -> tuple[socket.socket, int]:
         """Start one confined process and return its non-blocking channel and its pid.
 
         Args:
             cpu_seconds: the limit RLIMIT_CPU of the process.
-            given: the descriptor that becomes ``INPUT_FD`` in the process, or none.
+            given: empty, or the one descriptor that becomes ``INPUT_FD`` in the process.
         """
 
     def end(self, pid: int, *, is_closed: bool) -> ProcessExit:
         """Kill and reap one process.
 
         Args:
-            is_closed: the channel of the process is closed, so it may be ending by itself and gets a moment to do so.
+            is_closed: the channel of the process is closed. So it may be about to end by itself, and gets a moment to
+                do so.
         """

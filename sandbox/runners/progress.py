@@ -1,4 +1,4 @@
-"""Runs one program to its end, with a new process after each early end, here and in a service."""
+"""Runs one program to its end, here and inside a service, with a new process after each early end."""
 
 from dataclasses import dataclass, field
 
@@ -23,7 +23,7 @@ from .forker import Forker
 class Progress:
     """Results of one program so far.
 
-    They survive the death of the fork server. A runner decides in ``try_again`` which early ends are not the program's
+    They are kept if the fork server dies. A runner decides in ``try_again`` which early ends are not the program's
     fault.
     """
 
@@ -37,8 +37,8 @@ class Progress:
     """CPU and idle seconds that count against the program."""
     _slowest_seconds: float = 0.0
     _doubtful: set[int] = field(default_factory=set)
-    """Calls that timed out under a shortened limit while the program has answered others. They are made again at the
-    end, with their full limit."""
+    """Calls that timed out under a shortened limit, although the program has answered other calls. They are made again
+    at the end, with their full limit."""
     _has_timed_out: bool = False
     """The last process ended by a time-out."""
     _has_imported_again: bool = False
@@ -54,7 +54,7 @@ class Progress:
             if self.has_loaded and not left:
                 return
             pending = [index for index in left if index not in self._doubtful]
-            # Only doubtful calls are left. A program without calls comes here too, but only to be loaded.
+            # True if only doubtful calls are left. A program without calls needs one attempt, too: its load.
             is_last_try = self.has_loaded and not pending
             if is_last_try:
                 pending = [min(left, key=self._last_try_order)]
@@ -65,7 +65,7 @@ class Progress:
                 else:
                     self.load_error = f"{CallStatus.TIMED_OUT.value} while loading: {TOTAL_SPENT}"
                 return
-            # Each isolated call has its own process, so that it finds nothing that another call left behind.
+            # Each isolated call has a process of its own, so that it does not depend on earlier calls.
             attempt = Attempt(
                 program=self.program,
                 indices=pending[:1] if self.program.isolated else pending,
@@ -79,7 +79,7 @@ class Progress:
             try:
                 stop = attempt.run(forker)
             finally:
-                # Also if the forker died, so that the calls whose results had arrived are not made again.
+                # This happens after errors of the forker, too, so that calls with a result are not made again.
                 self.results |= dict(zip(attempt.indices, attempt.results, strict=False))
                 self.cpu_seconds += attempt.cpu_seconds
                 self.used_seconds += attempt.used_seconds
@@ -91,15 +91,15 @@ class Progress:
                 self._end_last_try(pending[0])
 
     def take(self, result: CallResult | None) -> bool:
-        """Take one result while its process still runs, see ``Attempt.take``."""
+        """Take one result while its process still runs; see ``Attempt.take``."""
         return True
 
     def try_again(self, attempt: Attempt, stop: ExitReason) -> bool:
-        """Return True if somebody else ended the process, so that its call must be made again."""
+        """Return True if somebody other than the program ended the process, so that its call must be made again."""
         return False
 
     def settle(self, attempt: Attempt, stop: ExitReason) -> None:
-        """Charge an early end to the one call, or the load, that it happened in."""
+        """Charge an early end to the single call, or to the load, in which it happened."""
         if stop is ExitReason.FULL:
             self._give_up_barren()
         if stop in (ExitReason.FINISHED, ExitReason.FULL) or self.try_again(attempt, stop):
@@ -107,7 +107,7 @@ class Progress:
         if stop is ExitReason.SETUP_FAILED:
             raise ProcessLostError(f"a program's process was lost before it started: {attempt.detail}")
         if attempt.detail == TOTAL_SPENT:
-            return  # `run` gives up all pending calls, including this one
+            return  # `run` will give up all pending calls, and this call with them
         status, detail = attempt.early_end(stop)
         if not attempt.has_loaded:
             self._fail_load(attempt, status, detail)
@@ -130,9 +130,10 @@ class Progress:
         return may
 
     def _last_try_order(self, index: int) -> tuple[int, float]:
-        """Return the sort key of a doubtful call. The call most likely to succeed comes first.
+        """Return the sort key of a doubtful call. The call that is most likely to succeed comes first.
 
-        That is a call of a suite with few time-outs, and then a slow call, because a shortened limit hits it first.
+        Its suite has few time-outs. Among the calls of such suites, it is one that is slow for the reference, because a
+        shortened limit affects slow calls most.
         """
         suites = self.program.suites
         timed_out = [other for other, result in self.results.items() if result.status is CallStatus.TIMED_OUT]
@@ -144,7 +145,7 @@ class Progress:
         if index not in self.results:
             return  # somebody else ended the process, or the total time is spent
         self._doubtful.remove(index)
-        # More tries would keep a training step waiting for a program that hangs in some calls.
+        # With more tries, a training step would wait long for a program that hangs in some calls.
         if self.results[index].status is CallStatus.TIMED_OUT:
             self._give_up(SHORTENED)
             self._doubtful.clear()
@@ -165,9 +166,9 @@ class Progress:
             self.results.setdefault(index, CallResult(status=CallStatus.TIMED_OUT, detail=detail))
 
     def _give_up_barren(self) -> None:
-        """Give up all calls of a program that gave nothing in its first calls, or need not go on after a time-out.
+        """Give up all other calls if the first calls gave nothing, or if the program is stopped at its first time-out.
 
-        References are never given up, because hanging calls of one suite must not cost another suite its results.
+        Timed programs, such as references, go on: calls of one suite that hang must not cost another suite its results.
         """
         program = self.program
         if program.timed:
@@ -187,7 +188,7 @@ class Progress:
         if not self.has_loaded:
             self.load_error = attempt.load_error or f"{status.value} while loading: {detail}"
             return
-        # The program loaded in an earlier process and does not load now, so these calls cannot be made.
+        # The program loaded in an earlier process but does not load in this one, so these calls cannot be made.
         died = CallResult(status=CallStatus.DIED, detail=f"did not load again: {attempt.load_error or detail}")
         for index in attempt.indices:
             self.results[index] = died

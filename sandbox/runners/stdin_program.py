@@ -1,9 +1,9 @@
-"""Runs a program that reads standard input, inside its process: gives it an input and returns what it prints.
+"""Runs a program that reads standard input, inside its process: gives it an input and returns the printed output.
 
 As in a contest, descriptor 0 is a file with the input and descriptor 1 is a pipe. So every way of reading and writing
 works: ``input()``, ``sys.stdin``, its ``buffer``, ``open(0)``, ``os.read(0, n)``, the file's size, seeking and
-mapping, ``print``, ``os.write(1, data)``. This code shares its process with untrusted code, so it is not trusted and
-knows no expected output.
+mapping, ``print``, ``os.write(1, data)``. This code shares its process with untrusted code, so its results are not
+trusted, and the process holds no expected output.
 """
 
 import _thread
@@ -20,7 +20,7 @@ INPUT_FD = 4
 """Descriptor for reading a file in memory. Only the judge can write the file: it puts the input of each call there."""
 _CHUNK_BYTES = 1 << 16
 _LAST_OUTPUT_SECONDS = 1.0
-"""Longest wait for the last output if the program has closed our end of the pipe."""
+"""Longest wait for the last output if the program has closed this module's end of the pipe."""
 _open = open
 
 
@@ -32,7 +32,7 @@ class InputProgram:
     Args:
         source: source of the program.
         given: names that the program finds in its namespace.
-        most_bytes: most output in bytes. Once the program has written more, nobody reads the pipe any longer.
+        most_bytes: limit of the output in bytes. After more output than that, the pipe is no longer read.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: the source does not compile.
@@ -63,7 +63,7 @@ class InputProgram:
         main = types.ModuleType("__main__")
         try:
             if self._execute(main):
-                _flush(sys.stdout)  # the program may have put a stream of its own here
+                _flush(sys.stdout)  # the program may have replaced it by a stream of its own
                 main.__dict__.clear()  # destructors of the program's objects may print
                 _flush(*_STREAMS)
         except BrokenPipeError:
@@ -79,7 +79,7 @@ class InputProgram:
         return output.printed.decode("utf-8", "surrogateescape")
 
     def _execute(self, main: types.ModuleType) -> bool:
-        """Execute the program and return False if it ended by ``os._exit``, which does not flush streams."""
+        """Execute the program. Return False if it ended by ``os._exit``, which does not flush streams."""
         main.__dict__.update(self._given)
         main.__dict__["__name__"] = "__main__"
         sys.modules["__main__"] = main
@@ -92,13 +92,16 @@ class InputProgram:
         except SystemExit:
             pass
         _wait_for_threads()
-        with contextlib.suppress(Exception):  # at its end an interpreter only reports such errors
+        with contextlib.suppress(Exception):  # an interpreter that ends only reports such errors
             atexit._run_exitfuncs()
         return True
 
     def _put_back(self) -> None:
-        """Restore the standard descriptors. This ends the reader of an old pipe and keeps 0 to 2 from a new pipe."""
-        _thread.stack_size(0)  # the program may have asked for deep stacks, which our threads do not need
+        """Restore the standard descriptors.
+
+        This ends the reader of an old pipe. It also fills 0 to 2, so that no new pipe gets these numbers.
+        """
+        _thread.stack_size(0)  # the program may have asked for deep stacks, which the reader of the pipe does not need
         for number, outside in enumerate(self._outside):
             os.dup2(outside, number)
 
@@ -124,8 +127,8 @@ _STREAMS: weakref.WeakSet[Any] = weakref.WeakSet()
 def open_kept(file: Any, *arguments: Any, **named: Any) -> Any:
     """Open a file like ``open``, but keep standard descriptors open when their stream is closed or deleted.
 
-    The program may drop its stream only in a later call, which needs the descriptor. A program may not open any file
-    for writing, so /dev/null is a copy of descriptor 2, which is open on it.
+    Otherwise a stream that the program drops in a later call would close the descriptor that this call needs. A program
+    may not open any file for writing, so /dev/null is opened as a copy of descriptor 2, which refers to it.
     """
     if isinstance(file, str) and file == os.devnull:
         return _open(os.dup(2), *arguments, **named)
@@ -138,15 +141,15 @@ def open_kept(file: Any, *arguments: Any, **named: Any) -> Any:
 
 
 def _import_early(tree: ast.Module) -> None:
-    """Import what the program imports at top level, so that imports count as loading and not as part of a call."""
+    """Import the modules that the program imports at top level, so that this counts as loading and not as a call."""
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            with contextlib.suppress(Exception):  # a call will raise it again
+            with contextlib.suppress(Exception):  # the first call will raise it again
                 exec(compile(ast.Module([node], []), "<program>", "exec", dont_inherit=True), {"__name__": "__main__"})
 
 
 class _Output:
-    """Collects what is written to descriptor 1, until ``end``."""
+    """Collects the bytes that are written to descriptor 1, until ``end``."""
 
     def __init__(self, most_bytes: int) -> None:
         self.printed = bytearray()
@@ -160,14 +163,14 @@ class _Output:
         _thread.start_new_thread(self._read, ())
 
     def end(self) -> None:
-        """Wait until everything that was written is in ``printed``."""
-        # A random mark ends the output. The end of the pipe would not do: the program may hold a copy of it for ever.
+        """Wait until all output is in ``printed``."""
+        # A random mark ends the output. Closing the pipe would not end it, because the program may hold a copy.
         self._mark = os.urandom(16)
         seconds = _LAST_OUTPUT_SECONDS
         with contextlib.suppress(OSError):
-            if len(self.printed) <= self._most_bytes:  # otherwise nobody reads any longer
+            if len(self.printed) <= self._most_bytes:  # otherwise the reader has ended
                 os.write(self._writing, self._mark)
-            # Our end is intact, so the mark will arrive, however long the reader waits for a processor.
+            # The descriptor still refers to the pipe, so the mark will arrive, however long the reader needs.
             if os.fstat(self._writing).st_ino == self._pipe:
                 seconds = -1
         self._has_ended.acquire(timeout=seconds)
@@ -185,12 +188,12 @@ class _Output:
 
 
 def _wait_for_threads() -> None:
-    """Wait for the program's threads, as an interpreter does at its end.
+    """Wait for the program's threads, as an interpreter does before it ends.
 
-    Programs that need a deep stack work in a thread, and some of them do not join it.
+    Programs that need a deep stack work in a thread, and some of these programs do not join it.
     """
     if (pools := sys.modules.get("concurrent.futures.thread")) is not None:
-        pools._python_exit()  # ends idle workers too
+        pools._python_exit()  # ends idle workers, too
         pools._shutdown = False  # type: ignore[attr-defined]  # later calls may use pools again
     threading = sys.modules.get("threading")
     while threading is not None:

@@ -1,4 +1,4 @@
-"""Programs, and what their calls come to with every runner. Rows of ``runner_contract``, beside the quick ones."""
+"""Programs, and the results of their calls with every runner: rows of ``runner_contract`` beside ``SELF_TEST``."""
 
 import math
 from dataclasses import replace
@@ -21,13 +21,13 @@ TEXT = "\ud800\0é\n\r\t\u2028😀\\\"'"
 
 
 def run(runner: Runner, source: str, *calls: str | Call, role: Role = Role.CANDIDATE, **changes) -> ProgramResult:
-    """Run one program with short limits; ``calls`` are expressions or whole calls."""
+    """Run one program with short limits. ``calls`` are expressions or objects of ``Call``."""
     made = tuple(call if isinstance(call, Call) else Call(expression=call) for call in calls)
     return runner.run(Program(**({"source": source, "calls": made, "limits": LIMITS} | changes)), role=role)
 
 
 def kinds(result: ProgramResult) -> list[str]:
-    """The status of each call as plain text; for a program that did not load, why."""
+    """Return the status of each call as plain text, or the reason why the program did not load."""
     if not result.loaded:
         return [f"did not load: {result.load_error}"]
     return [answer.status.value for answer in result.results]
@@ -38,10 +38,6 @@ def row(name: str, source: str, expected: dict, **changes) -> Check:
 
 
 VALUES = (
-    *(
-        Check(name=f"values_come_in_order_in_role_{role}", source="", expected={"[1]": [1], "'a'": "a"}, role=role)
-        for role in Role
-    ),
     row("bool_int_and_float_stay_apart", "", {"True": True, "1": 1, "1.0": 1.0}),
     row("nan_and_minus_zero_keep_their_form", "", {"float('nan')": math.nan, "-0.0": -0.0}),
     row("large_integers_get_through", "", {"7 ** 20_000": 7**20_000, "-(2 ** 40_000)": -(2**40_000)}),
@@ -140,7 +136,6 @@ SURROUNDINGS = (
         "import os\ndef f(): return [name for name in os.environ if 'TOKEN' in name or 'KEY' in name]",
         {"f()": []},
     ),
-    row("calls_share_the_state_of_their_program", COUNTING, {"f(1)": 1, "f(2)": 2, "f(3)": 3}),
     row("isolated_calls_do_not_see_one_another", COUNTING, {"f(1)": 1, "f(2)": 1, "f(3)": 1}, isolated=True),
     row(
         "an_early_end_of_an_isolated_call_costs_one_call",
@@ -250,7 +245,7 @@ TIMES = (
     row(
         "values_beyond_what_one_process_may_answer_cost_no_call",
         "def f(x): return 'x' * x",
-        {f"f({3000 + x})": VALUE for x in range(20)},
+        {f"f({3000 + x})": VALUE for x in range(200)},  # more than one read of the channel can hold
         limits=replace(LIMITS, value_bytes=1 << 12, total_output_bytes=1 << 14),
     ),
     row("a_wait_below_the_limit_is_no_time_out", "import time\ndef f(): return time.sleep(0.4)", {"f()": None}),
@@ -274,7 +269,7 @@ ENDS = (
         {"f(900)": 900, "f(10**9)": Ends(RAISED, "RecursionError"), "f(3)": 3},
     ),
     row(
-        "a_program_that_dies_is_loaded_afresh_for_the_next_call",
+        "calls_share_the_state_of_their_program_and_one_that_dies_is_loaded_afresh",
         "import os\nseen = []\ndef f(x):\n    seen.append(x)\n    if x == 2: os._exit(1)\n    return len(seen)\n",
         {"f(0)": 1, "f(1)": 2, "f(2)": DIED, "f(3)": 1},
     ),
@@ -301,4 +296,4 @@ NOT_LOADING: dict[str, tuple[str, str, dict]] = {
     "a_prelude_that_fails": ("x = 1", "no_such_module", {"prelude": "import no_such_module"}),
     "a_long_source": ("# " + "x" * 2000, "2002", {"limits": replace(LIMITS, source_bytes=1000)}),
 }
-"""By name: a source, a word of its load error, fields of the program."""
+"""Maps a name to a source, a word of its load error, and further fields of the program."""

@@ -1,9 +1,11 @@
 """HTTP client of a SandboxFusion service.
 
 Source: https://github.com/bytedance/SandboxFusion. A request is ``POST {url}/run_code`` with ``code``, ``language``,
-``run_timeout`` (seconds) and ``memory_limit_MB``. The response has a ``status`` (``Success``, ``Failed`` for a non-zero
-return code or a time-out, ``SandboxError``) and a ``run_result`` with a ``status`` (``Finished``, ``Error``,
-``TimeLimitExceeded``), ``return_code``, ``stdout`` and ``stderr``.
+``run_timeout`` (seconds) and ``memory_limit_MB``. The response has two fields that count here:
+
+- ``status``: ``Success``, ``Failed`` (non-zero return code or time-out) or ``SandboxError``;
+- ``run_result``: an object with ``status`` (``Finished``, ``Error`` or ``TimeLimitExceeded``), ``return_code``,
+  ``stdout`` and ``stderr``.
 """
 
 import contextlib
@@ -18,8 +20,9 @@ from typing import Any, NamedTuple
 from ...errors import SandboxConfigError, SandboxUnavailableError
 
 _CONNECT_SECONDS = 10.0
+_CONNECTIONS = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
 _RETRIED_STATUSES = frozenset({408, 425, 429, *range(500, 600)})
-"""HTTP statuses after which asking again may help. Any other status except 200 is final."""
+"""HTTP statuses after which another try may help. Any other status except 200 is final."""
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 
 
@@ -29,17 +32,17 @@ class ServiceOutageError(SandboxUnavailableError):
     def __init__(self, message: str, *, is_final: bool = False) -> None:
         super().__init__(message)
         self.is_final = is_final
-        """True if asking again will not help."""
+        """Another try will not help."""
 
 
 class ServiceResponse(NamedTuple):
-    """The service's report on one script. An untrusted program wrote both texts."""
+    """The service's report on one script. Both texts come from an untrusted program."""
 
     timed_out: bool
     return_code: int | None
     stdout: str
     stderr: str
-    """Shown in error messages only."""
+    """Only shown in error messages."""
 
 
 class FusionClient:
@@ -49,23 +52,22 @@ class FusionClient:
         url: address of the service, with or without ``/run_code``.
 
     Raises:
-        SandboxConfigError: ``url`` is no address.
+        SandboxConfigError: ``url`` is not an address.
     """
 
     def __init__(self, url: str) -> None:
-        parts = urllib.parse.urlsplit(url)
         try:
+            parts = urllib.parse.urlsplit(url)
             self._host, self._port = parts.hostname or "", parts.port
-        except ValueError:  # the port is no number
-            self._host = ""
-        if parts.scheme not in ("http", "https") or not self._host:
-            raise SandboxConfigError(f"url must be http://host[:port][/path] or https://..., got {url!r}")
-        is_secure = parts.scheme == "https"
-        self._connection_type = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
+            self._connection_type = _CONNECTIONS[parts.scheme]
+            if not self._host:
+                raise ValueError("no host")
+        except (ValueError, KeyError) as error:
+            raise SandboxConfigError(f"url must be http://host[:port][/path] or https://..., got {url!r}") from error
         self._path = parts.path.rstrip("/").removesuffix("/run_code") + "/run_code"
-        self._lock = threading.Lock()
+        # No lock: each change of a set, and its copy, is one atomic step of the interpreter.
         self._open: set[http.client.HTTPConnection] = set()
-        self._is_closed = False
+        self.closed = threading.Event()
 
     def run_code(self, request: Mapping[str, Any], *, seconds: float) -> ServiceResponse:
         """Run a script.
@@ -78,13 +80,12 @@ class FusionClient:
             ServiceOutageError: no usable response came.
         """
         connection = self._connection_type(self._host, self._port, timeout=_CONNECT_SECONDS)
-        with self._lock:
-            # Under the lock, so that `close` finds every request that has started.
-            self._check_open()
-            self._open.add(connection)
+        self._open.add(connection)
         try:
             connection.connect()
-            self._check_open()  # again, because `close` may have found no socket to shut down
+            # Checked after the connection is made, because `close` finds no socket before.
+            if self.closed.is_set():
+                raise ServiceOutageError("the runner is closed", is_final=True)
             connection.sock.settimeout(seconds)
             connection.request("POST", self._path, body=json.dumps(request).encode(), headers=_HEADERS)
             response = connection.getresponse()
@@ -92,8 +93,7 @@ class FusionClient:
         except (OSError, http.client.HTTPException) as error:
             raise ServiceOutageError(f"{self._host}: {type(error).__name__}: {error}") from error
         finally:
-            with self._lock:
-                self._open.discard(connection)
+            self._open.discard(connection)
             connection.close()
         if response.status != 200:
             said = data[:300].decode("utf-8", "replace")
@@ -101,22 +101,16 @@ class FusionClient:
             raise ServiceOutageError(message, is_final=response.status not in _RETRIED_STATUSES)
         return parse_response(data)
 
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise ServiceOutageError("the runner is closed", is_final=True)
-
     def close(self) -> None:
         """Close all connections, so that running requests fail. Idempotent."""
-        with self._lock:
-            self._is_closed = True
-            connections = list(self._open)
-        for connection in connections:
-            with contextlib.suppress(OSError, AttributeError):  # there is no socket before it is connected
+        self.closed.set()
+        for connection in self._open.copy():
+            with contextlib.suppress(OSError, AttributeError):  # without a socket, it is not yet connected
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def parse_response(data: bytes) -> ServiceResponse:
-    """Read and check the relevant fields of a response.
+    """Read a response and check its fields.
 
     Raises:
         ServiceOutageError: the response has another form, or it reports an error of the service itself.

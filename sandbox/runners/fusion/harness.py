@@ -5,11 +5,22 @@ the standard library, and it must run on Python 3.10. It follows the rules of ``
 ``Progress``, ``Attempt`` and ``child``. It cannot confine programs as ``Jail`` does; that is the service's task. It
 only sets what needs no ``Jail``: rlimits, no_new_privs, and an unprivileged uid if it runs as root.
 
-It reports each event at once as a line of standard output: the request's tag and a JSON object. The ``event`` is
-``ready``, ``loaded`` or ``result`` (of the next call). The last one is ``end``, ``failed`` (the program did not load),
-``more`` (standard output is full) or ``lost`` (the system refused a process, which is an outage). A program inherits
-neither that descriptor nor, as far as the kernel allows, access to this process. A program that breaks in can only
-change the report on itself.
+It reports each event at once as a line of standard output, which holds the request's tag and a JSON object:
+
+=========  ==================================================================
+``event``  meaning
+=========  ==================================================================
+ready      the harness has started; always the first line
+loaded     the program has loaded
+result     result of the next call
+end        all calls have results
+failed     the program did not load
+more       standard output is full; another request must make the other calls
+lost       the system refused a process, which is an outage
+=========  ==================================================================
+
+The last four events end the report. A program does not inherit the descriptor for reports and, as far as the kernel
+allows, cannot inspect this process. A program that manages to do so can only change the report on itself.
 """
 
 import base64
@@ -35,13 +46,12 @@ from ...limits import Limits
 from ..attempt import Attempt, ExitReason
 from ..base import CallResult, CallStatus, Program
 from ..child import Server, keep_only
-from ..clocks import process_cpu_seconds
 from ..forker import ProcessExit
 from ..progress import Progress
 
 KILLS = 3
-"""How many SIGKILLs in one call make the call DIED. Here programs can send this signal themselves."""
-MAX_DETAIL = 400
+"""Number of SIGKILLs in one call after which the call is DIED. In a service, programs can send this signal themselves,
+so that no single kill shows who sent it."""
 _DYING_SECONDS = 2.0
 _LAST_LINE_BYTES, _RECURSION_SLACK = 1024, 64
 _NOBODY, _MAX_ORPHANS = 65534, 10_000
@@ -51,20 +61,21 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRI
 def main(task: dict[str, Any]) -> None:
     """Run one task (see ``FusionProgress.task``), report its results and end this process."""
     fields = task["program"]
-    calls = tuple(Call(**call) for call in fields["calls"])
-    program = Program(**(fields | {"calls": calls, "limits": Limits(**fields["limits"])}))
-    if any(call.awaited for call in calls):
+    fields["calls"] = tuple(Call(**call) for call in fields["calls"])
+    fields["limits"] = Limits(**fields["limits"])
+    program = Program(**fields)
+    if any(call.awaited for call in program.calls):
         importlib.import_module("asyncio")  # before the fork, so that its time counts for no call
     sys.setrecursionlimit(sys.getrecursionlimit() + _RECURSION_SLACK)
     sys.argv = [""]
     _prctl(_PR_SET_DUMPABLE, 0)  # keeps a program with the same uid from reading this process's memory
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # processes that a program leaves behind become children of this one
     progress = _ReportingProgress(program, task)
-    progress.send(event="ready")
+    progress.send("ready")
     gc.collect()
     gc.freeze()
     try:
-        progress.run(progress.processes)
+        progress.run(_Processes(task["hash_seed"]))
         progress.report_results()
     except (OSError, ProcessLostError) as error:
         progress.finish("lost", str(error))
@@ -90,7 +101,6 @@ class _ReportingProgress(Progress):
             has_loaded=task["has_loaded"],
             used_seconds=task["used_seconds"],
         )
-        self.processes = _Processes(task["hash_seed"])
         self._fd = os.dup(1)
         self._tag = task["tag"]
         # The last line needs room of its own, because a response without it counts as cut off.
@@ -101,16 +111,16 @@ class _ReportingProgress(Progress):
 
     def finish(self, event: str, detail: str = "") -> None:
         """Write the last line and end this process. The program's processes must have ended."""
-        self.send(event=event, detail=detail[:MAX_DETAIL])
+        self.send(event, detail=detail)
         os._exit(0)
 
     def take(self, result: CallResult | None) -> bool:
         if result is not None:
-            # Results are reported in order, so they wait for a call that will be made again.
+            # Results are reported in order, so they wait for a doubtful call, which will be made again.
             return self._num_reported in self._doubtful or self._report(result)
         if not self.has_loaded:
             self.has_loaded = True
-            self.send(event="loaded")
+            self.send("loaded")
         return True
 
     def try_again(self, attempt: Attempt, stop: ExitReason) -> bool:
@@ -126,39 +136,40 @@ class _ReportingProgress(Progress):
         return False
 
     def settle(self, attempt: Attempt, stop: ExitReason) -> None:
-        if not self._is_full:
-            super().settle(attempt, stop)
+        super().settle(attempt, stop)
         self.report_results()
 
     def report_results(self) -> None:
-        """Report results without a running process: of processes that ended early, and of calls that are not made."""
+        """Report results that no process sent: of early ends, and of calls that are not made."""
         while self._num_reported in self.results:
             if self._is_full or not self._report(self.results[self._num_reported]):
                 self.finish("more")
 
     def _report(self, result: CallResult) -> bool:
-        """Report the next result. If it does not fit into standard output, write nothing and return False."""
-        fields = {"event": "result", "index": self._num_reported, "status": result.status.value}
-        fields["detail"] = result.detail[:MAX_DETAIL]
-        if self.program.timed:  # the program reports this time itself, so the time of its process bounds it
-            fields["seconds"] = min(result.cpu_seconds, process_cpu_seconds(self.processes.pid))
-        value = base64.b64encode(zlib.compress(result.value, 1)).decode() if result.value else ""
-        if not self.send(value=value, **fields):
+        """Report the next result. If standard output has no room for it, write nothing and return False."""
+        fields = {
+            "index": self._num_reported,
+            "status": result.status.value,
+            "value": base64.b64encode(zlib.compress(result.value, 1)).decode(),
+            "detail": result.detail,
+            "seconds": result.cpu_seconds,
+        }
+        if not self.send("result", **fields):
             if self._num_reported > self._num_earlier:
                 self._is_full = True
                 return False
             # It is the first result of this request, so no later request would have more room for it.
-            reason = "more than the service returns of standard output"
-            self.send(**(fields | {"status": CallStatus.OUTPUT_LIMIT.value, "detail": reason}))
+            detail = "more than the service returns of standard output"
+            self.send("result", **fields | {"status": CallStatus.OUTPUT_LIMIT.value, "detail": detail, "value": ""})
         self._num_reported += 1
         self._num_kills = 0
         return True
 
-    def send(self, **fields: Any) -> bool:
+    def send(self, event: str, **fields: Any) -> bool:
         """Write one line. If it is a result that does not fit, write nothing and return False."""
-        used = {"cpu_seconds": self.cpu_seconds, "used_seconds": self.used_seconds}
-        line = memoryview(f"\n{self._tag} {json.dumps(fields | used)}\n".encode())
-        if fields["event"] == "result" and len(line) > self._room:
+        fields |= {"event": event, "cpu_seconds": self.cpu_seconds, "used_seconds": self.used_seconds}
+        line = memoryview(f"\n{self._tag} {json.dumps(fields)}\n".encode())
+        if event == "result" and len(line) > self._room:
             return False
         self._room -= len(line)
         while line:
@@ -172,8 +183,6 @@ class _Processes:
     def __init__(self, hash_seed: int) -> None:
         self._server = Server()
         self._hash_seed = hash_seed
-        self.pid = 0
-        """Pid of the current process."""
 
     def fork(self, limits: Limits, *, cpu_seconds: int, given: Sequence[int]) -> tuple[socket.socket, int]:
         """See ``Forker.fork``.
@@ -182,21 +191,22 @@ class _Processes:
             OSError: the system refused a process.
         """
         ours, theirs = socket.socketpair()
-        self.pid = os.fork()
-        if self.pid == 0:
+        pid = os.fork()
+        if pid == 0:
             self._run_child(limits, [theirs.fileno(), *given], cpu_seconds)
         theirs.close()
         ours.setblocking(False)
-        return ours, self.pid
+        return ours, pid
 
     def end(self, pid: int, *, is_closed: bool) -> ProcessExit:
         """See ``Forker.end``. Processes that the program left behind are killed too."""
-        # The process's own status tells an exit from a crash. A kill would hide it.
         deadline = time.monotonic() + (_DYING_SECONDS if is_closed else 0.0)
-        ended_pid, status = os.waitpid(pid, os.WNOHANG)
-        while not ended_pid and time.monotonic() < deadline:
-            time.sleep(0.001)
+        while True:
+            # The process's own status tells an exit from a crash. A kill would hide it.
             ended_pid, status = os.waitpid(pid, os.WNOHANG)
+            if ended_pid or time.monotonic() >= deadline:
+                break
+            time.sleep(0.001)
         if not ended_pid:
             os.kill(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
@@ -234,17 +244,15 @@ class _Processes:
 def _end_orphans() -> None:
     """Kill the processes that the program left behind. The kernel has made them children of this one."""
     for _ in range(_MAX_ORPHANS):
-        try:
-            with open(f"/proc/self/task/{os.getpid()}/children") as handle:
-                children = [int(child) for child in handle.read().split()]
-        except OSError:
-            return
+        children = []
+        with contextlib.suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children") as handle:
+            children = handle.read().split()
         if not children:
             return
         for child in children:
             with contextlib.suppress(OSError):
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
+                os.kill(int(child), signal.SIGKILL)
+                os.waitpid(int(child), 0)
 
 
 def _drop_root() -> None:
@@ -253,7 +261,7 @@ def _drop_root() -> None:
         return
     with contextlib.suppress(OSError):
         os.seteuid(_NOBODY)
-        try:  # reading is tried as nobody while there is a way back
+        try:  # the files are read as nobody while this process can still become root again
             for folder in filter(os.path.isdir, (os.path.dirname(os.__file__), *sys.path)):
                 os.listdir(folder)
             with open(os.__file__, "rb") as handle:

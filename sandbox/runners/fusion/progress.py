@@ -1,12 +1,11 @@
 """Progress of one program on a SandboxFusion service: makes the next task and reads the response.
 
-An untrusted program may have written any line of the response, so each line is checked. A result counts for the first
-call that has none yet, and its size is bounded before it is unpacked.
+An untrusted program may have written any line of the response, so each line is checked. Results must come in the order
+of the calls, and the size of a value is bounded before it is unpacked.
 """
 
 import base64
 import json
-import math
 import zlib
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,23 +15,30 @@ from ..progress import Progress
 from .client import ServiceOutageError, ServiceResponse
 
 HARNESS_KILLS = 3
-"""How many kills of the harness count as the program's own doing. The harness mostly waits and needs little memory. If
-it is killed three times in a row, with pauses between, the program did it."""
+"""Number of kills of the harness after which the program is to blame. The harness mostly waits and needs little memory.
+So a machine that is short of memory would hardly kill it three times under one program, with pauses between."""
 _MAX_DETAIL = 400
+_MAX_SECONDS = 1e9
+_LAST_EVENTS = ("end", "failed", "more")
+_TEXTS = ("event", "status", "value", "detail")
+_NUMBERS = ("cpu_seconds", "used_seconds", "seconds")
 
 
 @dataclass(kw_only=True)
 class FusionProgress(Progress):
     """Results of one program so far, as a service reports them."""
 
-    num_events: int = 0
-    """Grows with every event that tells something new about the program."""
     _num_kills: int = 0
 
     @property
     def is_done(self) -> bool:
-        """True if no call is left."""
+        """True if the program did not load, or if all its calls have results."""
         return bool(self.load_error) or (self.has_loaded and len(self.results) == len(self.program.calls))
+
+    @property
+    def num_known(self) -> int:
+        """Number of known facts about the program: the load, if it has succeeded, and each result."""
+        return self.has_loaded + len(self.results)
 
     def task(self) -> dict[str, Any]:
         """Return the data that the harness needs to continue. It holds no returned and no expected value."""
@@ -47,7 +53,7 @@ class FusionProgress(Progress):
         """Read the output of a script.
 
         Raises:
-            ServiceOutageError: it is not the output of this request, or not all of it. The results in it are kept.
+            ServiceOutageError: the output belongs to another request, or it is incomplete. Its results are kept.
         """
         # A program may print any line, but it does not know this request's tag.
         lines = [line[len(tag) + 1 :] for line in response.stdout.split("\n") if line.startswith(tag + " ")]
@@ -57,15 +63,17 @@ class FusionProgress(Progress):
                 f"{response.return_code}): {response.stdout[:200]!r} {response.stderr[-300:]!r}"
             )
         cpu_before, used_before, num_before = self.cpu_seconds, self.used_seconds, len(self.results)
-        for line in lines[1:]:  # one after another, so that the events before a broken line count
+        for line in lines[1:]:  # read one after another, so that the events before a broken line count
             event = _event(line)
             self.cpu_seconds = cpu_before + event["cpu_seconds"]
             self.used_seconds = event["used_seconds"]
-            self.num_events += 1
-            if self._take_event(event):
-                if event["event"] == "more" and len(self.results) == num_before:
-                    raise ServiceOutageError("the response asks for another request without a call's result")
+            self._take_event(event)
+            if event["event"] == "more" and len(self.results) == num_before:
+                raise ServiceOutageError("the response asks for another request without a call's result")
+            if event["event"] in _LAST_EVENTS:
                 return
+        if self.is_done:
+            return
         if response.timed_out or not response.return_code:
             self.used_seconds = used_before  # the program may not be to blame for a slow service
             raise ServiceOutageError(
@@ -73,50 +81,41 @@ class FusionProgress(Progress):
             )
         self._take_kill(response.return_code)
 
-    def _take_event(self, event: dict[str, Any]) -> bool:
-        """Take one event. Return True if it is the last event of a request."""
+    def _take_event(self, event: dict[str, Any]) -> None:
         kind = event["event"]
         if kind == "loaded":
             self.has_loaded = True
         elif kind == "failed" and not self.has_loaded:
             self.load_error = event["detail"][:_MAX_DETAIL] or "unknown exception"
-            return True
         elif kind == "result" and self.has_loaded and not self.is_done:
             self._add(self._read_result(event))
         elif kind == "lost":
             raise ServiceOutageError(f"the service refused a process: {event['detail']}")
-        elif kind == "more" or (kind == "end" and self.is_done):
-            return True
-        else:
+        elif kind != "more" and (kind != "end" or not self.is_done):
             raise _malformed(event)
-        return False
 
     def _read_result(self, event: dict[str, Any]) -> CallResult:
-        index = event.get("index")
-        if type(index) is not int or index != len(self.results):
+        if event.get("index") != len(self.results):
             raise _malformed(event)
         try:
             status = CallStatus(event["status"])
-        except ValueError as error:
-            raise _malformed(event) from error
-        return CallResult(
-            status=status,
-            value=_unpack(event["value"], self.program.limits.value_bytes) if status is CallStatus.VALUE else b"",
-            detail=event["detail"][:_MAX_DETAIL],
-            cpu_seconds=event["seconds"] if self.program.timed else 0.0,
-        )
+            is_value = status is CallStatus.VALUE
+            value = _unpack(event["value"], self.program.limits.value_bytes) if is_value else b""
+        except (ValueError, zlib.error) as error:
+            raise _malformed(error) from error
+        seconds = event["seconds"] if self.program.timed else 0.0
+        return CallResult(status=status, value=value, detail=event["detail"][:_MAX_DETAIL], cpu_seconds=seconds)
 
-    def _take_kill(self, return_code: int | None) -> None:
+    def _take_kill(self, return_code: int) -> None:
         """Count a script that ended before its last line. Its program killed it, or a service short of memory did."""
         self._num_kills += 1
         if self._num_kills < HARNESS_KILLS:
             raise ServiceOutageError(f"the script was ended with return_code {return_code}")
         detail = f"ended the process that watches it, with return_code {return_code}"
-        self.num_events += 1
-        if not self.has_loaded:
-            self.load_error = f"{CallStatus.DIED.value} while loading: {detail}"
-        elif not self.is_done:
+        if self.has_loaded:
             self._add(CallResult(status=CallStatus.DIED, detail=detail))
+        else:
+            self.load_error = f"{CallStatus.DIED.value} while loading: {detail}"
 
     def _add(self, result: CallResult) -> None:
         self.results[len(self.results)] = result
@@ -127,31 +126,27 @@ def _malformed(what: object) -> ServiceOutageError:
 
 
 def _event(line: str) -> dict[str, Any]:
-    """Read one line as a JSON object and check the types of its fields. Missing fields get a default."""
+    """Read one line as a JSON object and check its fields. Missing texts are empty, missing numbers 0."""
     try:
-        event = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        event: dict[str, Any] = dict.fromkeys(_TEXTS, "") | dict.fromkeys(_NUMBERS, 0.0) | json.loads(line)
+    except (ValueError, TypeError, RecursionError) as error:
         raise _malformed(line) from error
-    if not isinstance(event, dict):
+    has_texts = all(isinstance(event[name], str) for name in _TEXTS)
+    has_numbers = all(type(event[name]) in (int, float) for name in _NUMBERS)
+    if not has_texts or not has_numbers or not all(0 <= event[name] < _MAX_SECONDS for name in _NUMBERS):
         raise _malformed(line)
-    for name in ("cpu_seconds", "used_seconds", "seconds"):
-        number = event.setdefault(name, 0.0)
-        if type(number) not in (int, float) or not 0 <= number < math.inf:
-            raise _malformed(line)
-    for name in ("event", "status", "value", "detail"):
-        if not isinstance(event.setdefault(name, ""), str):
-            raise _malformed(line)
     return event
 
 
 def _unpack(text: str, most: int) -> bytes:
-    """Unpack a value of at most ``most`` bytes."""
+    """Unpack a value of at most ``most`` bytes.
+
+    Raises:
+        ValueError, zlib.error: it is no such value.
+    """
     unpacker = zlib.decompressobj()
-    try:
-        # One byte more than allowed is enough to see that the value is too large. A bomb is never unpacked.
-        data = unpacker.decompress(base64.b64decode(text, validate=True), most + 1)
-    except (ValueError, zlib.error) as error:
-        raise _malformed(error) from error
+    # One byte more than allowed is enough to see that the value is too large. A bomb is never unpacked.
+    data = unpacker.decompress(base64.b64decode(text, validate=True), most + 1)
     if not unpacker.eof or len(data) > most:
-        raise _malformed("a value that is too large, or not whole")
+        raise ValueError("a value that is too large, or not whole")
     return data

@@ -1,12 +1,12 @@
 """The runner for a SandboxFusion service. Programs run in the service, and expected values stay here.
 
 A request is a self-contained script: the harness (``harness.py`` and the few files that it needs), one program and its
-calls. The results come back on standard output. In these points it is weaker than ``LocalRunner``:
+calls. The results come back on standard output. This runner is weaker than ``LocalRunner`` in four points:
 
 - Confinement is the service's task, and nothing is known about it here.
 - The service is trusted to run the script and to return what the script printed.
 - A value must fit into the standard output that the service keeps.
-- A program that attacks the harness inside the service can lose its own results, or appear as an outage.
+- A program that attacks the harness inside the service can lose its own results, or its run can become an outage.
 """
 
 import base64
@@ -18,7 +18,7 @@ import secrets
 import threading
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,15 +51,15 @@ MODULES = (
 """Modules of this package that are sent, in the order in which they are executed."""
 STDOUT_BYTES = 1 << 20
 """Bytes of standard output that the service keeps by default. A value that does not fit, compressed and in base64, is
-OUTPUT_LIMIT for references and candidates alike."""
+OUTPUT_LIMIT, for references and for candidates."""
 BACKOFF_SECONDS, MAX_WAIT_SECONDS = 0.5, 30.0
-"""Pause before the second try, and the longest pause. Each further pause is twice as long."""
+"""Pause before the second try, and the longest pause. Each further pause is twice as long as the one before."""
 QUEUE_SECONDS = 60.0
-"""Seconds that a response may take beyond the run time of its script, because the service may be busy."""
+"""Seconds that a response may take in addition to the run time of its script, because the service may be busy."""
 _START_SECONDS = 10.0
-"""Part of a script's run time, because two interpreters start before the program."""
+"""Part of a script's run time for the start of two interpreters before the program."""
 _HARNESS_BYTES = 1 << 30
-"""Memory for the harness, beside the program's own."""
+"""Memory for the harness, in addition to the program's."""
 _BOOTSTRAP = """\
 import os, sys
 sys.path[:1] = []
@@ -76,14 +76,15 @@ if lacks_str_enum := not hasattr(enum, "StrEnum"):  # Python 3.10
     enum.StrEnum = StrEnum
 task = json.loads(zlib.decompress(base64.b64decode({task!r})))
 files = json.loads(zlib.decompress(base64.b64decode({files!r})))
-for name, text in files:
-    parts = ("sandbox." + name).split(".")
-    for length in range(1, len(parts)):
-        package = sys.modules.setdefault(".".join(parts[:length]), types.ModuleType(".".join(parts[:length])))
-        package.__path__ = []
-    module = sys.modules["sandbox." + name] = types.ModuleType("sandbox." + name)
-    module.__package__ = ".".join(parts[:-1])
-    exec(compile(text, "/".join(parts) + ".py", "exec", dont_inherit=True), module.__dict__)
+for name, text in files.items():
+    full_name = "sandbox." + name
+    package = full_name.rpartition(".")[0]
+    while package:
+        sys.modules.setdefault(package, types.ModuleType(package)).__path__ = []
+        package = package.rpartition(".")[0]
+    module = sys.modules[full_name] = types.ModuleType(full_name)
+    module.__package__ = full_name.rpartition(".")[0]
+    exec(compile(text, full_name.replace(".", "/") + ".py", "exec", dont_inherit=True), module.__dict__)
 if lacks_str_enum:
     del enum.StrEnum
 module.main(task)
@@ -108,7 +109,7 @@ class SandboxFusionRunner(Closing):
     """
 
     confines = False
-    """Nothing is known here about the isolation of the service."""
+    """The isolation of the service is unknown here."""
 
     def __init__(self, url: str, *, num_workers: int = 8, limits: Limits | None = None, tries: int = 5) -> None:
         for name, value in (("num_workers", num_workers), ("tries", tries)):
@@ -119,7 +120,6 @@ class SandboxFusionRunner(Closing):
         self._tries = tries
         self._client = FusionClient(url)
         self._slots = threading.Semaphore(num_workers)
-        self._closed = threading.Event()
         try:
             self._greet()
         except BaseException:
@@ -135,13 +135,13 @@ class SandboxFusionRunner(Closing):
         progress = FusionProgress(program=program)
         num_failed = 0
         while not progress.is_done:
-            num_events = progress.num_events
+            num_known = progress.num_known
             try:
                 self._request(progress, role)
                 num_failed = 0
             except ServiceOutageError as error:
-                # A response that was cut off after some results made progress, so it ends the row of failures.
-                num_failed = 1 if progress.num_events > num_events else num_failed + 1
+                # A response that was cut off after some results made progress, so failures are counted anew.
+                num_failed = 1 if progress.num_known > num_known else num_failed + 1
                 if error.is_final or num_failed >= self._tries:
                     raise SandboxUnavailableError(f"{self.url}, try {num_failed} of {self._tries}: {error}") from error
                 logger.warning("%s, try %d of %d: %s", self.url, num_failed, self._tries, error)
@@ -150,11 +150,10 @@ class SandboxFusionRunner(Closing):
 
     def close(self) -> None:
         """Close all connections. A run in progress raises. Idempotent."""
-        self._closed.set()
         self._client.close()
 
     def _greet(self) -> None:
-        """Run one small program, so that a wrong url is refused now and does not look like an outage later."""
+        """Run a small program, so that a wrong url is an error now and does not look like an outage later."""
         call = Call(expression="double(21)")
         program = Program(source="def double(n): return 2 * n", calls=(call,), limits=self.limits)
         try:
@@ -171,8 +170,8 @@ class SandboxFusionRunner(Closing):
             )
 
     def _request(self, progress: FusionProgress, role: Role) -> None:
-        """Send the calls that are left, once, and read the response."""
-        tag = secrets.token_hex(16)  # a secret, so that no program can print a line that we accept
+        """Send one request with the calls that are left, and read the response."""
+        tag = secrets.token_hex(16)  # secret, because every line with the tag is accepted
         task = progress.task() | {"tag": tag, "hash_seed": HASH_SEEDS[role], "stdout_bytes": STDOUT_BYTES}
         run_seconds = _START_SECONDS + 2 * total_seconds(progress.program)
         request = {
@@ -187,22 +186,25 @@ class SandboxFusionRunner(Closing):
 
     def _pause(self, num_failed: int) -> None:
         seconds = BACKOFF_SECONDS * 2 ** (num_failed - 1) * random.uniform(0.5, 1.0)
-        if self._closed.wait(min(seconds, MAX_WAIT_SECONDS)):
+        if self._client.closed.wait(min(seconds, MAX_WAIT_SECONDS)):
             raise SandboxUnavailableError("the runner is closed")
 
 
 def script(task: Mapping[str, Any]) -> str:
-    """Return the source of a request's script. It is ASCII, because the program is packed as data."""
+    """Return the source of a request's script. It is pure ASCII, because the program is packed as data."""
     environment = _ENVIRONMENT | {"PYTHONHASHSEED": str(task["hash_seed"])}
     return _BOOTSTRAP.format(task=_pack(task), files=_harness_files(), environment=environment)
 
 
-def _pack(data: Mapping[str, Any] | Sequence[Sequence[str]]) -> str:
+def _pack(data: Mapping[str, Any]) -> str:
     """Return plain data as ASCII text. JSON escapes lone surrogates."""
     return base64.b64encode(zlib.compress(json.dumps(data).encode())).decode()
 
 
 @functools.cache
 def _harness_files() -> str:
-    paths = {name: Path(PACKAGE_FOLDER, *name.split(".")).with_suffix(".py") for name in MODULES}
-    return _pack([(name, path.read_text(encoding="utf-8")) for name, path in paths.items()])
+    texts = {}
+    for name in MODULES:
+        path = Path(PACKAGE_FOLDER, *name.split(".")).with_suffix(".py")
+        texts[name] = path.read_text(encoding="utf-8")
+    return _pack(texts)

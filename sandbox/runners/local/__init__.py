@@ -1,1 +1,1 @@
-"""The runner on this machine: confined forks of clean interpreters."""
+"""The runner on this machine. Programs run in confined forks of clean interpreters."""

@@ -1,4 +1,4 @@
-"""Trusted side of one fork server: starts it, has it fork and reap processes, and stops it."""
+"""The trusted side of one fork server: starts it, asks it for forks and their ends, and stops it."""
 
 import contextlib
 import json
@@ -23,9 +23,9 @@ from .fork_server_main import END, MAX_MESSAGE, PID, STATUS
 logger = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
-"""Longest wait for a fork server. It normally starts in a fraction of a second."""
+"""Longest wait for the start of a fork server, which normally takes a fraction of a second."""
 _CONTROL_SECONDS = 60.0
-"""Longest wait for a fork or a reap."""
+"""Longest wait for a fork, or for the end of a process."""
 _STOP_SECONDS = 5.0
 _START = "from sandbox.runners.local.fork_server_main import main; main(sys.argv[1:])"
 
@@ -37,28 +37,28 @@ class ForkServerSettings:
     hash_seed: int
     """Value of PYTHONHASHSEED. With 0, ``random`` is seeded too; otherwise each program gets a random seed."""
     preload: tuple[str, ...]
-    """Modules that are imported before programs are forked, beside the common ones."""
+    """Modules that are imported before programs are forked, in addition to ``child.PRELOADED``."""
     readable: tuple[str, ...]
     """Further paths that programs may read."""
     tier: int
 
 
 class ForkServer:
-    """A running fork server. Only one thread may use it at a time."""
+    """A running fork server. Only one thread at a time may use it."""
 
     def __init__(self, settings: ForkServerSettings) -> None:
         """Start the fork server and wait until it can fork.
 
         Raises:
-            SandboxConfigError: it cannot confine programs on this machine.
-            SandboxUnavailableError: it did not start.
-            ProcessLostError: somebody killed it, or its first process, before it could fork.
+            SandboxConfigError: programs cannot be confined on this machine.
+            SandboxUnavailableError: the fork server did not start.
+            ProcessLostError: somebody killed it, or the process that tries the confinement, before it could fork.
         """
         command = clean_interpreter(_START)
         home = {"HOME": TMP} if settings.tier else {}
         if settings.tier == 2:
             command = bubblewrap.wrap(command, readable=settings.readable)
-        # SEQPACKET keeps the boundaries of messages, and unlike datagrams it reports a hang-up.
+        # SEQPACKET keeps the boundaries of messages. Unlike datagrams, it reports that the other side has closed.
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(START_SECONDS)
         options = {
@@ -128,7 +128,7 @@ class ForkServer:
             return False
 
     def fork(self, limits: Limits, *, cpu_seconds: int, given: Sequence[int] = ()) -> tuple[socket.socket, int]:
-        """See ``Forker.fork``. The pid stays taken until ``end``.
+        """See ``Forker.fork``. No other process gets the pid before ``end``.
 
         Raises:
             ProcessLostError: the fork server is gone.
@@ -139,12 +139,12 @@ class ForkServer:
             names = {field.name for field in fields(ProcessLimits)} - {"cpu_seconds"}
             numbers = ProcessLimits(cpu_seconds=cpu_seconds, **{name: getattr(limits, name) for name in names})
             message = b"F" + limits.value_bytes.to_bytes(8, "little") + numbers.pack()
-            # Our copy must be closed, or the channel would stay open when the child ends.
+            # This process's copy must be closed. Otherwise the channel would stay open when the child ends.
             with theirs:
                 answer = self._ask(message, theirs.fileno(), *given)
             if answer[:1] == b"!":
                 raise SandboxUnavailableError(f"the system refused a fork: {answer[1:].decode()}")
-            # The reader must never block, so that it can look at the clock whatever the program sends.
+            # The reader must never block, because it also watches the program's clock.
             ours.setblocking(False)
             return ours, PID.unpack(answer)[1]
         except SandboxError:

@@ -1,16 +1,16 @@
 """The fork server: a clean interpreter that forks one confined child for each program.
 
 It starts with a clean environment and only receives descriptors and numbers. So its memory, which every child inherits,
-holds no program, no output and no expected value. Its own user cannot inspect it, it ignores the terminal, and it ends
-when its parent ends. From tier 1 on, the fork server and its children live in namespaces, and their root holds only
-the paths that programs may read.
+holds no program, no output and no expected value. Processes of its own user cannot inspect it, it ignores interrupts
+from the terminal, and it ends when its parent ends. From tier 1 on, the fork server and its children live in
+namespaces, and their root holds only the paths that programs may read.
 
-Control messages (each is one SOCK_SEQPACKET message):
+Each control message is one SOCK_SEQPACKET message:
 
-- ``F`` + limits asks for a fork. The child's socket is attached, and for a program that reads standard input also the
-  file with the input. The answer is ``P`` + pid, or ``!`` + reason.
-- ``E`` + pid + whether the child's socket is already closed asks to kill and reap a child. The answer is ``S`` + wait
-  status + whether the child had ended by itself.
+- ``F`` + limits asks for a fork. The child's socket is attached. For a program that reads standard input, the file with
+  the input is attached, too. The answer is ``P`` + pid, or ``!`` + reason.
+- ``E`` + pid + a flag asks to kill and reap a child. The flag says whether the child's socket is already closed. The
+  answer is ``S`` + wait status + a flag that says whether the child had ended by itself.
 """
 
 import contextlib
@@ -40,13 +40,13 @@ STATUS = struct.Struct("=ci?")
 MAX_MESSAGE = 65536
 _PARENT_CHECK_MS = 1000
 _DYING_SECONDS = 0.2
-"""Time for a process whose socket is closed to end by itself, so that its own exit status is seen."""
+"""Time that a process with a closed socket gets to end by itself, so that its own exit status is seen."""
 _EXITING_SECONDS = 20.0
-"""The same for a process that the kernel is already ending. On a loaded machine it has to wait for a processor."""
+"""The same time if the kernel is already ending the process. On a loaded machine, this takes long."""
 _PF_EXITING = 0x4
 _KILLED = "the process that tries the confinement was killed"
 _RECURSION_SLACK = 64
-"""Stack frames of our own below the program's first frame, so that programs get the usual thousand."""
+"""Stack frames below the program's first frame. They are added, so that a program has the usual thousand."""
 
 
 def main(argv: list[str]) -> None:
@@ -64,11 +64,11 @@ def main(argv: list[str]) -> None:
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as handle:
         handle.write("1000")  # when memory is short, the kernel kills programs before the trainer
     if settings["tier"] == 2:
-        # Our parent is bubblewrap. Its one thread waits for us, so it does not end before its own parent does.
+        # The parent is bubblewrap. Its only thread waits for this process, so it ends only with its own parent.
         parent = os.getppid()
         end_with_parent()
     try:
-        # First, because unshare needs a process with one thread that its own user may inspect.
+        # This comes first, because unshare needs a process with a single thread that its own user may inspect.
         namespaces = Namespaces() if settings["tier"] else None
         preload(settings["preload"])
         forbid_inspection()
@@ -88,7 +88,7 @@ def main(argv: list[str]) -> None:
     control.send(json.dumps({"pid": os.getpid(), "uid_policy": jail.uid_policy, "notes": notes}).encode())
     fork_server = _ForkServer(control=control, parent=parent, jail=jail, namespaces=namespaces, server=child.Server())
     if settings["seed"]:
-        # Each process of a reference gets another seed, so that a reference with random answers is found out.
+        # Each process of a reference gets another seed, so that random answers of a reference show.
         os.register_at_fork(after_in_child=sys.modules["random"].seed)
     else:
         sys.modules["random"].seed(0)
@@ -97,7 +97,7 @@ def main(argv: list[str]) -> None:
 
 
 def _freeze() -> None:
-    """Keep the garbage collector away from inherited objects. A page that it touches in a fork would be copied."""
+    """Keep the garbage collector away from inherited objects. Each page that it changes in a fork would be copied."""
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -128,7 +128,7 @@ class _ForkServer:
     def serve(self) -> None:
         poller = select.poll()
         poller.register(self.control, select.POLLIN)
-        # The loop checks the parent every second, because the parent may have ended before its signal was set.
+        # The loop checks the parent every second, because the parent may have ended before the kernel watched it.
         while os.getppid() == self.parent:
             if not poller.poll(_PARENT_CHECK_MS):
                 continue
@@ -146,7 +146,7 @@ class _ForkServer:
         try:
             pid = os.fork()
         except OSError as error:
-            # A pid namespace without its init takes no new process. The judge then starts another fork server.
+            # A pid namespace without its init refuses new processes. The judge then starts another fork server.
             if self.namespaces is not None and self.namespaces.is_over():
                 sys.exit("the init of the programs' pid namespace was killed")
             return b"!" + str(error).encode()
@@ -171,11 +171,11 @@ class _ForkServer:
             gc.enable()
             self.server.serve(value_bytes)
         finally:
-            os._exit(1)  # without clean-up, because exit handlers and destructors belong to the program
+            os._exit(1)  # no clean-up, because exit handlers and destructors belong to the program
 
 
 def _end(pid: int, is_closed: bool) -> bytes:
-    """Kill and reap one child. A child that is ending by itself gets time for that."""
+    """Kill and reap one child. A child that is about to end by itself gets time for that."""
     started = time.monotonic()
     while True:
         # The child's own status tells an exit from a crash. A kill would hide it.
@@ -193,9 +193,9 @@ def _end(pid: int, is_closed: bool) -> bytes:
 
 
 def _is_ending(pid: int) -> bool:
-    """Return True if the kernel is ending the process, or a SIGKILL is pending because it got no processor.
+    """Return True if the kernel is ending the process, or will do so as soon as the process gets a processor.
 
-    All threads must be ending. A thread that still runs means that the program itself closed the channel.
+    All threads must be ending. If a thread still runs, the program itself has closed the channel.
     """
     try:
         return all(_is_thread_ending(f"{pid}/task/{thread}") for thread in _list_threads(pid))
@@ -230,5 +230,5 @@ def _read_proc(path: str) -> bytes:
 
 @functools.cache
 def open_proc() -> int:
-    """Return a descriptor of /proc. The first call must come before this process enters a root without /proc."""
+    """Return a descriptor of /proc. The first call must be made before this process enters a root without /proc."""
     return os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -20,17 +20,17 @@ PROBE_LIMITS = ProcessLimits(
     scratch_bytes=1 << 16,
     scratch_files=8,
 )
-_SHARED_UID = "the uid is one for all programs in this user namespace, which lacks ids of their own: no limits.threads"
+_SHARED_UID = "this user namespace has too few ids, so all programs share one uid and limits.threads has no effect"
 
 
 def isolate(jail: Jail, *, given: Sequence[int]) -> None:
     """Close all descriptors that the program must not have, and leave the terminal.
 
-    The process keeps /dev/null on 0 to 2, the given descriptors from 3 on, and behind them the Landlock ruleset, which
-    ``Jail.enter`` closes.
+    The process keeps /dev/null on 0 to 2 and the given descriptors from 3 on. After these follows the Landlock ruleset,
+    which ``Jail.enter`` closes.
 
     Args:
-        given: the program's channel, and the file with its input if it has one.
+        given: the program's channel, and the file with the input of a program that reads standard input.
     """
     # A new session has no terminal that a program could write to.
     os.setsid()
@@ -47,8 +47,8 @@ def choose_jail(
     """Choose the strongest uid policy under which a confined process can still import modules.
 
     Returns:
-        The jail, and notes on why stronger policies do not work. Without a jail the notes say why none works. No jail
-        and no notes mean that somebody killed the trial, so nothing is known.
+        The jail, and notes on why stronger policies do not work. If there is no jail, the notes say why no policy
+        works. If there are no notes either, somebody killed the trial, so nothing is known.
     """
     can_change = os.geteuid() == 0 and (facts.has_own_uids or facts.has_nobody)
     policies = list(UidPolicy) if can_change else [UidPolicy.SAME_USER]
@@ -71,10 +71,10 @@ def choose_jail(
 
 
 def try_jail(jail: Jail) -> str | None:
-    """Enter the jail in a fork and return what is wrong with it, or an empty text.
+    """Enter the jail in a fork. Return a description of its fault, or an empty text if it has none.
 
-    The result is None if somebody else killed the fork (an operator, or the kernel when memory is short), so that
-    nothing is known.
+    The result is None if somebody else killed the fork (an operator, or the kernel when memory is short), so nothing is
+    known.
     """
     reading, writing = os.pipe()
     pid = os.fork()
@@ -99,7 +99,11 @@ def try_jail(jail: Jail) -> str | None:
 
 
 def _inspect_jail(features: frozenset[str], *, can_write: bool) -> str:
-    """Return what is wrong with the jail around this process: imports must work, and forbidden actions must fail."""
+    """Check the jail around this process: imports must work, and forbidden actions must fail.
+
+    Returns:
+        A description of the first fault, or an empty text.
+    """
     for folder in sys.path:
         if os.path.isdir(folder):
             with contextlib.suppress(FileNotFoundError):
@@ -115,7 +119,7 @@ def _inspect_jail(features: frozenset[str], *, can_write: bool) -> str:
         in_force.add("root")
     elif "seccomp" in features:
         in_force.add("no writing")
-    # Each action is really tried, because a kernel or a container may accept a filter and not apply it.
+    # Each action is really tried, because a kernel or a container may accept a filter without applying it.
     for name, what, attempt in _FORBIDDEN:
         if name in in_force:
             with contextlib.suppress(OSError):

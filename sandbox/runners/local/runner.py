@@ -1,4 +1,4 @@
-"""The runner on this machine. Each role has a pool of fork servers, and each of them runs one program at a time."""
+"""The runner on this machine. Each role has a pool of fork servers. A fork server runs one program at a time."""
 
 import logging
 import os
@@ -24,20 +24,21 @@ T = TypeVar("T")
 MAX_ATTEMPTS = 3
 """Number of fork servers that may die under one program before the runner gives up."""
 MAX_OUTSIDE_KILLS = 8
-"""How often somebody else may kill a program's process before the runner gives up. Programs cannot send signals."""
+"""Number of kills of a program's process from outside after which the runner gives up. Programs cannot send signals."""
 
 
 class LocalRunner(Closing):
     """Runs programs in confined forks of clean fork servers on this machine.
 
     Args:
-        num_workers: most programs that run at once. Fork servers start when they are first needed and take about
-            15 MB each.
-        tier: how programs are confined, see ``confinement.tiers``: 0 without privileges; 1 also with namespaces and a
-            private folder for files; 2 also in bubblewrap. A tier that does not work is refused, never lowered.
+        num_workers: number of programs that may run at once. Fork servers start when they are first needed and take
+            about 15 MB each.
+        tier: strength of the confinement, see ``confinement.tiers``. Tier 0 needs no privileges, tier 1 adds namespaces
+            and a private folder for files, tier 2 adds bubblewrap. A tier that does not work is an error; the runner
+            never takes a lower tier.
         limits: limits for judges that set none.
         allow_missing: protections (``"landlock"``, ``"seccomp"``) that the kernel may lack.
-        preload: modules that every program finds already imported, beside the common ones of the standard library.
+        preload: modules that every program finds imported, in addition to common modules of the standard library.
         readable: further paths that programs may read.
 
     Raises:
@@ -69,7 +70,7 @@ class LocalRunner(Closing):
         base = ForkServerSettings(hash_seed=0, preload=tuple(preload), readable=tuple(readable), tier=tier)
         self._pools = {role: _Pool(replace(base, hash_seed=seed)) for role, seed in HASH_SEEDS.items()}
         try:
-            # One of each role now, so that a machine that cannot confine is refused here and not at the first program.
+            # One fork server of each role starts now, so that a machine that cannot confine is an error at once.
             for role in self._pools:
                 first = self._with_fork_server(role, lambda started: started, when="while they started")
             self.uid_policy, self.notes = first.uid_policy, first.notes
@@ -96,7 +97,7 @@ class LocalRunner(Closing):
         return progress.result(time.monotonic() - started)
 
     def _with_fork_server(self, role: Role, use: Callable[[ForkServer], T], *, when: str) -> T:
-        """Use a fork server of a role. If it dies meanwhile, use another one, a few times."""
+        """Use a fork server of a role. If it dies, use another one, but only a few times."""
         for num_died in range(MAX_ATTEMPTS):
             try:
                 with self._places, self._pools[role].fork_server() as fork_server:
@@ -110,7 +111,7 @@ class LocalRunner(Closing):
         return tuple(pid for pool in self._pools.values() for pid in pool.pids())
 
     def close(self) -> None:
-        """Stop every fork server, and with it every program. A run in progress raises. Idempotent."""
+        """Stop all fork servers and programs. A run in progress raises ``SandboxUnavailableError``. Idempotent."""
         for pool in self._pools.values():
             pool.close()
 
@@ -119,7 +120,7 @@ def check_num_workers(num_workers: object) -> None:
     """Refuse a wrong number of workers.
 
     Raises:
-        SandboxConfigError: the number is no integer, or less than 1.
+        SandboxConfigError: the number is not an integer, or less than 1.
     """
     if type(num_workers) is not int or num_workers < 1:
         raise SandboxConfigError(f"num_workers must be an integer of at least 1, got {num_workers!r}")
@@ -137,7 +138,7 @@ class _Pool:
 
     @contextmanager
     def fork_server(self) -> Iterator[ForkServer]:
-        """Lend a fork server. If the borrower raises anything, the fork server is killed."""
+        """Lend a fork server. After any exception of the borrower, the fork server is killed."""
         fork_server = self._take()
         try:
             yield fork_server
@@ -146,7 +147,7 @@ class _Pool:
                 self._all.discard(fork_server)
             fork_server.kill()
             raise
-        # Only after success, because a borrower that raised may have left a message half sent.
+        # Lent again only after success, because a borrower that raised may have sent half a message.
         with self._lock:
             self._idle.append(fork_server)
 
@@ -169,7 +170,7 @@ class _Pool:
             if self._is_closed:
                 raise SandboxUnavailableError("the runner is closed")
             if self._idle:
-                return self._idle.pop()  # used last, so its memory is still in the processor's caches
+                return self._idle.pop()  # the last used one, whose memory is still in the processor's caches
         # Outside the lock, because a start takes long and other threads may find an idle fork server.
         fork_server = ForkServer(self._settings)
         with self._lock:
@@ -182,12 +183,12 @@ class _Pool:
 
 @dataclass(kw_only=True)
 class _LocalProgress(Progress):
-    """Progress on this machine, where programs can neither send signals nor stop themselves."""
+    """Progress on this machine, where programs cannot send signals, so they cannot stop themselves either."""
 
     _num_outside_kills: int = 0
 
     def try_again(self, attempt: Attempt, stop: ExitReason) -> bool:
-        """Ask again after a kill or a stop from outside, a few times.
+        """Make a call again after a kill or a stop from outside, but only a few times.
 
         Raises:
             SandboxUnavailableError: this has happened ``MAX_OUTSIDE_KILLS`` times.
@@ -212,5 +213,5 @@ class _LocalProgress(Progress):
 
 def _was_killed(attempt: Attempt) -> bool:
     """Return True if an operator, or the kernel out of memory, ended the process by SIGKILL."""
-    # At the ceiling RLIMIT_CPU sent it, because many threads can use up that time between two looks at the clock.
+    # At the ceiling, RLIMIT_CPU sent the signal: many threads can use that much time between two looks at the clock.
     return attempt.ending is not None and attempt.ending.was_killed and attempt.cpu_seconds < attempt.cpu_ceiling

@@ -5,9 +5,8 @@ import json
 import os
 import re
 import signal
-import threading
-import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -15,22 +14,11 @@ from sandbox import Judge, JudgeRequest, Limits, SandboxConfigError, SandboxFusi
 from sandbox.__main__ import main
 from sandbox.checks.self_test import LIMITS
 
+from ...unit.sandbox.processes import wait_until
 from ..programs import kinds, run
 
-FAULTS = (
-    "busy",
-    "bad_gateway",
-    "half",
-    "cut_json",
-    "cut_stdout",
-    "slow",
-    "hang_up",
-    "garbage",
-    "another_answer",
-    "sandbox_error",
-    "no_python",
-    "time_limit",
-)
+LASTING = ("busy", "bad_gateway", "garbage", "another_answer", "sandbox_error", "no_python", "no_process")
+PASSING = ("half", "cut_json", "cut_stdout", "hang_up", "time_limit")
 """Bodies that are no response are in tests/unit/sandbox/test_fusion.py."""
 DOUBLING = "def f(x): return 2 * x"
 
@@ -41,30 +29,20 @@ def runner(fusion_service):
         yield made
 
 
-@pytest.fixture
-def hasty(fusion_service, monkeypatch):
-    """A client that waits about a second for an answer."""
-    monkeypatch.setattr("sandbox.runners.fusion.runner._START_SECONDS", 0.2)
-    monkeypatch.setattr("sandbox.runners.fusion.runner.QUEUE_SECONDS", 1.0)
-    limits = Limits(total_seconds=0.4)
-    with SandboxFusionRunner(fusion_service.url, limits=limits, tries=2) as made:
-        yield made
-
-
 def sent_task(request):
-    """What a request tells the service beside the harness."""
+    """Return the data that a request sends in addition to the harness."""
     packed = re.search(r"task = json.loads\(zlib.decompress\(base64.b64decode\('([^']*)'", request["code"])
     return json.loads(zlib.decompress(base64.b64decode(packed[1])))
 
 
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "slow"])
+@pytest.mark.parametrize("fault", LASTING + PASSING)
 def test_one_bad_answer_changes_nothing(runner, fusion_service, fault):
     fusion_service.misbehave(fault)
     result = run(runner, DOUBLING, "f(1)", "f(2)", "f(4)")
     assert [answer.value for answer in result.results] == [b"i2;", b"i4;", b"i8;"]
 
 
-@pytest.mark.parametrize("fault", ["busy", "bad_gateway", "garbage", "another_answer", "sandbox_error", "no_python"])
+@pytest.mark.parametrize("fault", LASTING)
 def test_a_service_that_keeps_failing_is_an_outage(runner, fusion_service, fault):
     run(runner, "x = 5", "x")  # the answer that `another_answer` repeats
     fusion_service.misbehave(*[fault] * 3)
@@ -72,10 +50,14 @@ def test_a_service_that_keeps_failing_is_an_outage(runner, fusion_service, fault
         run(runner, DOUBLING, "f(1)")
 
 
-def test_a_service_that_is_too_slow_is_an_outage(hasty, fusion_service):
-    fusion_service.misbehave("slow", "slow")
-    with pytest.raises(SandboxUnavailableError, match=r"try 2 of 2.*[Tt]ime"):
-        run(hasty, DOUBLING, "f(1)", limits=hasty.limits)
+def test_a_service_that_is_too_slow_is_an_outage(fusion_service, monkeypatch):
+    monkeypatch.setattr("sandbox.runners.fusion.runner._START_SECONDS", 0.2)
+    monkeypatch.setattr("sandbox.runners.fusion.runner.QUEUE_SECONDS", 1.0)
+    limits = Limits(total_seconds=0.4)
+    with SandboxFusionRunner(fusion_service.url, limits=limits, tries=2) as runner:
+        fusion_service.misbehave("slow", "slow")
+        with pytest.raises(SandboxUnavailableError, match=r"try 2 of 2.*[Tt]ime"):
+            run(runner, DOUBLING, "f(1)", limits=limits)
 
 
 def test_a_refusal_that_will_not_change_is_not_asked_again(runner, fusion_service):
@@ -126,13 +108,11 @@ def test_only_code_and_calls_are_sent(fusion_service, runner):
         assert "the answer is" not in text
 
 
-def test_requests_are_bounded_and_their_limits_are_told(fusion_service, runner):
+def test_requests_at_once_are_bounded_name_their_limits_and_are_not_repeated_after_a_hang(fusion_service, runner):
     fusion_service.seen()
-    threads = [threading.Thread(target=run, args=(runner, DOUBLING, "f(1)")) for _ in range(9)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    source = "def f(x):\n    while x == 8: pass\n    return x"
+    with ThreadPoolExecutor(9) as pool:
+        list(pool.map(lambda n: run(runner, source, f"f({n})", "f(0)"), range(9)))
     seen = fusion_service.seen()
     assert len(seen["requests"]) == 9
     assert seen["most_at_once"] <= 3
@@ -142,20 +122,13 @@ def test_requests_are_bounded_and_their_limits_are_told(fusion_service, runner):
     assert request["run_timeout"] >= LIMITS.total_seconds
 
 
-def test_a_hang_costs_one_case_and_no_further_request(fusion_service, runner):
-    fusion_service.seen()
-    result = run(runner, "def f(x):\n    while x: pass\n    return x", "f(0)", "f(1)", "f(0)")
-    assert kinds(result) == ["value", "timed_out", "value"]
-    assert len(fusion_service.seen()["requests"]) == 1
-
-
 def test_a_program_that_kills_what_watches_it_has_died(runner):
-    """Its own answers are all it loses; three tries tell it from a service that is short of memory."""
+    """It only loses its own results. Three kills tell it from a service that is short of memory."""
     source = f"import os\ndef f(x):\n    if x == 2: os.kill(os.getppid(), {signal.SIGKILL:d})\n    return x\n"
     result = run(runner, source, "f(1)", "f(2)", "f(3)")
     if kinds(result) == ["value", "raised", "value"]:
         pytest.skip("the service's programs run as another user here, which cannot signal")
-    # Answers that the watcher had not passed on yet are lost with it, so the death may count for an earlier call.
+    # Results that the watcher has not yet reported are lost with it, so the death may count for an earlier call.
     reasons = [result.load_error, *(answer.detail for answer in result.results)]
     assert any("ended the process that watches it" in reason for reason in reasons)
     assert kinds(result)[1:2] != ["value"]
@@ -170,7 +143,7 @@ def test_a_program_that_kills_itself_has_died(runner):
 
 def test_frames_that_a_program_prints_are_not_read(runner):
     source = (
-        "import os, sys\nline = '\\n' + '0' * 32 + ' {\"event\": \"answer\", \"index\": 0, \"kind\": \"value\"}\\n'\n"
+        "import os\nline = '\\n' + '0' * 32 + ' {\"event\": \"result\", \"index\": 1, \"status\": \"raised\"}\\n'\n"
         "def f():\n    for fd in range(1, 9):\n        try: os.write(fd, line.encode())\n        except OSError: pass\n"
         "    return 1\n"
     )  # fmt: skip
@@ -187,7 +160,7 @@ def test_an_address_of_something_else_is_a_wrong_setting(fusion_service):
         SandboxFusionRunner(f"{fusion_service.url}/elsewhere")
 
 
-@pytest.mark.parametrize("url", ["", "localhost:8080", "ftp://host/", "http://", "http://host:port/"])
+@pytest.mark.parametrize("url", ["", "localhost:8080", "ftp://host/", "http://", "http://host:port/", "http://[::1"])
 def test_a_url_that_is_none_is_refused(url):
     with pytest.raises(SandboxConfigError, match="url must be http"):
         SandboxFusionRunner(url)
@@ -195,23 +168,14 @@ def test_a_url_that_is_none_is_refused(url):
 
 def test_closing_ends_a_run_under_way(fusion_service):
     runner = SandboxFusionRunner(fusion_service.url, limits=LIMITS)
-    fusion_service.misbehave("slow", "slow", "slow", "slow", "slow")
-    raised = []
-
-    def spin():
-        try:
-            run(runner, DOUBLING, "f(1)")
-        except SandboxUnavailableError as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=spin)
-    thread.start()
-    while not fusion_service.seen()["most_at_once"]:
-        time.sleep(0.01)
-    runner.close()
-    thread.join()
+    fusion_service.misbehave(*["slow"] * 5)
+    with ThreadPoolExecutor(1) as pool:
+        work = pool.submit(run, runner, DOUBLING, "f(1)")
+        wait_until(lambda: fusion_service.seen()["most_at_once"])
+        runner.close()
+        with pytest.raises(SandboxUnavailableError):
+            work.result()
     fusion_service.misbehave()
-    assert len(raised) == 1
 
 
 def test_programs_leave_no_process_behind(fusion_service, runner):

@@ -1,8 +1,8 @@
 """A service with SandboxFusion's API for tests: a process that runs scripts, and misbehaves when told to.
 
-``python fusion_service.py`` prints its port and serves until its standard input closes. Beside
-``POST /run_code`` it knows ``POST /control`` with ``{"faults": [...]}``: the next requests meet those
-faults, one each; and ``GET /requests``: the bodies that came in since the last look.
+``python fusion_service.py`` prints its port and serves until its standard input closes. It has two more methods:
+``POST /control`` with ``{"faults": [...]}`` lets each of the next requests meet one of these faults, and
+``GET /requests`` returns the bodies that came in since the last look.
 """
 
 import json
@@ -17,11 +17,30 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
 MAX_OUTPUT_BYTES = 1 << 20
-"""What the real service keeps of a stream."""
+"""Bytes of a stream that the real service keeps."""
+
+
+def answer_of(status, /, **result):
+    """Return an answer in the form of the real service."""
+    return {"status": status, "message": "", "compile_result": None, "run_result": result or None, "files": {}}
+
+
+FIXED_ANSWERS = {
+    "busy": (429, b'{"detail":"too many requests"}'),
+    "bad_gateway": (502, b"<html>bad gateway</html>"),
+    "forbidden": (403, b'{"detail":"no key"}'),
+    "garbage": (200, b"\x00\xff not json"),
+    "sandbox_error": (200, answer_of("SandboxError")),
+    "no_python": (
+        200,
+        answer_of("Failed", status="Finished", return_code=127, stdout="", stderr="python: not found"),
+    ),
+}
+"""Faults that have the same answer to every request."""
 
 
 class State:
-    """What the requests share."""
+    """State that all requests share."""
 
     lock = threading.Lock()
     faults: ClassVar[list] = []
@@ -32,7 +51,7 @@ class State:
 
 
 def run_script(request):
-    """As the real service without isolation: a file, an interpreter, a wall clock."""
+    """Run a script as the real service does without isolation: a file, an interpreter, a wall clock."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "script.py")
         with open(path, "w", encoding="utf-8") as file:
@@ -53,20 +72,14 @@ def run_script(request):
             os.killpg(process.pid, signal.SIGKILL)
             stdout, stderr = process.communicate()
             status, code = "TimeLimitExceeded", None
-    return {
-        "status": "Success" if code == 0 else "Failed",
-        "message": "",
-        "compile_result": None,
-        "run_result": {
-            "status": status,
-            "execution_time": time.time() - started,
-            "return_code": code,
-            "stdout": stdout[:MAX_OUTPUT_BYTES].decode("utf-8", "replace"),
-            "stderr": stderr[:MAX_OUTPUT_BYTES].decode("utf-8", "replace"),
-        },
-        "executor_pod_name": None,
-        "files": {},
-    }
+    return answer_of(
+        "Success" if code == 0 else "Failed",
+        status=status,
+        execution_time=time.time() - started,
+        return_code=code,
+        stdout=stdout[:MAX_OUTPUT_BYTES].decode("utf-8", "replace"),
+        stderr=stderr[:MAX_OUTPUT_BYTES].decode("utf-8", "replace"),
+    )
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -79,7 +92,7 @@ class Handler(BaseHTTPRequestHandler):
         with State.lock:
             found = {"requests": State.requests, "most_at_once": State.most_at_once}
             State.requests, State.most_at_once = [], 0
-        self.answer(200, json.dumps(found).encode())
+        self.answer(200, found)
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -100,19 +113,22 @@ class Handler(BaseHTTPRequestHandler):
             State.most_at_once = max(State.most_at_once, State.at_once)
         try:
             result = run_script(request) if fault is None else None
-        finally:  # before it is answered: who has the answer may ask again at once
+        finally:  # before the answer, because its receiver may ask again at once
             with State.lock:
                 State.at_once -= 1
         if fault is None:
             State.last_answer = result
-            self.answer(200, json.dumps(result).encode())
+            self.answer(200, result)
+        elif fault in FIXED_ANSWERS:
+            self.answer(*FIXED_ANSWERS[fault])
         else:
             getattr(self, f"fault_{fault}")(request)
 
-    def answer(self, status, body):
+    def answer(self, status, answer, num_bytes=0):
+        body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(num_bytes or len(body)))
         self.end_headers()
         self.wfile.write(body)
 
@@ -121,21 +137,9 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
         self.connection.close()
 
-    def fault_busy(self, request):
-        self.answer(429, b'{"detail":"too many requests"}')
-
-    def fault_bad_gateway(self, request):
-        self.answer(502, b"<html>bad gateway</html>")
-
-    def fault_forbidden(self, request):
-        self.answer(403, b'{"detail":"no key"}')
-
     def fault_half(self, request):
         body = json.dumps(run_script(request)).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body[: len(body) // 2])
+        self.answer(200, body[: len(body) // 2], num_bytes=len(body))
         self.hang_up()
 
     def fault_cut_json(self, request):
@@ -146,33 +150,26 @@ class Handler(BaseHTTPRequestHandler):
         result = run_script(request)
         stdout = result["run_result"]["stdout"]
         result["run_result"]["stdout"] = stdout[: 2 * len(stdout) // 3]
-        self.answer(200, json.dumps(result).encode())
+        self.answer(200, result)
 
     def fault_slow(self, request):
         time.sleep(30)  # no test waits so long for it
-        self.answer(200, json.dumps(run_script(request)).encode())
+        self.answer(200, run_script(request))
 
     def fault_hang_up(self, request):
         self.hang_up()
 
-    def fault_garbage(self, request):
-        self.answer(200, b"\x00\xff not json")
-
     def fault_another_answer(self, request):
-        self.answer(200, json.dumps(State.last_answer).encode())
+        self.answer(200, State.last_answer)
 
-    def fault_sandbox_error(self, request):
-        result = {"status": "SandboxError", "message": "no pod", "compile_result": None, "run_result": None}
-        self.answer(200, json.dumps(result).encode())
-
-    def fault_no_python(self, request):
-        result = {"status": "Finished", "return_code": 127, "stdout": "", "stderr": "python: not found"}
-        self.answer(200, json.dumps({"status": "Failed", "message": "", "run_result": result}).encode())
+    def fault_no_process(self, request):
+        code = "import os\ndef refuse(): raise BlockingIOError('no process')\nos.fork = refuse\n" + request["code"]
+        self.answer(200, run_script(request | {"code": code}))
 
     def fault_time_limit(self, request):
         result = run_script(request)["run_result"] | {"status": "TimeLimitExceeded", "return_code": None}
         result["stdout"] = "\n".join(result["stdout"].split("\n")[:3])
-        self.answer(200, json.dumps({"status": "Failed", "message": "", "run_result": result}).encode())
+        self.answer(200, answer_of("Failed", **result))
 
 
 def main():

@@ -1,4 +1,4 @@
-"""Time another process used, and time it merely waited."""
+"""CPU time and idle time of another process."""
 
 import subprocess
 import sys
@@ -23,9 +23,8 @@ def start():
 
     yield run
     for process in started:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+        with process:
+            process.kill()
 
 
 def read_until(watch, enough):
@@ -39,7 +38,7 @@ def read_until(watch, enough):
 def test_a_spinning_process_uses_processor_time_and_is_not_idle(start):
     watch = Stopwatch(start("while True: pass"))
     _, idle = read_until(watch, lambda reading: reading[0] > 0.3)
-    assert idle < 0.1  # whatever else the machine does
+    assert idle < 0.1  # other load on the machine does not count
 
 
 def test_a_sleeping_process_is_idle(start):
@@ -48,7 +47,7 @@ def test_a_sleeping_process_is_idle(start):
     assert cpu < 0.1
 
 
-def test_of_the_kernels_time_on_new_pages_a_quarter_counts_and_all_of_its_other_time(start):
+def test_a_quarter_of_the_kernels_time_for_new_pages_counts_and_all_of_its_other_time(start):
     used, counted = spent(start("import os\nwhile True: os.urandom(1 << 12)"))
     assert counted > 0.9 * used
     used, counted = spent(
@@ -58,7 +57,7 @@ def test_of_the_kernels_time_on_new_pages_a_quarter_counts_and_all_of_its_other_
 
 
 def spent(pid):
-    """CPU seconds that a process has used while one passed, and how many of them are counted."""
+    """Return the CPU seconds that a process has used in about one second, and the part of them that counts."""
     watch = Stopwatch(pid)
     watch.read()
     before = process_cpu_seconds(pid)

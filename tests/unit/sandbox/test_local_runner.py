@@ -1,4 +1,4 @@
-"""The pool of fork servers when somebody kills things, and what is left when it closes."""
+"""The pool of fork servers if somebody kills its processes, and after it was closed."""
 
 import contextlib
 import os
@@ -7,25 +7,16 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from sandbox import Call, Limits, LocalRunner, Program, Role, SandboxUnavailableError
+from sandbox import Limits, LocalRunner, Role, SandboxUnavailableError
 
+from ...conformance.programs import run
 from .processes import children, is_gone, wait_until
 
 SLOW = "import time\ndef f(n):\n    time.sleep(0.5)\n    return n\n"
-
-
-def program(source, *expressions, **changes):
-    return Program(
-        prelude="",
-        source=source,
-        calls=tuple(Call(expression=expression) for expression in expressions),
-        reference_cpu_seconds=(0.0,) * len(expressions),
-        limits=Limits(),
-        **changes,
-    )
 
 
 @pytest.fixture
@@ -40,28 +31,19 @@ def candidate_fork_server(runner):
 
 def run_while(runner, disturb):
     """Run four slow calls and call ``disturb(fork server, child)`` in the middle of them."""
-    results = []
-    work = threading.Thread(
-        target=lambda: results.append(runner.run(program(SLOW, "f(1)", "f(2)", "f(3)", "f(4)"), role=Role.CANDIDATE))
-    )
     fork_server = candidate_fork_server(runner)
-    work.start()
-    wait_until(lambda: children(fork_server))
-    time.sleep(0.7)
-    disturb(fork_server, children(fork_server)[0])
-    work.join()
-    return [(answer.status.value, answer.value) for answer in results[0].results]
+    with ThreadPoolExecutor(1) as pool:
+        work = pool.submit(run, runner, SLOW, "f(1)", "f(2)", "f(3)", "f(4)", limits=Limits())
+        wait_until(lambda: children(fork_server))
+        time.sleep(0.7)
+        disturb(fork_server, children(fork_server)[0])
+        return [(answer.status.value, answer.value) for answer in work.result().results]
 
 
-ALL_FOUR = [("value", b"i1;"), ("value", b"i2;"), ("value", b"i3;"), ("value", b"i4;")]
-
-
-def test_a_fork_server_killed_in_the_middle_is_replaced_and_nothing_is_lost(own_runner):
-    assert run_while(own_runner, lambda fork_server, child: os.kill(fork_server, signal.SIGKILL)) == ALL_FOUR
-
-
-def test_a_program_killed_from_outside_gets_its_case_once_more(own_runner):
-    assert run_while(own_runner, lambda fork_server, child: os.kill(child, signal.SIGKILL)) == ALL_FOUR
+@pytest.mark.parametrize("victim", [0, 1], ids=["fork_server", "program"])
+def test_a_process_killed_from_outside_is_replaced_and_nothing_is_lost(own_runner, victim):
+    answers = run_while(own_runner, lambda *pids: os.kill(pids[victim], signal.SIGKILL))
+    assert answers == [("value", b"i%d;" % n) for n in range(1, 5)]
 
 
 def test_a_program_killed_again_and_again_is_an_outage_and_no_verdict(own_runner):
@@ -78,14 +60,14 @@ def test_a_program_killed_again_and_again_is_an_outage_and_no_verdict(own_runner
     saboteur.start()
     try:
         with pytest.raises(SandboxUnavailableError, match="killed 8 times by somebody other than the judge"):
-            own_runner.run(program(SLOW, "f(1)"), role=Role.CANDIDATE)
+            run(own_runner, SLOW, "f(1)")
     finally:
         stop.set()
         saboteur.join()
 
 
 def test_a_process_that_the_kernel_is_ending_is_waited_for(tmp_path):
-    """Channel closed, SIGKILL pending, no processor to obey it: the state of a victim on a loaded machine."""
+    """On a loaded machine, a process may wait for a processor with a closed channel and a pending SIGKILL."""
     from sandbox.runners.local import fork_server_main
 
     child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
@@ -106,45 +88,19 @@ def test_a_sandbox_that_cannot_start_a_fork_server_is_an_outage(own_runner, monk
     os.kill(candidate_fork_server(own_runner), signal.SIGKILL)
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     with pytest.raises(SandboxUnavailableError, match="/no/such/python"):
-        own_runner.run(program(SLOW, "f(1)"), role=Role.CANDIDATE)
-
-
-def test_fork_servers_that_keep_dying_are_an_outage(own_runner, monkeypatch):
-    from sandbox.runners.local import runner as local_runner
-
-    def die(self, fork_server):
-        raise local_runner.ProcessLostError("again")
-
-    monkeypatch.setattr(local_runner._LocalProgress, "run", die)
-    with pytest.raises(SandboxUnavailableError, match="3 fork servers of role candidate died"):
-        own_runner.run(program(SLOW, "f(1)"), role=Role.CANDIDATE)
+        run(own_runner, SLOW, "f(1)")
 
 
 def test_closing_leaves_no_process(own_runner):
-    raised = []
-
-    def spin():
-        try:
-            own_runner.run(program("def f():\n    while 1: pass\n", "f()"), role=Role.CANDIDATE)
-        except SandboxUnavailableError as error:
-            raised.append(error)
-
-    work = threading.Thread(target=spin)
     fork_servers = own_runner.fork_server_pids()
-    work.start()
-    wait_until(lambda: children(candidate_fork_server(own_runner)))
-    running = children(candidate_fork_server(own_runner))
-    own_runner.close()
-    work.join()
-    assert len(raised) == 1
+    with ThreadPoolExecutor(1) as pool:
+        work = pool.submit(run, own_runner, "def f():\n    while 1: pass\n", "f()", limits=Limits())
+        wait_until(lambda: children(candidate_fork_server(own_runner)))
+        running = children(candidate_fork_server(own_runner))
+        own_runner.close()
+        with pytest.raises(SandboxUnavailableError):
+            work.result()
     wait_until(lambda: all(is_gone(pid) for pid in (*fork_servers, *running)))
-
-
-def test_a_closed_runner_is_an_outage(own_runner):
-    own_runner.close()
-    own_runner.close()
-    with pytest.raises(SandboxUnavailableError, match="closed"):
-        own_runner.run(program(SLOW, "f(1)"), role=Role.CANDIDATE)
 
 
 def test_no_process_outlives_a_parent_that_was_killed(repository):
@@ -169,17 +125,12 @@ def test_no_process_outlives_a_parent_that_was_killed(repository):
 
 
 def test_a_finished_program_leaves_no_process(own_runner):
-    own_runner.run(
-        program("import threading\nthreading.Thread(target=threading.Event().wait).start()\ndef f(): pass\n", "f()"),
-        role=Role.CANDIDATE,
-    )
+    run(own_runner, "import threading\nthreading.Thread(target=threading.Event().wait).start()\ndef f(): pass\n", "f()")
     assert children(candidate_fork_server(own_runner)) == []
 
 
 def test_a_program_is_told_nothing_of_the_parents_environment(own_runner):
-    answer = own_runner.run(
-        program("import os\ndef f(): return sorted(os.environ)\n", "f()"), role=Role.CANDIDATE
-    ).results[0]
+    (answer,) = run(own_runner, "import os", "sorted(os.environ)").results
     assert b"HOME" in answer.value
     assert not {name for name in os.environ if f":{name}".encode() in answer.value} - {
         "HOME", "LANG", "PATH", "TZ", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED",

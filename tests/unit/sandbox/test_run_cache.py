@@ -1,44 +1,15 @@
-"""Identical candidates are run once, and the verdict does not show it."""
+"""Identical candidates run only once, and their verdicts do not change."""
 
 from dataclasses import replace
 
 import pytest
 
-from sandbox import Judge, JudgeRequest, LocalRunner, Program, ProgramResult
+from sandbox import Judge
 from sandbox.judge.bounded_cache import BoundedCache
 from sandbox.text import syntax_key
 
 REFERENCE = "def f(x):\n    return x + 1"
-
-
-class CountingRunner:
-    """A real runner that notes the programs it ran."""
-
-    def __init__(self, runner: LocalRunner) -> None:
-        self._runner = runner
-        self.programs: list[Program] = []
-
-    @property
-    def limits(self):
-        return self._runner.limits
-
-    def run(self, program: Program, *, role) -> ProgramResult:
-        if role.value == "candidate":
-            self.programs.append(program)
-        return self._runner.run(program, role=role)
-
-    def close(self) -> None:
-        self._runner.close()
-
-
-@pytest.fixture(scope="module")
-def pool():
-    with LocalRunner(num_workers=1) as runner:
-        yield runner
-
-
-def request(candidate: str | None, *asserts: str, history: tuple[str, ...] = ()) -> JudgeRequest:
-    return JudgeRequest(question_id="q", reference=REFERENCE, candidate=candidate, suites=(asserts,), history=history)
+SAME = "def f(x): return x"
 
 
 def test_formatting_and_comments_do_not_tell_programs_apart_names_do():
@@ -49,52 +20,47 @@ def test_formatting_and_comments_do_not_tell_programs_apart_names_do():
     assert syntax_key("(" * 90_000) != syntax_key("(" * 90_001)
 
 
-def test_an_identical_program_with_the_same_calls_is_not_run_again(pool):
-    runner = CountingRunner(pool)
-    judge = Judge(runner, reuse_results=True)
-    first = judge.judge(request("def f(x): return x", "assert f(1) == 2", "assert f(2) == 3"))
-    again = judge.judge(request("def f(x):\n    return x  # the same", "assert f(1) == 2", "assert f(2) == 3"))
-    assert len(runner.programs) == 1
+def test_an_identical_program_with_the_same_calls_is_not_run_again(ask, counting):
+    judge = Judge(counting, reuse_results=True)
+    asserts = ("assert f(1) == 2", "assert f(2) == 3")
+    first = ask(REFERENCE, SAME, *asserts, judge=judge)
+    again = ask(REFERENCE, "def f(x):\n    return x  # the same", *asserts, judge=judge)
+    assert counting.roles.count("candidate") == 1
     assert (first.was_cached, again.was_cached, again.cpu_seconds) == (False, True, 0.0)
     assert again.suites == first.suites
-    other = judge.judge(request("def f(x): return x", "assert f(1) == 2"))
-    assert not other.was_cached
+    assert not ask(REFERENCE, SAME, asserts[0], judge=judge).was_cached
 
 
-CANDIDATES = [
-    "def f(x): return x + 1",
-    "def f(x): return 1 // x",
-    "def f(x:",
-    "def f(x):\n    while x == 2: pass\n    return x + 1",
-    "import os\ndef f(x):\n    os._exit(3)",
-    "def f(x): return object()",
-    # State that grows from call to call: answers of another list of calls would be others.
-    "def f(x, seen=[]):\n    seen.append(x)\n    return x + len(seen)",
-]
-
-
-@pytest.mark.parametrize("candidate", CANDIDATES)
-def test_the_verdict_is_the_one_of_a_fresh_judge(pool, candidate):
-    requests = [
-        request(candidate, "assert f(0) == 1", "assert f(2) == 3"),
-        request(candidate, "assert f(2) == 3", "assert f(5) == 6", history=("f(0)",)),
-        request(candidate, "assert f(0) == 1", "assert f(2) == 3"),
-        request(candidate, "assert f(2) == 3"),
-    ]
-
-    def essence(verdict):
-        return replace(verdict, cpu_seconds=0.0, wall_seconds=0.0, was_cached=False)
-
-    remembering = Judge(pool, reuse_results=True)
-    for one in requests:
-        assert essence(remembering.judge(one)) == essence(Judge(pool).judge(one))
-
-
-@pytest.mark.parametrize("candidate", CANDIDATES[3:5])
-def test_a_time_out_or_a_death_is_never_taken_from_memory(pool, candidate):
-    judge = Judge(pool, reuse_results=True)
-    for _ in range(2):
-        assert not judge.judge(request(candidate, "assert f(2) == 3")).was_cached
+@pytest.mark.parametrize(
+    ("candidate", "is_kept"),
+    [
+        ("def f(x): return x + 1", True),
+        ("def f(x): return 1 // x", True),
+        ("def f(x): return object()", True),
+        # State that grows from call to call: the answers to another list of calls would differ.
+        ("def f(x, seen=[]):\n    seen.append(x)\n    return x + len(seen)", True),
+        ("def f(x:", False),
+        ("def f(x):\n    while x == 2: pass\n    return x + 1", False),
+        ("import os\ndef f(x):\n    os._exit(3)", False),
+    ],
+)
+def test_the_verdict_is_the_one_of_a_fresh_judge_and_no_time_out_or_death_is_kept(ask, runner, candidate, is_kept):
+    remembering = Judge(runner, reuse_results=True)
+    first, second, third = "assert f(0) == 1", "assert f(2) == 3", "assert f(5) == 6"
+    were_cached = []
+    for asserts, history in (
+        ((first, second), ()),
+        ((second, third), ("f(0)",)),
+        ((first, second), ()),
+        ((second,), ()),
+    ):
+        cached = ask(REFERENCE, candidate, *asserts, history=history, judge=remembering)
+        fresh = ask(REFERENCE, candidate, *asserts, history=history)
+        were_cached.append(cached.was_cached)
+        assert replace(cached, cpu_seconds=0.0, wall_seconds=0.0, was_cached=False) == replace(
+            fresh, cpu_seconds=0.0, wall_seconds=0.0
+        )
+    assert were_cached == [False, False, is_kept, False]
 
 
 def test_what_is_kept_has_a_bound_and_is_counted_once():
@@ -107,22 +73,13 @@ def test_what_is_kept_has_a_bound_and_is_counted_once():
     known.forget("c")
     assert known._bytes == 20_000 + 1024
     known.forget("d")
-    assert not known.note_size(key, entry, 9)  # it went while its program ran
+    assert not known.note_size(key, entry, 9)  # it was dropped while its program ran
     assert (known._bytes, known._sizes, len(known._entries)) == (0, {}, 0)
 
 
-def test_a_judge_that_was_not_told_to_runs_every_program(pool):
-    runner = CountingRunner(pool)
-    judge = Judge(runner)
+def test_forgetting_a_question_forgets_its_programs(ask, counting):
+    judge = Judge(counting, reuse_results=True)
     for _ in range(2):
-        judge.judge(request("def f(x): return x", "assert f(1) == 2"))
-    assert len(runner.programs) == 2
-
-
-def test_forgetting_a_question_forgets_its_programs(pool):
-    runner = CountingRunner(pool)
-    judge = Judge(runner, reuse_results=True)
-    for _ in range(2):
-        judge.judge(request("def f(x): return x", "assert f(1) == 2"))
+        ask(REFERENCE, SAME, "assert f(1) == 2", judge=judge)
         judge.forget("q")
-    assert len(runner.programs) == 2
+    assert counting.roles.count("candidate") == 2

@@ -175,8 +175,8 @@ def test_check_says_where_programs_share_one_uid(repository):
         pytest.skip("this machine has no user namespaces")
     inside, outside = (run.stdout for run in runs)
     assert "self-tests passed" in inside
-    assert "the uid is one for all programs in this user namespace" in inside
-    assert "the uid is one for all programs" not in outside
+    assert "all programs share one uid" in inside
+    assert "all programs share one uid" not in outside
 
 
 def test_files_work_and_do_not_stay(walled):
