@@ -30,7 +30,7 @@ def read(*lines: str) -> list[tuple[str, str, bool]]:
         ([f"Here it is: {TICKS}python", "a", TICKS], [("python", "a", True)]),
         # The first block was never closed, and another begins.
         ([f"{TICKS}python", "a", f"{TICKS}python", "b", TICKS], [("python", "a", False), ("python", "b", True)]),
-        ([f"{TICKS}", "a", f"````Python 3", "b", "````"], [("", "a", False), ("Python 3", "b", True)]),
+        ([f"{TICKS}", "a", "````Python 3", "b", "````"], [("", "a", False), ("Python 3", "b", True)]),
         # The mark closes the block although text follows it.
         ([TICKS, "a", f"{TICKS} That was it.", "b", TICKS, "c"], [("", "a", True), ("", "c", False)]),
         (["````", "a", f"{TICKS}python", "b", "````"], [("", f"a\n{TICKS}python\nb", True)]),
