@@ -24,7 +24,7 @@ def config_of(*overrides, preset="cpu"):
     ("override", "words"),
     [
         (f"{ACTOR}.policy_loss.loss_mode=vanila", "Unsupported loss mode: vanila"),
-        (f"{ACTOR}.kl_loss_type=k9", "actor.kl_loss_type='k9' is none that it knows"),
+        (f"{ACTOR}.kl_loss_type=k9", "verl has no actor.kl_loss_type='k9'"),
         (f"{ACTOR}.loss_agg_mode=mean", "Invalid loss_agg_mode: mean"),
         (f"{ACTOR}.optim.optimizer=AdamWW", "Optimizer 'AdamWW' not found in module 'torch.optim'"),
         (f"{ACTOR}.optim.lr_scheduler_type=linear", "lr_scheduler_type"),
