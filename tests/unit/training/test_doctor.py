@@ -10,7 +10,7 @@ pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh se
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.errors import CodeA1Error
 from code_a1_recipe.training import doctor
-from code_a1_recipe.training.doctor import Finding, check_findings
+from code_a1_recipe.training.doctor import check_findings
 from code_a1_recipe.training.plan.machine import Machine
 
 
@@ -74,6 +74,7 @@ def test_what_is_not_looked_at_is_not_called_well(monkeypatch, capsys):
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
     monkeypatch.setattr("os.access", lambda path, mode: False)
     rows = found()
+    check_findings([rows["Ray"]])  # a note keeps nothing from starting
     assert (rows["Ray"].state, rows["Ray"].found) == ("note", "the cluster at head:6379")
     assert "may not be written" in rows["disk"].lack
     assert main(["doctor", "run_dir=x"]) == 2
@@ -83,7 +84,3 @@ def test_what_is_not_looked_at_is_not_called_well(monkeypatch, capsys):
 def test_gpus_are_shown_with_their_memory(machine):
     machine(shared_memory=1 << 33, disk=1 << 40, num_gpus=8, gpu_memory=80 << 30)
     assert found()["GPUs"].found == "8, 80 GiB each"
-
-
-def test_a_note_keeps_nothing_from_starting():
-    check_findings([Finding("GPUs", "none", "the preset `cpu` needs none", is_needed=False)])

@@ -1,6 +1,5 @@
 """Rows of verl's queue: groups, keys, tags and tensors."""
 
-import numpy as np
 import pytest
 import torch
 
@@ -71,14 +70,6 @@ def test_a_lesson_is_a_group_of_its_own_whose_advantage_is_its_weight():
     assert all(is_lesson(row.key) and _tag(row, step=4)["is_padding"] for row in rows)
     sampled = programs(0.5, 1.0)
     assert not any(is_lesson(row.key) or "is_padding" in _tag(row, step=4) for row in sampled)
-
-
-def test_verl_takes_the_reward_of_a_group_of_one_as_its_advantage():
-    from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
-
-    rewards, mask = torch.tensor([[0.0, 0.5], [0.0, 2.0]]), torch.ones(2, 2)
-    advantages, _ = compute_grpo_outcome_advantage(rewards, mask, index=np.array(["s4q0-0!", "s4q0-1!"]))
-    torch.testing.assert_close(advantages, torch.tensor([[0.5, 0.5], [2.0, 2.0]]), rtol=1e-5, atol=0)
 
 
 def test_a_group_of_the_test_llm_is_a_question_and_a_candidate():

@@ -30,7 +30,7 @@ def newest(root):
 
 
 def named(root, path):
-    return named(root, path)
+    return find_checkpoint(root, mode="resume_path", path=str(path))
 
 
 def break_off(root, step):
