@@ -140,9 +140,7 @@ class EpisodeWorker:
         select_groups = GROUP_SELECTORS[selection.name]
         selected = select_groups(episode.suite_rewards_CS(), update_n=selection.update_n)
         group = GroupId(task.step, task.index)
-        extra = []
-        for extension in self._extensions:
-            extra += extension.extra_groups(episode)
+        extra = [added for extension in self._extensions for added in extension.extra_groups(episode)]
         programs = code_trajectories(episode, group=group)
         programs += extra_trajectories(extra, "code", group=group)
         suites = test_trajectories(episode, selected=selected, group=group)

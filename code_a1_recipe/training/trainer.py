@@ -115,13 +115,9 @@ class CodeA1Trainer(CoTrainingStep):
     def _save_after_error(self) -> None:
         """Save the newest finished step, or show why that fails."""
         limit = self.settings.checkpoint.leave_within_seconds
-
-        def save() -> None:
-            self.run_folder.show(self._save_and_tell())
-
         try:
             # The limit is needed, since a worker that waits for a stalled server cannot save.
-            if not within(limit, save, name="save"):
+            if not within(limit, lambda: self.run_folder.show(self._save_and_tell()), name="save"):
                 self.run_folder.show(f"not saved: no answer within checkpoint.leave_within_seconds={limit:g} s")
         except Exception as error:  # noqa: BLE001  # the caller raises the error that ended the run
             self.run_folder.show(f"not saved: {explain(error, run_dir=self.settings.run_dir) or error}")

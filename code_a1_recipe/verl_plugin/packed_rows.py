@@ -181,8 +181,8 @@ def _attend_at_once(
     queries = query[0].transpose(0, 1)  # (kept, heads, size)
     keys = key[0].transpose(0, 1)  # (kept, heads of keys, size)
     values = value[0].transpose(0, 1)
-    attend: Callable[..., Tensor] = partial(varlen_attn, scale=scaling, window_size=(-1, 0))
-    attended = attend(
+    attend: Callable[..., Any] = partial(varlen_attn, scale=scaling, window_size=(-1, 0))
+    attended: Tensor = attend(
         queries,
         keys[segments.keys_at],
         values[segments.keys_at],

@@ -75,7 +75,7 @@ def test_what_is_not_looked_at_is_not_called_well(monkeypatch, capsys):
     monkeypatch.setattr("os.access", lambda path, mode: False)
     rows = found()
     check_findings([rows["Ray"]])  # a note keeps nothing from starting
-    assert (rows["Ray"].state, rows["Ray"].found) == ("note", "the cluster at head:6379")
+    assert (rows["Ray"].state, rows["Ray"].found) == ("note", "head:6379")
     assert "may not be written" in rows["disk"].lack
     assert main(["doctor", "run_dir=x"]) == 2
     assert "takes the folder where runs are to be written and no settings, got run_dir=x" in capsys.readouterr().err
