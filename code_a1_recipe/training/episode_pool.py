@@ -1,4 +1,4 @@
-"""The trainer's view of all episode workers: it hands out tasks, and gets each report when an episode ends."""
+"""All episode workers, as the trainer sees them: they take tasks, and return a report when an episode ends."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,11 +15,12 @@ from .episode_worker import EpisodeReport, EpisodeWorker
 from .judge_worker import JudgePool
 from .plan.needs import CPUS_PER_EPISODE_WORKER
 
-# Ray restarts an actor that dies and repeats its unfinished episodes. Rows that they had stored are overwritten, since
-# their keys are the same.
+# Ray restarts an actor that dies and repeats its unfinished episodes. A repeated episode overwrites the rows that it
+# had stored, since their keys are the same.
 _EPISODE_RETRIES = 1
 _EPISODES_AT_ONCE = 256
-"""Episodes that one worker runs at a time: enough for any server, and a bound on the memory that a large step takes."""
+"""Largest number of episodes that one worker runs at a time. It keeps every server busy, and bounds the memory of a
+large step."""
 _LOOK_SECONDS = 0.5
 
 
@@ -32,7 +33,7 @@ class EpisodePool:
 
     @classmethod
     def start(cls, settings: RunConfig) -> Self:
-        """Start the workers without waiting: they import their packages while the servers start."""
+        """Start the workers, and do not wait for them. They import their packages while the servers start."""
         actor_class = ray.remote(EpisodeWorker).options(
             max_restarts=-1,
             max_task_retries=_EPISODE_RETRIES,
@@ -45,21 +46,25 @@ class EpisodePool:
 
     def connect(self, *, endpoints: Mapping[str, PolicyEndpoint], judges: JudgePool) -> None:
         """Give the workers their servers and judges, and wait until they are ready for episodes."""
-        # Every later call brings the connections too, for a worker that Ray has restarted. They cannot be arguments of
-        # the constructor: Ray takes a handle there for an object, which may be gone at the restart.
+        # Each episode's call passes the connections again, since a worker may have been restarted by Ray. They cannot
+        # be arguments of the constructor: Ray would store their handles as an object, which may be gone at the restart.
         self._connections = cloudpickle.dumps((dict(endpoints), judges))
         ray.get([worker.connect.remote(self._connections) for worker in self.workers])
 
     def run(
-        self, tasks: Iterable[EpisodeTask], *, validate: bool, while_waiting: Callable[[], None] = lambda: None
+        self,
+        tasks: Iterable[EpisodeTask],
+        *,
+        validate: bool,
+        while_waiting: Callable[[], None] = lambda: None,
     ) -> Iterator[EpisodeReport]:
         """Run all tasks and yield each report as soon as its episode ends, in no fixed order.
 
         Args:
-            tasks: each is taken when a worker has room for it.
-            validate: the episodes store no rows and train nothing.
-            while_waiting: is called about twice a second. An error that it raises ends the wait; the episodes go on
-                until :meth:`close`.
+            tasks: each task is taken when a worker has room for it.
+            validate: the episodes are for validation: they store no rows and train nothing.
+            while_waiting: is called about twice a second. An error that it raises ends the wait, while the episodes go
+                on until :meth:`close`.
         """
         waiting = iter(tasks)
         pending: dict[Any, int] = {}

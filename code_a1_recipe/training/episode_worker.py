@@ -45,26 +45,31 @@ class EpisodeReport:
     """Position of the question in its step."""
     question_id: str
     grpo_rows: Mapping[str, StoredRows]
-    """Stored GRPO groups by policy name: all candidates, and the suites for the candidates that TOPVAR selected."""
+    """Stored rows of the GRPO groups by policy name: all candidates, and the suites of the candidates that TOPVAR
+    selected."""
     book_update: BookUpdate
     found: Mapping[str, Any]
     """Results of extensions, by the extension's name."""
     has_spread: bool
-    """The rewards of the question's programs differ. Without that no program has an advantage."""
+    """Whether the rewards of the question's programs differ. If they are equal, no program has an advantage."""
     accumulator: MetricAccumulator
     busy: Mapping[str, tuple[Span, ...]]
-    """Times at which responses were generated ("generate") and programs judged ("judge"); sorted and disjoint."""
+    """Spans of time in which responses were generated ("generate") or programs judged ("judge"), sorted and
+    disjoint."""
     records: bytes
-    """Lines for the rollout log."""
+    """The episode's lines of the rollout log."""
     outage: str
     """First reason why the sandbox could not judge a program; empty if it judged all."""
 
 
 def seconds_of_exposed_judging(reports: Sequence[EpisodeReport]) -> float:
-    """Seconds in which programs were judged and nothing was generated. Without a judge a step would save them."""
+    """Return the seconds in which programs were judged while no response was generated.
+
+    With a judge that takes no time the step would be shorter by these seconds.
+    """
     judging = [span for report in reports for span in report.busy["judge"]]
     generating = [span for report in reports for span in report.busy["generate"]]
-    # Spans overlap, so only the seconds count that judging adds to the generated ones.
+    # Spans of different episodes overlap, so their lengths cannot be added.
     return seconds_of(judging + generating) - seconds_of(generating)
 
 
@@ -79,7 +84,7 @@ class EpisodeWorker:
         self._tokenizers = {name: load_tokenizer(settings, name) for name in settings.policy_names}
 
     def connect(self, connections: bytes) -> None:
-        """Connect to servers and judges, unless that is done. A worker that Ray has restarted needs it once more.
+        """Connect to servers and judges, unless the worker is connected. Ray may have restarted it in between.
 
         Args:
             connections: pickled ``(endpoints, judges)``, see :meth:`EpisodePool.connect`.
@@ -96,7 +101,7 @@ class EpisodeWorker:
         settings = self._settings
         # In self-play the Code LLM writes the suites. In other runs without a Test LLM no model is asked for suites.
         tester = "test" if "test" in self._endpoints else "code"
-        code, test = (self._endpoints[name] for name in ("code", tester))
+        code, test = self._endpoints["code"], self._endpoints[tester]
         common: dict[str, Any] = {
             "judge": judges,
             "settings": settings.episode,
@@ -107,8 +112,11 @@ class EpisodeWorker:
             "extensions": self._extensions,
         }
         if not validate:
-            code_llm, test_llm = self._sampler("code", code.training), self._sampler(tester, test.training)
-            return EpisodeRunner(code_llm=code_llm, test_llm=test_llm, **common)
+            return EpisodeRunner(
+                code_llm=self._sampler("code", code.training),
+                test_llm=self._sampler(tester, test.training),
+                **common,
+            )
         return ValidationRunner(
             code_llm=self._sampler("code", code.validation),
             test_llm=self._sampler(tester, test.validation),
@@ -133,18 +141,21 @@ class EpisodeWorker:
         selected = select_groups(episode.suite_rewards_CS(), update_n=selection.update_n)
         group = GroupId(task.step, task.index)
         extra = [added for extension in self._extensions for added in extension.extra_groups(episode)]
-        programs = code_trajectories(episode, group=group) + extra_trajectories(extra, "code", group=group)
+        programs = code_trajectories(episode, group=group)
+        programs += extra_trajectories(extra, "code", group=group)
         suites = test_trajectories(episode, selected=selected, group=group)
-        suites += extra_trajectories(extra, "test", group=group) + self._lessons(task, group=group)
+        suites += extra_trajectories(extra, "test", group=group)
+        suites += self._lessons(task, group=group)
         trajectories = {"code": programs, "test": suites}
         if self._settings.self_play:
             trajectories = {"code": programs + suites}
-        stored = await asyncio.gather(*[store(name, rows, step=task.step) for name, rows in trajectories.items()])
+        stores = [store(name, rows, step=task.step) for name, rows in trajectories.items()]
+        stored = await asyncio.gather(*stores)
         grpo_rows = dict(zip(trajectories, stored, strict=True))
         return _report(episode, self._extensions, grpo_rows=grpo_rows, selected=selected)
 
     def _lessons(self, task: EpisodeTask, *, group: GroupId) -> list[Trajectory]:
-        """Rows of the suites that extensions let the Test LLM imitate. Suites that are too long are left out."""
+        """Return rows of the suites that extensions let the Test LLM imitate, without suites that are too long."""
         lessons = []
         for extension in self._extensions:
             for imitated in extension.imitated(task):
@@ -160,7 +171,7 @@ class EpisodeWorker:
         return lesson_trajectories(lessons, group=group)
 
     async def validate(self, task: EpisodeTask, connections: bytes) -> EpisodeReport:
-        """Run an episode on a held-out question; nothing is stored, nothing is learned."""
+        """Run an episode on a held-out question. No rows are stored."""
         self.connect(connections)
         episode = await self._runners[True].run(task)
         return _report(episode, self._extensions, grpo_rows={}, selected=())

@@ -13,11 +13,19 @@ _FENCE = "```"
 
 
 def imitated_response(
-    imitated: Imitated, *, settings: RecipeSettings, tokenizer: Any, room: SamplingParameters, step: int
+    imitated: Imitated,
+    *,
+    settings: RecipeSettings,
+    tokenizer: Any,
+    room: SamplingParameters,
+    step: int,
 ) -> Response | None:
-    """Return the suite as a response of the Test LLM at ``step``; None if it is longer than ``room`` allows."""
-    num_cases = settings.episode.cases_per_suite
-    messages = render(settings.prompts.test_template, **imitated.fields, num_cases=num_cases)
+    """Return the suite as a response of the Test LLM at ``step``, or None if it is longer than ``room`` allows."""
+    messages = render(
+        settings.prompts.test_template,
+        **imitated.fields,
+        num_cases=settings.episode.cases_per_suite,
+    )
     prompt_ids = prompt_token_ids(tokenizer, messages)
     text = answer_to(messages, imitated.asserts)
     token_ids = [*tokenizer.encode(text, add_special_tokens=False), tokenizer.eos_token_id]
@@ -33,14 +41,14 @@ def imitated_response(
 
 
 def answer_to(messages: Sequence[Message], asserts: Sequence[str]) -> str:
-    """Write the response that the Test LLM should have given, beginning where its prompt ends.
+    """Write the response that the Test LLM should have given, from the place where its prompt ends.
 
-    The asserts stand in a block of code if the prompt shows such a block. The result is "" if they do not fit the
-    beginning of an answer that the prompt ends with.
+    If the prompt shows a block of code, the response puts the asserts into such a block. The prompt may end with the
+    beginning of an answer. If the asserts do not continue this beginning, the result is "".
     """
     text = "\n".join(asserts)
     if any(_FENCE in message["content"] for message in messages):
         text = f"{_FENCE}python\n{text}\n{_FENCE}"
-    # The prompt's own tokens are not trained, so the suite must go on exactly where they end.
+    # The tokens of the prompt are not trained, so the response must continue exactly where they end.
     beginning = beginning_of_answer(messages)
     return text.removeprefix(beginning) if text.startswith(beginning) else ""

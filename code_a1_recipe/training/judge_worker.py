@@ -1,4 +1,4 @@
-"""Judges as Ray actors. Each holds a runner, by default a pool of confined interpreters. None imports torch."""
+"""Judges as Ray actors, which do not import torch. Each has a runner, by default a pool of confined interpreters."""
 
 import hashlib
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from sandbox import CandidateVerdict, Judge, JudgeRequest, SandboxUnavailableErr
 from ..algorithm.settings import SandboxSettings
 from .runners import cpus_per_judge, make_runner
 
-# Ray restarts a judge that dies and repeats the call. What the judge remembered only saves time, so nothing changes.
+# Ray restarts a judge that dies and repeats the call. The judge loses only its caches, so the verdict is the same.
 _CALL_RETRIES = 2
 _CLOSE_SECONDS = 10
 _WAITING = 8
-"""Open requests of a judge, as a multiple of the programs that it runs at a time. Requests that wait for the reference
-of their question must not hold up another question."""
+"""Open requests of a judge, as a multiple of the programs that it runs at a time. With fewer, requests that wait for
+their question's reference could hold up other questions."""
 
 
 class JudgeWorker:
@@ -31,7 +31,7 @@ class JudgeWorker:
         return self._judge.judge(request)
 
     def close(self) -> None:
-        """End the runner and what it started; the actor is of no use afterwards."""
+        """End the runner and its processes. Afterwards the actor cannot judge."""
         self._runner.close()
 
 
@@ -62,21 +62,23 @@ class JudgePool:
             SandboxUnavailableError: the sandbox, or the actor around it, could not run the program after retries.
         """
         # Every process must choose the same judge, and Python's own hash of a text differs between processes.
-        digest = hashlib.sha256(request.question_id.encode("utf-8", "surrogatepass")).digest()
-        worker = self.workers[int.from_bytes(digest[:8], "big") % len(self.workers)]
+        question_id = request.question_id.encode("utf-8", "surrogatepass")
+        digest = hashlib.sha256(question_id).digest()
+        number = int.from_bytes(digest[:8], "big") % len(self.workers)
+        worker = self.workers[number]
         try:
             verdict: CandidateVerdict = await worker.judge.remote(request)
         except RayTaskError:
-            # The judge itself raised this error: an outage keeps its type, and a bug must not look like an outage.
+            # The judge itself raised this error. It may be a bug, which must not look like an outage.
             raise
         except RayError as error:
             raise SandboxUnavailableError(f"judge process lost: {type(error).__name__}: {error}") from error
         return verdict
 
     def close(self) -> None:
-        """End every judge, even if others do not answer. The interpreters of a lost judge have ended with it."""
+        """End every judge, even if some do not answer. The interpreters of a lost judge have ended with it."""
         closing = [worker.close.remote() for worker in self.workers]
-        # Unlike ``ray.get``, this raises nothing for a judge that failed or does not answer in time.
+        # Unlike ``ray.get``, ``ray.wait`` raises no error for a judge that failed or does not answer in time.
         ray.wait(closing, num_returns=len(closing), timeout=_CLOSE_SECONDS)
         for worker in self.workers:
             ray.kill(worker)

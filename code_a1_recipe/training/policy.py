@@ -27,11 +27,11 @@ from .lifecycle.time_limit import in_background, within
 logger = logging.getLogger(__name__)
 
 _MOST_LEFT_OUT = 5
-"""Updates in a row that verl left out because their gradient was NaN or infinite; at this number the run ends."""
+"""Number of updates in a row without a finite gradient, at which the run ends. verl leaves such updates out."""
 _ABANDON_SECONDS = 20.0
 _QUEUED = 2
-"""Open requests of a server, as a multiple of the requests that it computes at a time. With more, an abort or new
-weights would wait behind a thousand others."""
+"""Open requests of a server, as a multiple of the requests that it computes at a time. With a larger multiple an abort
+or new weights would wait for a thousand requests."""
 
 
 def _empty_cache(_: Any) -> None:
@@ -52,8 +52,8 @@ def check_shared_folder(folder: str, workers: Sequence[Any]) -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
     if not all(ray.get([worker.__ray_call__.remote(_sees, folder) for worker in workers])):
         raise SettingsError(
-            f"run_dir: {folder} (trainer.default_local_dir) is not the same folder on every node that trains; name one "
-            "that all nodes share"
+            f"run_dir: {folder} (trainer.default_local_dir) is not the same folder on every node that trains; name a "
+            "folder that all nodes share"
         )
 
 
@@ -61,18 +61,19 @@ class Policy:
     """A policy inside :class:`~code_a1_recipe.training.trainer.CodeA1Trainer`.
 
     Args:
-        name: "code" or "test"; also the partition of the TransferQueue and the prefix of metrics.
-        config: the run's. ``self.config`` is verl's part of it, as this policy sees it.
+        name: "code" or "test". The name is also the partition of the TransferQueue and the prefix of metrics.
+        config: configuration of the run. ``self.config`` is verl's part of it, as this policy sees it.
         pool: verl's pool of the GPUs for this policy's workers and servers.
-        total_updates: actor updates in the whole run, the length of the learning-rate schedule.
+        total_updates: number of actor updates in the whole run, which is the length of the learning-rate schedule.
     """
 
     def __init__(self, name: str, config: RunConfig, *, pool: Any, total_updates: int) -> None:
         self.config = config.for_policy(name)
-        self.config.actor_rollout_ref.actor.optim.total_training_steps = total_updates
+        actor = self.config.actor_rollout_ref.actor
+        actor.optim.total_training_steps = total_updates
         if name == "code":
-            # Repair turns add rows. With larger mini-batches they add no optimizer step.
-            self.config.actor_rollout_ref.actor.ppo_mini_batch_size *= 1 + config.episode.repair_turns
+            # Repair turns add rows. Larger mini-batches keep them from adding optimizer steps.
+            actor.ppo_mini_batch_size *= 1 + config.episode.repair_turns
         self.settings = config
         self.name = name
         self.pool = pool
@@ -82,7 +83,7 @@ class Policy:
     def start(cls, name: str, config: RunConfig, *, pool: Any, total_updates: int) -> Self:
         """Load the model into its workers and start its servers, which sleep until the first weight sync."""
         policy = cls(name, config, pool=pool, total_updates=total_updates)
-        # Servers and workers start at the same time, since both mostly import packages and load weights.
+        # Servers and workers can start at the same time, since both mostly import packages and load weights.
         start_servers = partial(PolicyServerManager.beside_workers, policy.config, pool)
         servers = in_background(start_servers, name=f"start-{name}-servers")
         policy.start_workers()
@@ -106,10 +107,12 @@ class Policy:
         """Start the workers, which wait for ``init_model``."""
         is_trained = self.settings.schedule.every(self.name) > 0
         uses_reference = self.config.actor_rollout_ref.actor.use_kl_loss or self.config.algorithm.use_kl_in_reward
+        # With an adapter the reference is the same model without the adapter.
+        with_reference = uses_reference and is_trained and not self._has_adapter
         self.workers = start_workers(
             self.config,
             pool=self.pool,
-            with_reference=uses_reference and is_trained and not self._has_adapter,
+            with_reference=with_reference,
             device=self.settings.trainer.device,
         )
 
@@ -122,15 +125,15 @@ class Policy:
         """Make one GRPO update on the stored rows, and remove them from the queue.
 
         Returns:
-            verl's metrics of the update under verl's names, but without the group ``training/``.
+            verl's metrics of the update under verl's names, but without the prefix ``training/``.
 
         Raises:
-            OutageError: the servers sampled with other weights than the trained ones.
+            OutageError: the servers sampled with other weights than the trained weights.
             CodeA1Error: the gradient was NaN or infinite ``_MOST_LEFT_OUT`` times in a row.
         """
 
         def check(metrics: dict[str, float]) -> None:
-            # This ends the run before it saves a step that learned from the responses of other weights.
+            # An error here ends the run before it saves a step that learned from responses of other weights.
             known = {f"{self.name}/{key}": value for key, value in rename_training_metrics(metrics).items()}
             check_served_weights(known, limit=self.settings.episode.max_probs_diff, step=step)
 
@@ -145,34 +148,34 @@ class Policy:
         self._left_out = 0 if is_number else self._left_out + 1
         if self._left_out >= _MOST_LEFT_OUT:
             raise CodeA1Error(
-                f"step {step}: the gradient of the {self.name} policy was no number {self._left_out} steps in a row "
-                "and nothing was learned; resume from an earlier step with a lower learning rate"
+                f"step {step}: the gradient of the {self.name} policy was no number {self._left_out} steps in a row, "
+                "so nothing was learned; resume from an earlier step with a lower learning rate"
             )
         metrics["actor/updates_left_out"] = float(self._left_out)
 
     def _empty_caches(self) -> None:
-        """Give torch's cached GPU memory back. The other policy or vLLM uses the GPU next and cannot see that cache."""
+        """Free the GPU memory that torch caches, since the other policy or vLLM needs it next."""
         if self.settings.trainer.device == "cuda":
             ray.get([worker.__ray_call__.remote(_empty_cache) for worker in self.workers.workers])
 
     @property
     def addresses(self) -> list[str]:
-        """OpenAI-compatible HTTP addresses of the servers."""
+        """Return the OpenAI-compatible HTTP addresses of the servers."""
         return list(self.llm_server_manager.get_addresses())
 
     def processes(self) -> dict[str, Any]:
-        """Handles of the workers and servers, by names that a user understands."""
-        handles = {"worker": self.workers.workers, "server": self.llm_server_manager.server_handles}
-        return {
-            f"{self.name} policy's {kind} {rank}": handle
-            for kind, of_kind in handles.items()
-            for rank, handle in enumerate(of_kind)
-        }
+        """Return handles of the workers and servers, by names that a user understands."""
+        groups = {"worker": self.workers.workers, "server": self.llm_server_manager.server_handles}
+        processes = {}
+        for kind, handles in groups.items():
+            for rank, handle in enumerate(handles):
+                processes[f"{self.name} policy's {kind} {rank}"] = handle
+        return processes
 
     def endpoint(self) -> PolicyEndpoint:
         """Return what an episode worker needs to sample from this policy."""
         settings, rollout = self.settings, self.config.actor_rollout_ref.rollout
-        # The client reads the rollout block alone, and every episode brings the endpoint to its worker: keep it small.
+        # The client reads only the rollout block. Every episode sends the endpoint to its worker, so keep it small.
         plain_rollout = OmegaConf.to_container(rollout, resolve=True)
         client_config = OmegaConf.create({"actor_rollout_ref": {"rollout": plain_rollout}})
         most_requests = _QUEUED * rollout.max_num_seqs * len(self.addresses)
@@ -185,7 +188,7 @@ class Policy:
         )
 
     def sleep(self) -> None:
-        """Free the servers' memory for training. They keep no weights.
+        """Free the servers' memory for training. The servers then hold no weights.
 
         Raises:
             OutageError: a server does not answer.
@@ -204,13 +207,13 @@ class Policy:
                 self.checkpoint_manager.abort_replicas(reject_request=True)
                 self.checkpoint_manager.sleep_replicas()
             except RayError as error:
-                logger.warning("policy=%s: its servers do not answer: %s", self.name, error)
+                logger.warning("policy=%s: a server does not answer: %s", self.name, error)
 
         if not within(_ABANDON_SECONDS, give_up, name=f"servers-{self.name}"):
-            logger.warning("policy=%s: its servers do not answer within %g s", self.name, _ABANDON_SECONDS)
+            logger.warning("policy=%s: a server does not answer within %g s", self.name, _ABANDON_SECONDS)
 
     def sync_weights(self, step: int) -> None:
-        """Wake the servers with the workers' current weights, labelled ``step``.
+        """Wake the servers with the workers' current weights, whose version is ``step``.
 
         Raises:
             OutageError: a server does not answer.
@@ -218,7 +221,7 @@ class Policy:
         self._ask_servers(lambda: self.checkpoint_manager.update_weights(step))
 
     def _ask_servers(self, call: Callable[[], object]) -> None:
-        """Call verl's manager with a time limit, since verl waits for its servers for ever."""
+        """Call a function of verl's manager with a time limit, since verl would wait for its servers for ever."""
         limit = self.settings.episode.generation_timeout_seconds
         if not within(limit, call, name=f"servers-{self.name}"):
             raise OutageError(
@@ -227,7 +230,7 @@ class Policy:
             )
 
     def discard(self, rows: StoredRows) -> None:
-        """Remove rows of a step in which this policy does not update."""
+        """Remove stored rows that this policy does not train on."""
         if rows.keys:
             clear_rows(keys=list(rows.keys), partition_id=self.name)
 

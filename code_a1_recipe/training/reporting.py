@@ -13,11 +13,11 @@ from ..runs.rollout_record import RolloutRecord
 Sample = tuple[str, str, float | None]
 """Input, output and score: the columns of verl's ``ValidationGenerationsLogger``."""
 _SEED = 42
-"""Seed that verl uses too, so that each validation shows the same questions."""
+"""verl's own seed. With a fixed seed each validation shows the same questions."""
 
 
 def log_generations(trainer: Any, file: Path, questions: Sequence[Question]) -> None:
-    """Give a verl trainer's loggers a table of its newest validation, if ``trainer.log_val_generations`` is set.
+    """Send a table of the newest validation to the trainer's loggers, if ``trainer.log_val_generations`` is set.
 
     Args:
         trainer: verl's trainer.
@@ -25,10 +25,11 @@ def log_generations(trainer: Any, file: Path, questions: Sequence[Question]) -> 
         questions: the questions of the validation.
     """
     settings = trainer.config.trainer
-    if count := settings.log_val_generations:
-        prompts = {question.id: question.prompt for question in questions}
-        samples = sample_generations(file, prompts, count=count)
-        trainer.validation_generations_logger.log(settings.logger, samples, trainer.global_steps)
+    if not settings.log_val_generations:
+        return
+    prompts = {question.id: question.prompt for question in questions}
+    samples = sample_generations(file, prompts, count=settings.log_val_generations)
+    trainer.validation_generations_logger.log(settings.logger, samples, trainer.global_steps)
 
 
 def sample_generations(file: Path, prompts: Mapping[str, str], *, count: int) -> list[Sample]:
@@ -36,29 +37,37 @@ def sample_generations(file: Path, prompts: Mapping[str, str], *, count: int) ->
 
     Args:
         file: the rollouts of the validation.
-        prompts: a question's text by its id.
-        count: number of samples at most.
+        prompts: text of each question by its id.
+        count: largest number of samples.
     """
     records = [record for record in read_rollouts(file) if record.kind == "sampled"]
     # Episodes end in any order, and the table must show the same questions at every validation.
     records.sort(key=lambda record: (prompts[record.question], record.candidate))
     order = np.random.RandomState(_SEED).permutation(len(records))
-    chosen = [records[number] for number in order[:count]]
-    return [_sample(record, prompts[record.question]) for record in chosen]
+    samples = []
+    for number in order[:count]:
+        record = records[number]
+        samples.append(_sample(record, prompts[record.question]))
+    return samples
 
 
 def _sample(record: RolloutRecord, prompt: str) -> Sample:
     parts = [f"## Program: {_verdict(record)}", record.response]
-    for suite in record.suites[:1]:
-        verdict = suite.verdict
-        outcome = "not judged" if verdict is None else f"{verdict.num_failed} cases broke the program"
-        parts += [f"## Suite: {suite.extraction_failure or outcome}", suite.response]
+    if record.suites:
+        suite = record.suites[0]
+        outcome = "not judged"
+        if suite.verdict is not None:
+            outcome = f"{suite.verdict.num_failed} cases broke the program"
+        parts.append(f"## Suite: {suite.extraction_failure or outcome}")
+        parts.append(suite.response)
     score = record.reward.total if record.reward else None
     return prompt, "\n\n".join(parts), score
 
 
 def _verdict(record: RolloutRecord) -> str:
     hidden = record.hidden_tests
-    if hidden is None or record.outage:
-        return record.outage or record.extraction_failure or "no hidden tests"
+    if record.outage:
+        return record.outage
+    if hidden is None:
+        return record.extraction_failure or "no hidden tests"
     return f"failed {hidden.num_failed} of {hidden.num_valid} hidden tests"

@@ -19,22 +19,28 @@ def make_runner(settings: SandboxSettings) -> Runner:
     number, limits = settings.programs_per_worker, settings.limits
     if settings.runner == FUSION:
         return SandboxFusionRunner(settings.url or "", num_workers=number, limits=limits)
-    return LocalRunner(num_workers=number, limits=limits, tier=settings.tier, allow_missing=settings.allow_missing)
+    return LocalRunner(
+        num_workers=number,
+        limits=limits,
+        tier=settings.tier,
+        allow_missing=settings.allow_missing,
+    )
 
 
 def cpus_per_judge(settings: SandboxSettings) -> int:
-    """CPUs that Ray reserves for a judge process and its programs. The programs of a service run elsewhere."""
+    """Return the CPUs that Ray reserves for a judge process and its programs. A service runs its programs elsewhere."""
     return 1 if settings.runner == FUSION else settings.programs_per_worker
 
 
 def service_answers(config: RecipeSettings) -> Iterator[str]:
-    """Rule: a remote sandbox service, if the run uses one, runs a small program now."""
+    """Rule: if the run uses a remote sandbox service, the service runs a small program now."""
     sandbox = config.sandbox
     if sandbox.runner != FUSION or not sandbox.url:
         return
     # A new runner sends the service a small program. It tries only twice, since a user waits for the answer.
     try:
-        SandboxFusionRunner(sandbox.url, limits=sandbox.limits, tries=_GREETING_TRIES).close()
+        runner = SandboxFusionRunner(sandbox.url, limits=sandbox.limits, tries=_GREETING_TRIES)
+        runner.close()
     except (SandboxConfigError, SandboxUnavailableError) as error:
         hint = "start the service, correct the address, or use sandbox.runner=local"
         yield f"sandbox.url={sandbox.url!r} cannot judge: {error}; {hint}"

@@ -41,15 +41,15 @@ class CoTrainingStep(TrainingLoop):
     extensions: Sequence[Extension]
     signals: SignalHandler
     finished: TrainState
-    """State after the newest finished step, which is saved if the run cannot go on."""
+    """State after the newest finished step. It is saved if the run cannot go on."""
     _saving: Callable[..., AbstractContextManager[None]]
 
     def step(self, metrics: Metrics, timing_raw: dict[str, float]) -> KVBatchMeta:
-        """Run one step of the paper. ``algorithm/README.md`` has its rules in the same order.
+        """Run one step of the paper. ``algorithm/README.md`` has the rules of a step in the same order.
 
         Returns:
-            A marker of the step, since verl's loop removes the returned batch from the queue. The policies have
-            removed their own rows by then.
+            A batch that only marks the step. verl's loop removes the returned batch from the queue, but the policies
+            have already removed their own rows.
 
         Raises:
             InterruptedRunError: a signal came while episodes ran. The previous step is saved.
@@ -84,26 +84,37 @@ class CoTrainingStep(TrainingLoop):
         metrics["episode/refilled_questions"] = len(reports) - len(questions)
         metrics["timing_s/exposed_judging"] = seconds_of_exposed_judging(reports)
         metrics.update(measures.finalize_metrics(report.accumulator for report in reports))
+        reasons = [report.outage for report in reports if report.outage]
         measures.check_outages(
             metrics.get("judge/outage_rate", 0.0),
             limit=self.settings.sandbox.max_outage_rate,
             step=self.global_steps,
-            reason=next((report.outage for report in reports if report.outage), ""),
+            reason=reasons[0] if reasons else "",
         )
         return reports
 
     def _reports(self, questions: Sequence[Question], *, validate: bool) -> list[EpisodeReport]:
-        """Run the episodes, write their rollouts, and return the reports: first of the questions, then of refills."""
-        trainer, episode = self.settings.trainer, self.settings.episode
+        """Run the episodes and write their rollouts.
+
+        Returns:
+            The reports of the questions in their order, and then the reports of the questions that refills added.
+        """
+        trainer, step = self.settings.trainer, self.global_steps
         copy_in = trainer.validation_data_dir if validate else trainer.rollout_data_dir
-        step, seed = self.global_steps, self.settings.seed
+        max_refills = 0 if validate else self.settings.episode.max_refills
         started_at = time.time()
         reports: list[EpisodeReport] = []
         with self.run_folder.rollout_log(step, validation=validate, copy_in=copy_in) as write:
             asked = questions
-            for number in range(1 if validate else 1 + episode.max_refills):
+            for number in range(1 + max_refills):
                 if number:
-                    asked = refill(self.train_dataset.questions, reports, wanted=len(questions), seed=seed, step=step)
+                    asked = refill(
+                        self.train_dataset.questions,
+                        reports,
+                        wanted=len(questions),
+                        seed=self.settings.seed,
+                        step=step,
+                    )
                 tasks = tasks_of(
                     asked,
                     settings=self.settings,
@@ -124,7 +135,7 @@ class CoTrainingStep(TrainingLoop):
             self._of_each(lambda name: self.policies[name].sleep())
 
     def _update_mistake_book(self, reports: Sequence[EpisodeReport], metrics: Metrics) -> None:
-        """Mistake Book: new cases that failed are added or counted up, replayed cases that passed are counted down."""
+        """Mistake Book: add new failed cases or count them up, and count replayed cases down that passed."""
         change = BookChange()
         if self.settings.mistake_book.enabled:
             for report in reports:
@@ -142,7 +153,10 @@ class CoTrainingStep(TrainingLoop):
         return groups
 
     def _alternate_updates(
-        self, groups: Mapping[str, StoredRows], metrics: Metrics, timing_raw: dict[str, float]
+        self,
+        groups: Mapping[str, StoredRows],
+        metrics: Metrics,
+        timing_raw: dict[str, float],
     ) -> None:
         """Alternation: make a GRPO update of each policy that ``schedule`` names for this step."""
         due = self.settings.schedule.policies_at(self.global_steps)
@@ -150,7 +164,7 @@ class CoTrainingStep(TrainingLoop):
         def update(name: str) -> dict[str, float]:
             policy, rows = self.policies[name], groups[name]
             if name not in due or not rows.keys:
-                policy.discard(rows)  # otherwise they would fill the queue
+                policy.discard(rows)  # otherwise the rows would fill the queue
                 return {}
             with marked_timer(f"update_{name}", timing_raw):
                 updated = policy.update(rows, step=self.global_steps, epoch=self._epoch)
@@ -160,14 +174,14 @@ class CoTrainingStep(TrainingLoop):
             metrics.update(updated)
 
     def _of_each(self, call: Callable[[str], Result]) -> dict[str, Result]:
-        """Call for both policies: at the same time if each has its own GPUs, else in turn until one raises an error."""
+        """Call for both policies: at the same time if each policy has its own GPUs, else in turn until an error."""
         if self.settings.layout == SEPARATE:
             return dict(in_parallel(self.policies, call, num_threads=len(self.policies)))
         return {name: call(name) for name in self.policies}
 
     def _finish_step(self, metrics: Metrics) -> None:
         """Keep the state that a checkpoint of this step needs."""
-        # A checkpoint may be saved only during the next step, when questions and random numbers have moved on.
+        # The checkpoint may be saved during the next step, when order of questions and random states have changed.
         self.finished = TrainState(
             step=self.global_steps,
             data=self.train_dataloader.state_dict(),

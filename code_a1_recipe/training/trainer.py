@@ -1,6 +1,6 @@
 """CodeA1Trainer: a verl V1 trainer with two policies.
 
-verl's loop is unchanged: checkpoint, weight sync, validation, logging. The step is the recipe's (``step.py``).
+verl's loop is unchanged: checkpoint, weight sync, validation, logging. Only the step is the recipe's (``step.py``).
 """
 
 import math
@@ -52,7 +52,7 @@ class CodeA1Trainer(CoTrainingStep):
         self.tokenizer = self.processor = None
         random_states.seed(self.settings.seed)
         self._init_dataloader()
-        # verl's loop ends after its epochs or its steps, whichever comes first. Only the steps shall count.
+        # verl's loop ends after its epochs or its steps, whichever end first. Make sure that the steps end first.
         epochs = math.ceil(self.total_training_steps / self.steps_per_epoch)
         self.config.trainer.total_epochs = max(self.config.trainer.total_epochs, epochs)
         self._init_dump_executor()
@@ -64,7 +64,7 @@ class CodeA1Trainer(CoTrainingStep):
         self.use_workers()
 
     def processes(self) -> dict[str, Any]:
-        """Handles of the processes that the run needs, by names that a user understands."""
+        """Return handles of the processes that the run needs, by names that a user understands."""
         handles = queue_actors()
         for policy in self.policies.values():
             handles |= policy.processes()
@@ -79,25 +79,25 @@ class CodeA1Trainer(CoTrainingStep):
             self._sync_weights()
 
     def _sync_weights(self) -> None:
-        # The policy that did not update is synced too, since servers that slept hold no weights.
+        # A policy that did not update is synced too, since its servers slept and hold no weights.
         with self._saving(on_signal=False):
             self._of_each(lambda name: self.policies[name].sync_weights(self.global_steps))
 
     def close(self) -> None:
         """End episode workers and judges. The confined interpreters end with their judges."""
-        if hasattr(self, "episodes"):  # else the start failed before there were any
+        if hasattr(self, "episodes"):  # without this attribute the start failed before any worker began
             self.episodes.close()
             self.judges.close()
 
     @contextmanager
     def _saving(self, *, on_signal: bool = True) -> Iterator[None]:
-        """Save the finished step if the block fails. Until the block ends, policies and book must stay unchanged.
+        """Save the newest finished step if the block fails. The block must change neither policies nor book.
 
         Args:
-            on_signal: save and leave after a signal too, before or after the block.
+            on_signal: after a signal, save and end the run before or after the block.
 
         Raises:
-            InterruptedRunError: a signal came, and the step was saved.
+            InterruptedRunError: a signal came. The newest finished step is saved.
         """
         check = self.signals.check if on_signal else lambda: None
         try:
@@ -108,18 +108,23 @@ class CodeA1Trainer(CoTrainingStep):
             number = self.signals.signal_number
             assert number is not None
             raise InterruptedRunError(number, self._save_and_tell()) from None
-        except Exception:  # a server, an engine or an episode is lost, but the workers hold the finished step
-            limit = self.settings.checkpoint.leave_within_seconds
-            try:  # a worker that waits for a stalled server cannot save, hence the limit
-                if not within(limit, lambda: self.run_folder.show(self._save_and_tell()), name="save"):
-                    self.run_folder.show(f"not saved: no answer within checkpoint.leave_within_seconds={limit:g} s")
-            except Exception as error:  # noqa: BLE001  # the first error ended the run and is raised below
-                self.run_folder.show(f"not saved: {explain(error, run_dir=self.settings.run_dir) or error}")
+        except Exception:  # a server, an engine or an episode failed, but the workers still hold the finished step
+            self._save_after_error()
             raise
 
+    def _save_after_error(self) -> None:
+        """Save the newest finished step, or show why that fails."""
+        limit = self.settings.checkpoint.leave_within_seconds
+        try:
+            # The limit is needed, since a worker that waits for a stalled server cannot save.
+            if not within(limit, lambda: self.run_folder.show(self._save_and_tell()), name="save"):
+                self.run_folder.show(f"not saved: no answer within checkpoint.leave_within_seconds={limit:g} s")
+        except Exception as error:  # noqa: BLE001  # the caller raises the error that ended the run
+            self.run_folder.show(f"not saved: {explain(error, run_dir=self.settings.run_dir) or error}")
+
     def _save_and_tell(self) -> str:
-        """Give up unfinished episodes, save the newest finished step, and return a line about it."""
-        # Episodes end first, since each would send further requests to the servers that ``abandon`` puts to sleep.
+        """Give up unfinished episodes, save the newest finished step, and return a line that says so."""
+        # Episodes end first. Otherwise they would send further requests to servers that ``abandon`` puts to sleep.
         self.episodes.close()
         for policy in self.policies.values():
             policy.abandon()
@@ -130,7 +135,12 @@ class CodeA1Trainer(CoTrainingStep):
         return f"step {self.finished.step} is saved in {folder}"
 
     def _compute_metrics(
-        self, batch: KVBatchMeta, metrics: Metrics, timing_raw: dict[str, float], global_steps: int, epoch: int
+        self,
+        batch: KVBatchMeta,
+        metrics: Metrics,
+        timing_raw: dict[str, float],
+        global_steps: int,
+        epoch: int,
     ) -> None:
         metrics.update({f"timing_s/{name}": seconds for name, seconds in timing_raw.items()})
         shares = time_metrics(
@@ -143,16 +153,18 @@ class CodeA1Trainer(CoTrainingStep):
         metrics["time_frac/exposed_judging"] = metrics["timing_s/exposed_judging"] / timing_raw["step"]
         metrics.update(self._row(metrics))
         self.run_folder.append_metrics(global_steps, metrics)
-        if global_steps >= self.total_training_steps:  # a run that saves no checkpoint leaves its book all the same
+        if global_steps >= self.total_training_steps:  # the run may save no checkpoint, which would write the book
             self.book.save(self.run_folder.mistake_book)
         self.run_folder.show(step_line(global_steps, self.total_training_steps, metrics))
 
     def _validate(self) -> dict[str, float]:
         """Run both policies on the held-out questions, and return metrics whose names begin with ``val/``."""
-        questions = self.val_dataset.questions  # verl's loader of them would draw from training's random numbers
+        # verl's data loader of these questions would change the random states of training.
+        questions = self.val_dataset.questions
         with self._saving():
             reports = self._reports(questions, validate=True)
-        log_generations(self, self.run_folder.rollout_file(self.global_steps, validation=True), questions)
+        rollouts = self.run_folder.rollout_file(self.global_steps, validation=True)
+        log_generations(self, rollouts, questions)
         sums = [(questions[report.index].data_source, report.accumulator) for report in reports]
         metrics = measures.validation_metrics(sums)
         if not self._has_stepped:
@@ -179,7 +191,8 @@ class CodeA1Trainer(CoTrainingStep):
         resumed = self.checkpoints.resume(policies=self.policies, dataloader=self.train_dataloader)
         if resumed is not None:
             self.finished, self.book = resumed
-            if untaken := restore_states(self.extensions, self.finished.extensions):
+            untaken = restore_states(self.extensions, self.finished.extensions)
+            if untaken:
                 names = ", ".join(untaken)
                 self.run_folder.show(f"the checkpoint has states that no extension of this run takes: {names}")
         self.global_steps = self.finished.step

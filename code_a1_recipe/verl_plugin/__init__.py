@@ -1,1 +1,1 @@
-"""All code that uses verl's names: the plug-in, rollout backends, servers, update phases and CPU support."""
+"""The code around verl: the plug-in, rollout backends, servers, update phases and CPU support."""

@@ -1,8 +1,8 @@
 """A vLLM backend name for each policy, so that one verl job can have two groups of servers.
 
 verl derives the names of its server actors and of the socket for weights from the backend name, the replica rank and
-the Ray job. Two groups with the backend "vllm" would collide. With a backend name for each policy, which is registered
-with verl, they do not; both ends of the socket use the name.
+the Ray job. Two groups with the backend "vllm" would collide. Each policy therefore has its own backend name, which is
+registered with verl. Both ends of the socket use this name.
 """
 
 import hashlib
@@ -19,10 +19,10 @@ def backend_name(policy: str) -> str:
 
 
 def socket_job(job_id: str, backend: str, gcs_address: str) -> str:
-    """Return the job part of the path of the socket for weights. No other run on this machine has the same.
+    """Return the part of the weight socket's path that names the job. It differs for every run on this machine.
 
-    A job's id is unique only in its Ray cluster, so two runs that start their own clusters have the same id. On one
-    socket they would wait for each other for ever, or load each other's weights.
+    Ray's job id is unique only within a Ray cluster, so two runs with their own clusters have the same id. If they
+    shared a socket, they would wait for each other for ever or load each other's weights.
     """
     cluster = hashlib.sha256(gcs_address.encode()).hexdigest()[:8]
     return f"{job_id}-{cluster}-{backend}"
@@ -37,8 +37,8 @@ def _load_replica_class() -> type[Any]:
 def register_policy_backends() -> None:
     """Register ``vllm_code`` and ``vllm_test`` with verl. A second call changes nothing.
 
-    verl is imported here and not at the top, because verl's own import calls this function through the plug-in. An
-    import at the top would meet a half-imported verl.
+    verl is imported here and not at the top, because verl's own import loads the plug-in, which calls this function. At
+    the top the import would find verl half imported.
     """
     from verl.workers.rollout import base as rollout_base
     from verl.workers.rollout.replica import RolloutReplicaRegistry

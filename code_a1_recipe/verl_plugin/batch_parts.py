@@ -1,8 +1,8 @@
-"""The rows of a step, dealt to ranks and optimizer steps, and cut into parts.
+"""Dealing of a step's rows to ranks and optimizer steps, and their division into parts.
 
 The trainer holds the tensors of one part at a time. verl adds filler rows, which train nothing, until the number of
-rows is a multiple of a mini-batch. It puts them at the end: without a deal the last optimizer step would have few real
-rows at the full learning rate, and a part might have none.
+rows is a multiple of the mini-batch size. verl puts the fillers at the end of the batch. In this order the last
+optimizer step would have few real rows at the full learning rate, and a part might have no real row.
 """
 
 from collections import defaultdict, deque
@@ -13,7 +13,7 @@ Rows = list[int]
 """Indices of rows."""
 
 ROWS_AT_ONCE = 1024
-"""Rows whose tensors the trainer holds at a time. A step with fewer rows is one part."""
+"""Largest number of rows whose tensors the trainer holds at a time. A step with fewer rows is one part."""
 
 
 def deal(
@@ -26,8 +26,8 @@ def deal(
 ) -> list[Rows]:
     """Deal rows to ranks and their optimizer steps.
 
-    The optimizer steps get nearly equal numbers of real rows, and the ranks about equal numbers of tokens. A group
-    stays together if it fits, since its rows share a prompt.
+    The optimizer steps get nearly equal numbers of real rows, and the ranks about equal numbers of tokens. The rows of
+    a group share a prompt, so they stay together if there is room for all of them.
 
     Args:
         groups: the group of each row; the number of rows is a multiple of ``ranks * steps``.
@@ -53,11 +53,11 @@ def deal(
     rows_of_step = [0] * steps
 
     def load(number: int) -> tuple[int, int, int]:
-        """How full a cell is: by its rows, then by the rows of its step, then by its tokens."""
+        """Measure how full a cell is: by its rows, then by the rows of its optimizer step, then by its tokens."""
         cell = cells[number]
         return len(cell), rows_of_step[number % steps], weight(cell)
 
-    # The heaviest group comes first, as in bin packing: light groups even out what heavy ones leave uneven.
+    # The heaviest group comes first, as in bin packing. Light groups at the end can still even out the cells.
     heaviest_first = sorted(members.values(), key=weight, reverse=True)
     waiting = deque(heaviest_first)
     while waiting:
@@ -81,13 +81,14 @@ def deal(
 def balanced_parts(num_rows: int, *, ranks: int, at_once: int = ROWS_AT_ONCE) -> list[Rows]:
     """Cut rows into parts for phases that run on the workers.
 
-    verl lays a batch out as one block of equal length for each rank. Every part takes the same share of every block.
-    So each rank gets the same rows as if the batch were not cut. A part of the front rows would go to the first rank.
+    verl cuts a batch into one block for each rank, and all blocks have the same length. Every part takes the same share
+    of every block, so each rank gets the rows that it would get from the whole batch. Parts of consecutive rows would
+    spread the rows of one rank over all ranks.
 
     Args:
         num_rows: a multiple of ``ranks``.
         ranks: data-parallel ranks, at least 1.
-        at_once: largest number of rows in a part; a part has at least ``ranks``.
+        at_once: largest number of rows in a part. A part has at least ``ranks`` rows all the same.
 
     Returns:
         Lists of row indices, which hold each of 0 to ``num_rows - 1`` once.
@@ -102,8 +103,8 @@ def balanced_parts(num_rows: int, *, ranks: int, at_once: int = ROWS_AT_ONCE) ->
     for start in range(0, block, width):
         end = min(start + width, block)
         rows: Rows = []
-        for front in range(0, num_rows, block):  # of each rank's block
-            rows += range(front + start, front + end)
+        for first in range(0, num_rows, block):  # the first row of each rank's block
+            rows += range(first + start, first + end)
         parts.append(rows)
     return parts
 
@@ -114,12 +115,12 @@ def group_parts(
     fillers: Collection[int] = (),
     at_once: int = ROWS_AT_ONCE,
 ) -> list[Rows]:
-    """Cut rows into parts for advantages, which compare the members of a group: no group is cut.
+    """Cut rows into parts for advantages. No group is cut, since an advantage compares the members of a group.
 
     Args:
         groups: the group of each row, in any order.
-        fillers: indices of the filler rows. They are spread over the parts, since no part may have fillers alone.
-        at_once: largest number of rows in a part, unless one group has more.
+        fillers: indices of the filler rows. They are spread over the parts, since no part may consist of fillers alone.
+        at_once: largest number of rows in a part, unless a single group has more rows.
 
     Returns:
         Lists of row indices, which hold each row once.

@@ -22,10 +22,10 @@ def _place_of_this_task(accelerator: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class WorkerPlace:
-    """A stand-in for a worker, which tells verl's servers its node and its GPU.
+    """A stand-in for a worker, which tells verl's servers the worker's node and GPU.
 
-    That is all that servers ask before they start. A worker would answer only after it has imported all of verl. A task
-    on the same GPU answers at once.
+    Servers ask for nothing else before they start. A real worker answers only after it has imported all of verl, while
+    a Ray task on the same GPU answers at once.
     """
 
     gpus: PlacementGroup
@@ -38,16 +38,20 @@ class WorkerPlace:
         return self
 
     def remote(self, _question: object) -> "ray.ObjectRef[tuple[str, str]]":
-        """Answer verl's only question."""
-        strategy = PlacementGroupSchedulingStrategy(self.gpus, placement_group_bundle_index=self.number)
-        return _place_of_this_task.options(scheduling_strategy=strategy).remote(get_resource_name())
+        """Answer verl's only question: on which node and GPU the worker runs."""
+        strategy = PlacementGroupSchedulingStrategy(
+            self.gpus,
+            placement_group_bundle_index=self.number,
+        )
+        task = _place_of_this_task.options(scheduling_strategy=strategy)
+        return task.remote(get_resource_name())
 
 
 class PolicyServerManager(LLMServerManager):
     """verl's servers of a policy. A single server gets no load balancer.
 
-    The balancer is a process that imports all of verl and costs two messages for each response. A tiny model needs less
-    time than that for the response itself.
+    The balancer is a process that imports all of verl, and each response costs two messages to it. A tiny model
+    generates the response itself in less time.
     """
 
     @classmethod
@@ -55,14 +59,12 @@ class PolicyServerManager(LLMServerManager):
         """Start the servers of a pool whose workers start at the same time.
 
         Args:
-            config: as verl's server manager takes it.
-            pool: the GPUs. The places have verl's order, in which worker number r gets GPU number r.
+            config: configuration of verl's server manager.
+            pool: the GPUs. Worker r gets GPU r in the order of the nodes' IP addresses, as in verl.
         """
-        places = [
-            WorkerPlace(gpus, number)
-            for gpus in sort_placement_group_by_node_ip(pool.pgs)
-            for number in range(pool.store[0])
-        ]
+        places = []
+        for gpus in sort_placement_group_by_node_ip(pool.pgs):
+            places += [WorkerPlace(gpus, number) for number in range(pool.store[0])]
         workers: Any = SimpleNamespace(world_size=len(places), workers=places)
         manager: Self = cls.create(config=config, worker_group=workers)
         return manager
@@ -75,11 +77,15 @@ class PolicyServerManager(LLMServerManager):
         """Return a client for episode workers.
 
         Args:
-            config: has verl's key ``actor_rollout_ref.rollout``.
+            config: a configuration with verl's key ``actor_rollout_ref.rollout``.
         """
         if len(self.server_handles) > 1:
             return LLMServerClient(config=config, load_balancer_handle=self.global_load_balancer)
-        return OneServerClient(config, server=self.server_handles[0], address=self.server_addresses[0])
+        return OneServerClient(
+            config,
+            server=self.server_handles[0],
+            address=self.server_addresses[0],
+        )
 
 
 class OneServerClient(LLMServerClient):
@@ -93,4 +99,4 @@ class OneServerClient(LLMServerClient):
         return self._address, self._server
 
     def _release_server(self, server_id: str, request_id: str | None = None) -> None:
-        pass  # without a balancer nobody counts requests
+        pass  # only a balancer counts open requests

@@ -12,7 +12,7 @@ from .compat import SYNC_MODE, TRAINER_NAME
 __all__ = ["AllWorkers", "Metrics", "SyncTrainer", "TrainingLoop", "marked_timer", "register"]
 
 Metrics = dict[str, Any]
-"""Values by name: of a step, or of an update."""
+"""Metrics of a step or of an update, by name."""
 
 register = register_trainer(TRAINER_NAME)
 """Class decorator with which verl finds the trainer under the recipe's name."""
@@ -24,7 +24,7 @@ class SyncTrainer(PPOTrainerSync):
     def _build_replay_buffer(self) -> None:
         """Build no buffer, since the trainer waits for its episodes.
 
-        The sync mode has verl's other code treat this trainer as its sync trainer.
+        The sync mode makes verl's other code treat this trainer as verl's sync trainer.
         """
         self.trainer_mode = SYNC_MODE
 
@@ -40,7 +40,7 @@ class TrainingLoop(SyncTrainer):
         return {}
 
     def _log_rollout_data(self, *_: Any) -> None:
-        """Do nothing, since rollouts are already in ``trainer.rollout_data_dir``. verl would read the batch."""
+        """Do nothing, since the step has already written its rollouts. verl would fetch the batch from the queue."""
 
     def _rollout_server_managers(self) -> list[Any]:
         """Return the managers of all policies, for verl's profiler."""

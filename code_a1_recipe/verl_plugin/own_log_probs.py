@@ -1,8 +1,9 @@
 """Old log-probabilities that an update takes from its own pass.
 
-If a batch is one optimizer step, the policy before the update is the old policy of PPO's ratio. A pass for old
-log-probabilities alone would compute the same numbers again. verl reports metrics of that pass: the entropy, and the
-difference between a token's probability in training and at its server. Here they are made from sums of the update.
+If a batch is one optimizer step, the forward pass of the update still has the old policy of PPO's ratio. A separate
+pass for old log-probabilities would compute the same numbers, so it is left out. verl would take metrics from the
+separate pass: the entropy, and the difference between a token's probability in training and at its server. Here these
+metrics are made from sums that the update collects.
 """
 
 from collections.abc import Callable
@@ -15,12 +16,13 @@ from verl.utils.metric import AggregationType, Metric
 from verl.workers.utils.padding import no_padding_2_padding, response_to_nested
 
 FLAG = "takes_own_log_probs"
-"""Key of a batch whose ``old_log_probs`` are filled in by its update."""
+"""Key that marks a batch whose update fills in ``old_log_probs``."""
 PREFIX = "own_log_probs/"
 """Prefix of the sums among the metrics of an update, which ``finalize`` reads."""
 _MAX = PREFIX + "max"
-_NUM_COLUMNS = 5
-"""Numbers of a token: 1, its entropy, the difference of its probabilities, its probability here, and at its server."""
+_NUM_VALUES = 5
+"""Values of each token: 1, entropy, difference of both probabilities, probability in training, probability at the
+server."""
 
 
 def loss_with_own_log_probs(
@@ -31,10 +33,10 @@ def loss_with_own_log_probs(
     keeps_entropy: bool,
     dp_group: Any = None,
 ) -> tuple[Tensor, dict[str, Any]]:
-    """Compute verl's loss with the log-probabilities of this pass as the old ones.
+    """Compute verl's loss with the log-probabilities of this pass as the old log-probabilities.
 
     Args:
-        loss_function: verl's, which reads ``old_log_probs``.
+        loss_function: verl's loss function, which reads ``old_log_probs``.
         model_output: ``log_probs`` and ``entropy`` of all tokens, nested.
         data: rows of the micro-batch, a TensorDict. ``old_log_probs`` are added to it.
         keeps_entropy: the loss has a term for the entropy.
@@ -43,12 +45,13 @@ def loss_with_own_log_probs(
     Returns:
         The loss; verl's metrics together with the sums that ``finalize`` reads.
     """
-    # verl makes an entropy in the output a term of the loss. Even with weight 0 its gradient would be computed.
+    # If the output has an entropy, verl makes it a term of the loss and computes its gradient even with weight 0.
     entropy = model_output["entropy"] if keeps_entropy else model_output.pop("entropy")
     mask = data["response_mask"]
 
     def of_responses(values: Tensor) -> Tensor:
-        return response_to_nested(no_padding_2_padding(values.detach(), data), mask)
+        padded = no_padding_2_padding(values.detach(), data)  # (rows, longest response)
+        return response_to_nested(padded, mask)
 
     data["old_log_probs"] = of_responses(model_output["log_probs"])
     loss, metrics = loss_function(
@@ -56,51 +59,56 @@ def loss_with_own_log_probs(
         data=data,
         dp_group=dp_group,
     )
-    counts = torch.cat(mask.unbind()).bool()
+    is_counted = torch.cat(mask.unbind()).bool()  # (responses' tokens,)
 
     def of_tokens(nested: Tensor) -> Tensor:
-        return torch.cat(nested.unbind())[counts].double()
+        """Return the values of all counted tokens, (counted tokens,)."""
+        values = torch.cat(nested.unbind())
+        return values[is_counted].double()
 
-    here = of_tokens(data["old_log_probs"]).exp()
-    there = of_tokens(data["rollout_log_probs"]).exp()
-    apart = (here - there).abs()
+    in_training = of_tokens(data["old_log_probs"]).exp()
+    at_server = of_tokens(data["rollout_log_probs"]).exp()
+    difference = (in_training - at_server).abs()
     entropies = of_tokens(of_responses(entropy))
-    table = torch.stack([torch.ones_like(here), entropies, apart, here, there])
-    # These are the products of each two columns, summed over the tokens. The first row has the plain sums, since the
-    # first column is 1.
-    products = (table @ table.T).flatten().tolist()
-    for number, value in enumerate(products):
+    ones = torch.ones_like(in_training)
+    table = torch.stack([ones, entropies, difference, in_training, at_server])  # (values, counted tokens)
+    # Each element is the product of two values, summed over the tokens. Products with the ones are plain sums.
+    products = table @ table.T  # (values, values)
+    for number, value in enumerate(products.flatten().tolist()):
         metrics[f"{PREFIX}{number}"] = Metric(AggregationType.SUM, value)
-    largest = max(apart.tolist(), default=0.0)
+    largest = max(difference.tolist(), default=0.0)
     metrics[_MAX] = Metric(AggregationType.MAX, largest)
     return loss, metrics
 
 
 def finalize(metrics: dict[str, Any], *, ranks: int, prefix: str) -> dict[str, float]:
-    """Take the sums out of an update's metrics, and make verl's metrics of a pass for old log-probabilities from them.
+    """Remove the sums from an update's metrics, and make from them the metrics of verl's separate pass.
 
     Args:
-        metrics: the update's. verl has divided the sums by the number of ranks.
+        metrics: metrics of the update. verl has divided the sums by the number of ranks.
         ranks: data-parallel ranks.
         prefix: verl's prefix of the names, before ``PREFIX``.
 
     Returns:
-        The metrics under verl's names, or {} if there are no sums.
+        The metrics under verl's names, or {} if the update collected no sums.
     """
     if prefix + _MAX not in metrics:
         return {}
     largest = metrics.pop(prefix + _MAX)
-    sums = [metrics.pop(f"{prefix}{PREFIX}{number}") for number in range(_NUM_COLUMNS**2)]
-    products = ranks * np.reshape(sums, (_NUM_COLUMNS, _NUM_COLUMNS))
-    # Without a token all sums are 0, and all metrics become 0.
+    sums = [metrics.pop(f"{prefix}{PREFIX}{number}") for number in range(_NUM_VALUES**2)]
+    shape = (_NUM_VALUES, _NUM_VALUES)
+    products = ranks * np.reshape(sums, shape)
+    # If no token counts, all sums are 0. The divisor 1 then makes all metrics 0.
     count = max(products[0, 0], 1.0)
     means = products[0] / count
-    variances = products / count - np.outer(means, means)
-    variance = variances[2, 2] * count / max(count - 1, 1.0)
+    covariances = products / count - np.outer(means, means)
+    variance = covariances[2, 2] * count / max(count - 1, 1.0)
     spread = np.sqrt(max(0.0, variance))
-    # Pearson's correlation is undefined if all tokens are equally likely.
-    scale = np.sqrt(max(0.0, variances[3, 3] * variances[4, 4]))
-    correlation = variances[3, 4] / scale if scale else np.nan
+    # Pearson's correlation is undefined if all tokens have the same probability.
+    scale = np.sqrt(max(0.0, covariances[3, 3] * covariances[4, 4]))
+    correlation = np.nan
+    if scale:
+        correlation = covariances[3, 4] / scale
     return {
         "actor/entropy": float(means[1]),
         "training/rollout_probs_diff_valid": int(products[0, 0] > 0),

@@ -27,29 +27,39 @@ def _groups(batch: KVBatchMeta) -> list[str]:
 
 def _fillers(batch: KVBatchMeta) -> set[int]:
     """Return the indices of the filler rows, which verl has added to the batch."""
-    rows = enumerate(zip(batch.keys, batch.tags, strict=True))
-    return {row for row, (key, tag) in rows if tag.get("is_padding") and not is_lesson(key)}
+    fillers = set()
+    for row, (key, tag) in enumerate(zip(batch.keys, batch.tags, strict=True)):
+        if tag.get("is_padding") and not is_lesson(key):  # lessons have the same tag
+            fillers.add(row)
+    return fillers
 
 
 class UpdatePhases(SyncTrainer):
     """verl's V1 trainer without its loop: the phases of one update, on the rows and workers of one policy.
 
-    Each policy has its own, so neither sees the other's rows or configuration.
+    Each policy has its own phases, so they see neither rows nor configuration of the other policy.
 
     Args:
         config: verl's part of the configuration, as this policy sees it.
-        name: the policy's name, and the queue's partition with its rows.
+        name: name of the policy, and of the queue's partition with its rows.
         workers: verl's worker group. It also computes the reference log-probabilities.
-        tokenizer: the policy's.
-        has_adapter: the policy trains a LoRA adapter, and the reference is the model without it.
+        tokenizer: the policy's tokenizer.
+        has_adapter: the policy trains a LoRA adapter, and the reference is the model without the adapter.
         num_gpus: number of GPUs, by which throughput is divided.
     """
 
     _takes_own_log_probs = False
-    """The current update takes its own log-probabilities as the old ones."""
+    """Whether the current update takes the log-probabilities of its own pass as the old log-probabilities."""
 
     def __init__(
-        self, config: DictConfig, *, name: str, workers: Any, tokenizer: Any, has_adapter: bool, num_gpus: int
+        self,
+        config: DictConfig,
+        *,
+        name: str,
+        workers: Any,
+        tokenizer: Any,
+        has_adapter: bool,
+        num_gpus: int,
     ) -> None:
         super().__init__(config)
         self.name, self.tokenizer = name, tokenizer
@@ -61,7 +71,12 @@ class UpdatePhases(SyncTrainer):
         return self._num_gpus
 
     def update(
-        self, rows: StoredRows, *, step: int, epoch: int, check: Callable[[dict[str, float]], None]
+        self,
+        rows: StoredRows,
+        *,
+        step: int,
+        epoch: int,
+        check: Callable[[dict[str, float]], None],
     ) -> dict[str, float]:
         """Make one GRPO update on the stored rows, and remove them from the queue.
 
@@ -72,8 +87,8 @@ class UpdatePhases(SyncTrainer):
             rows: the stored rows.
             step: number of the step.
             epoch: number of the epoch.
-            check: gets the metrics when they compare the servers' log-probabilities with the trainer's. Its error ends
-                the update.
+            check: is called with the metrics as soon as they compare the servers' log-probabilities with the trainer's.
+                An error that it raises ends the update.
 
         Returns:
             verl's metrics of the update under verl's names, ``timing_s/...`` included.
@@ -81,7 +96,11 @@ class UpdatePhases(SyncTrainer):
         self.global_steps = step
         metrics: dict[str, float] = {}
         timing: dict[str, float] = {}
-        batch = KVBatchMeta(partition_id=self.name, keys=list(rows.keys), tags=[dict(tag) for tag in rows.tags])
+        batch = KVBatchMeta(
+            partition_id=self.name,
+            keys=list(rows.keys),
+            tags=[dict(tag) for tag in rows.tags],
+        )
         batch.extra_info["temperature"] = self.config.actor_rollout_ref.rollout.temperature
         with marked_timer("step", timing):
             batch = self._balance_batch(batch, metrics=metrics)
@@ -95,9 +114,9 @@ class UpdatePhases(SyncTrainer):
                 batch = self._compute_advantage(batch, metrics=metrics)
             with marked_timer("update_actor", timing):
                 batch = self._update_actor(batch, metrics=metrics)
-        if self._takes_own_log_probs:  # the update itself has computed them
+        if self._takes_own_log_probs:  # only now the metrics compare log-probabilities
             check(metrics)
-        # verl reads the rollout's part of the step from this timer. Here episodes serve both policies.
+        # verl reads the time of generation from this timer. Here no policy gets it, since an episode serves both.
         timing["gen"] = 0.0
         self._compute_metrics(batch, metrics, timing, global_steps=step, epoch=epoch)
         clear_rows(keys=batch.keys, partition_id=batch.partition_id)
@@ -107,7 +126,8 @@ class UpdatePhases(SyncTrainer):
         batch = super()._balance_batch(batch, metrics, **options)
         blocks = self.config.actor_rollout_ref
         mini_batch = blocks.actor.ppo_mini_batch_size * blocks.rollout.n
-        ranks, steps = self._ranks(), max(1, len(batch) // mini_batch)
+        ranks = self._ranks()
+        steps = max(1, len(batch) // mini_batch)
         if ranks * steps > 1:
             tokens = [tag["seq_len"] for tag in batch.tags]
             dealt = deal(
@@ -122,41 +142,55 @@ class UpdatePhases(SyncTrainer):
         return batch
 
     def _ranks(self) -> int:
+        """Return the number of data-parallel ranks."""
         return 1 + max(self.actor_rollout_wg._dispatch_info["actor"])
 
     def _may_take_own_log_probs(self, batch: KVBatchMeta) -> bool:
-        """Whether the update's own pass gives the old log-probabilities, and nothing reads them before it."""
-        actor, algorithm = self.config.actor_rollout_ref.actor, self.config.algorithm
+        """Whether the update's own pass gives the old log-probabilities, and nothing reads them earlier."""
+        blocks, algorithm = self.config.actor_rollout_ref, self.config.algorithm
+        mini_batch = blocks.actor.ppo_mini_batch_size * blocks.rollout.n
+        is_one_step = len(batch) == mini_batch and blocks.actor.ppo_epochs == 1
         correction = algorithm.rollout_correction
-        is_one_step = len(batch) == actor.ppo_mini_batch_size * self.config.actor_rollout_ref.rollout.n
-        reads_them = any(
-            (algorithm.use_kl_in_reward, correction.bypass_mode, correction.rollout_is, correction.rollout_rs)
+        readers = (
+            algorithm.use_kl_in_reward,
+            correction.bypass_mode,
+            correction.rollout_is,
+            correction.rollout_rs,
         )
-        return is_one_step and actor.ppo_epochs == 1 and not reads_them and not any(map(is_lesson, batch.keys))
+        has_lessons = any(map(is_lesson, batch.keys))  # their rows need log-probabilities of the trainer
+        return is_one_step and not any(readers) and not has_lessons
 
     def _compute_old_log_prob(self, batch: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
         self._takes_own_log_probs = self._may_take_own_log_probs(batch)
         if self._takes_own_log_probs:
-            self._copy_log_probs(batch.keys, "rollout", "old")  # verl only needs the column to exist
+            # verl needs a column of this name. The update replaces the copied values.
+            self._copy_log_probs(batch.keys, "rollout", "old")
             return batch
         batch = self._in_parts(super()._compute_old_log_prob, batch, metrics)
         lessons = [key for key in batch.keys if is_lesson(key)]
         if not lessons:
             return batch
-        # No server sampled a lesson, so the trainer's probabilities replace the server's. Both are compared on the
-        # other rows alone.
+        # No server sampled the lessons, so the trainer's probabilities stand for the server's there. The metrics
+        # compare both on the sampled rows only.
         self._copy_log_probs(lessons, "old", "rollout")
-        tagged = zip(batch.keys, batch.tags, strict=True)
-        sampled = [key for key, tag in tagged if not tag.get("is_padding")]
+        sampled = []
+        for key, tag in zip(batch.keys, batch.tags, strict=True):
+            if not tag.get("is_padding"):
+                sampled.append(key)
         if sampled:
             fields = ["rollout_log_probs", "old_log_probs", "response_mask", "responses"]
-            rows = get_fields(keys=sampled, partition_id=self.name, select_fields=fields)
+            rows = get_fields(
+                keys=sampled,
+                partition_id=self.name,
+                select_fields=fields,
+            )
             metrics.update(calculate_debug_metrics(DataProto(batch=rows.to_padded_tensor())))
         return batch
 
     def _copy_log_probs(self, keys: list[str], source: str, target: str) -> None:
-        rows = get_fields(keys=keys, partition_id=self.name, select_fields=[f"{source}_log_probs"])
-        rows[f"{target}_log_probs"] = rows.pop(f"{source}_log_probs")
+        column = f"{source}_log_probs"
+        rows = get_fields(keys=keys, partition_id=self.name, select_fields=[column])
+        rows[f"{target}_log_probs"] = rows.pop(column)
         put_rows(keys=keys, partition_id=self.name, fields=rows)
 
     def _compute_ref_log_prob(self, batch: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
@@ -165,9 +199,11 @@ class UpdatePhases(SyncTrainer):
     def _compute_advantage(self, batch: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
         parts = group_parts(_groups(batch), fillers=_fillers(batch))
         batch = self._in_parts(super()._compute_advantage, batch, metrics, parts=parts)
-        if self._takes_own_log_probs:  # these metrics compare old log-probabilities with the servers'
-            for name in [name for name in metrics if "rollout_corr/" in name]:
-                del metrics[name]
+        if self._takes_own_log_probs:
+            # These metrics compare old log-probabilities with the servers', of which they are only a copy so far.
+            for name in list(metrics):
+                if "rollout_corr/" in name:
+                    del metrics[name]
         return batch
 
     def _update_actor(self, batch: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
@@ -175,37 +211,47 @@ class UpdatePhases(SyncTrainer):
         batch = super()._update_actor(batch, metrics)
         if self._takes_own_log_probs:
             reported = own_log_probs.finalize(metrics, ranks=self._ranks(), prefix="actor/")
-            if not reported:  # without the recipe's engine the copied column above was used
+            if not reported:  # another engine trains on the copied column
                 raise CodeA1Error(
                     f"the {self.name} policy's workers train with another engine than the recipe's, so step "
-                    f"{self.global_steps} learned from the wrong probabilities; is the recipe installed, in this "
-                    "release, wherever workers start?"
+                    f"{self.global_steps} learned from wrong probabilities; install this release of the recipe on "
+                    "every node where workers start"
                 )
             metrics.update(reported)
         return batch
 
     def _compute_metrics(
-        self, batch: KVBatchMeta, metrics: Metrics, timing_raw: dict[str, float], global_steps: int, epoch: int
+        self,
+        batch: KVBatchMeta,
+        metrics: Metrics,
+        timing_raw: dict[str, float],
+        global_steps: int,
+        epoch: int,
     ) -> None:
         compute_all = super()._compute_metrics
         known = {key: value for key, value in metrics.items() if key == _GRADIENT}
 
         def compute(part: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
-            metrics |= known  # verl's figures read the norm
-            if all(tag.get("is_padding") for tag in part.tags):  # all rows are lessons, and verl's metrics need one row
+            metrics |= known  # verl computes further metrics from the gradient's norm
+            if all(tag.get("is_padding") for tag in part.tags):
+                # All rows are lessons. Without the tag verl counts them, since its metrics need at least one row.
                 for tag in part.tags:
                     tag.pop("is_padding")
             compute_all(part, metrics, timing_raw, global_steps=global_steps, epoch=epoch)
             return part
 
         self._in_parts(compute, batch, metrics)
-        # verl has divided the seconds of the whole phase by the tokens of each part.
-        metrics.update({f"timing_s/{name}": seconds for name, seconds in timing_raw.items()})
-        tokens, step = metrics["perf/total_num_tokens"], timing_raw["step"]
-        metrics["perf/time_per_step"] = step
-        metrics["perf/throughput"] = tokens / (step * self._get_n_gpus_for_throughput())
-        for name in [name for name in metrics if name.startswith(_PER_TOKEN)]:
-            metrics[name] = 1000.0 * timing_raw[name.removeprefix(_PER_TOKEN)] / tokens
+        # For each part verl has divided the seconds of the whole phase by the tokens of the part alone. Correct that.
+        for name, seconds in timing_raw.items():
+            metrics[f"timing_s/{name}"] = seconds
+        tokens = metrics["perf/total_num_tokens"]
+        seconds_of_step = timing_raw["step"]
+        metrics["perf/time_per_step"] = seconds_of_step
+        metrics["perf/throughput"] = tokens / (seconds_of_step * self._get_n_gpus_for_throughput())
+        for name in metrics:
+            if name.startswith(_PER_TOKEN):
+                seconds = timing_raw[name.removeprefix(_PER_TOKEN)]
+                metrics[name] = 1000.0 * seconds / tokens
 
     def _in_parts(
         self,
@@ -217,8 +263,8 @@ class UpdatePhases(SyncTrainer):
     ) -> KVBatchMeta:
         """Run one of verl's phases part by part, since a phase loads the tensors of its rows into this process.
 
-        A step of one part is verl's phase unchanged. The metrics of several parts are aggregated as verl does for the
-        mini-batches of a step.
+        With a single part this is verl's phase unchanged. Metrics of several parts are aggregated in the way in which
+        verl aggregates those of the mini-batches of a step.
         """
         parts = parts or balanced_parts(len(batch), ranks=self._ranks())
         if len(parts) == 1:
@@ -226,10 +272,11 @@ class UpdatePhases(SyncTrainer):
         aggregator = MetricsAggregator()
         for rows in parts:
             part_metrics: Metrics = {}
-            part = batch.select_keys([batch.keys[row] for row in rows])
+            keys = [batch.keys[row] for row in rows]
+            part = batch.select_keys(keys)
             num_real = len(rows) - len(_fillers(part))
             phase(part, metrics=part_metrics)
-            if num_real:  # the mean of no rows would be NaN
+            if num_real:  # the mean over zero rows would be NaN
                 aggregator.add_step_metrics(part_metrics, sample_count=num_real)
         metrics.update(aggregator.get_aggregated_metrics())
         batch.extra_info.update(part.extra_info)

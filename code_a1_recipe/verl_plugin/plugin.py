@@ -1,8 +1,8 @@
 """Entry point of the group ``verl.plugins``, which verl loads in each of its processes.
 
-It imports little, because verl imports it at the end of its own import, also in processes that only read
-configurations. It registers a vLLM backend for each policy, and the CPU platform if ``VERL_PLATFORM=cpu`` asks for it.
-The trainer registers itself when ``code_a1_recipe.training.trainer`` is imported.
+It imports little, because each import of verl loads it, also in processes that only read configurations. It registers a
+vLLM backend for each policy, and the CPU platform if ``VERL_PLATFORM=cpu`` is set. The trainer registers itself when
+``code_a1_recipe.training.trainer`` is imported.
 """
 
 import os
@@ -17,14 +17,15 @@ _ASKS_FOR_RECIPE = re.compile(r"trainer_mode=code_a1( |$)|--?(config-\w+|c[dpn])
 
 
 def refuse_launcher(arguments: list[str]) -> None:
-    """End verl's launcher if it is called for this recipe, with a message that has the right command.
+    """End the process if it is verl's launcher and was called for this recipe. The message has the right command.
 
-    The launcher would start one of verl's trainers, which know one policy.
+    The launcher would start one of verl's trainers, which train only one policy.
 
     Args:
-        arguments: the process's, as in ``sys.orig_argv``.
+        arguments: command line of the process, as in ``sys.orig_argv``.
     """
-    if _ASKS_FOR_RECIPE.search(" ".join(arguments).partition(f"-m {_LAUNCHER} ")[2]):
+    launcher_arguments = " ".join(arguments).partition(f"-m {_LAUNCHER} ")[2]
+    if _ASKS_FOR_RECIPE.search(launcher_arguments):
         sys.stderr.write(
             f"error: `python -m {_LAUNCHER}` trains one policy; run `code-a1 PRESET_OR_FILE.yaml key=value ...` "
             "(or `python -m code_a1_recipe ...`) with the same keys. `code-a1 --help` has the presets\n"

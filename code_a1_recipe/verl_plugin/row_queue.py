@@ -1,7 +1,7 @@
 """The only module that imports TransferQueue, in which verl's V1 trainer keeps its rows.
 
-The queue's functions get the recipe's names and keep their arguments. For a verl with another queue this file alone has
-to change.
+The queue's functions are renamed here and keep their arguments. If verl takes another queue, only this file has to
+change.
 """
 
 from typing import Any
@@ -33,15 +33,17 @@ _MARKER_PARTITION = "steps"
 
 
 def queue_actors() -> dict[str, Any]:
-    """Return handles of the queue's processes that this process started. The queue has no public way to them."""
+    """Return handles of the queue's processes that this process started. The queue has no public function for them."""
     storages = (getattr(interface, "_TQ_STORAGE", None) or {}).get("SimpleStorage", {})
-    found = {f"queue storage {name}": handle for name, handle in storages.items()}
+    actors = {f"queue storage {name}": handle for name, handle in storages.items()}
     controller = getattr(interface, "_TQ_CONTROLLER", None)
-    return found | ({"queue controller": controller} if controller is not None else {})
+    if controller is not None:
+        actors["queue controller"] = controller
+    return actors
 
 
 def step_marker(step: int) -> KVBatchMeta:
-    """Store a batch that ``step`` can return: verl's loop removes the returned batch from the queue."""
+    """Store a batch that ``step`` can return, since verl's loop removes the returned batch from the queue."""
     marker: dict[str, Any] = {"keys": [f"step{step}"], "tags": [{"global_steps": step}]}
     put_rows(partition_id=_MARKER_PARTITION, **marker)
     return KVBatchMeta(partition_id=_MARKER_PARTITION, **marker)

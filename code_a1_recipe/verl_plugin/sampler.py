@@ -20,13 +20,13 @@ _ABORTED = ("aborted", "abort")
 
 
 def load_tokenizer(config: RunConfig, name: str) -> Any:
-    """Load a policy's tokenizer with the run's own chat template and its arguments, if there are any."""
+    """Load a policy's tokenizer, with the run's own chat template and template arguments if there are any."""
     model = config.policy(name).model
     tokenizer = hf_tokenizer(model.tokenizer_path or model.path, trust_remote_code=model.trust_remote_code)
     if model.custom_chat_template is not None:
         tokenizer.chat_template = model.custom_chat_template
     if arguments := config.data.apply_chat_template_kwargs:
-        # The arguments are bound to the method, since verl and the servers call it without them.
+        # The arguments are bound to the method, since verl and the servers call the method without them.
         tokenizer.apply_chat_template = partial(tokenizer.apply_chat_template, **arguments)
     return tokenizer
 
@@ -37,9 +37,9 @@ class PolicyEndpoint:
 
     client: LLMServerClient
     is_seeded: bool
-    """Give each request its seed. On GPUs that is slow, since vLLM samples such requests one by one."""
+    """Each request carries a seed. On GPUs that is slow, since vLLM samples seeded requests one by one."""
     max_calls: int
-    """Open requests of one worker. Further ones wait in the worker and not in a server's queue."""
+    """Largest number of open requests of one worker. Further requests wait in the worker, not in a server's queue."""
     training: SamplingParameters
     validation: SamplingParameters
 
@@ -52,7 +52,7 @@ class ServerSampler:
     tokenizer: Any
     parameters: SamplingParameters
     timeout_seconds: float
-    """Time limit of one response, from when it is sent to the server."""
+    """Time limit of one response, counted from the moment when the server is asked for it."""
 
     def __post_init__(self) -> None:
         self._places = asyncio.Semaphore(self.endpoint.max_calls)
@@ -60,8 +60,9 @@ class ServerSampler:
         self._prompt_ids = lru_cache(_KEPT_PROMPTS)(self._encoded)
 
     def _encoded(self, *messages: tuple[str, str]) -> list[int]:
-        """Token ids of a prompt, given as (role, content) of each message."""
-        return prompt_token_ids(self.tokenizer, [{"role": role, "content": text} for role, text in messages])
+        """Return the token ids of a prompt, given as (role, content) of each message."""
+        chat: list[Message] = [{"role": role, "content": text} for role, text in messages]
+        return prompt_token_ids(self.tokenizer, chat)
 
     async def _generate(self, session: str, prompt_ids: list[int], sampling: dict[str, Any]) -> TokenOutput:
         limit = self.timeout_seconds
@@ -78,7 +79,7 @@ class ServerSampler:
                 f"a response for {session!r} (step and question) took longer than "
                 f"episode.generation_timeout_seconds={limit:g}: its server hangs, or the limit is too low for its load"
             ) from error
-        # An aborted response is empty or cut off, and must not get a reward.
+        # An aborted response is empty or cut off, so it must not get a reward.
         raise OutageError(f"a server gave up the response for {session!r} twice")
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
@@ -87,7 +88,7 @@ class ServerSampler:
         Raises:
             PromptTooLongError: the prompt exceeds ``parameters.max_prompt_tokens``.
             OutageError: the server gave the response up twice, or took too long.
-            CodeA1Error: the numbers of tokens and of log-probabilities differ.
+            CodeA1Error: the response has not one log-probability for each token.
         """
         parameters = self.parameters
         prompt_ids = self._prompt_ids(*((message["role"], message["content"]) for message in messages))
@@ -99,20 +100,24 @@ class ServerSampler:
             "top_k": parameters.top_k,
             "max_tokens": parameters.max_response_tokens,
             "logprobs": True,
-            **({"seed": seed} if self.endpoint.is_seeded else {}),
         }
+        if self.endpoint.is_seeded:
+            sampling["seed"] = seed
         async with self._places:
             output = await self._generate(session, prompt_ids, sampling)
         token_ids = tuple(output.token_ids)
         log_probs = tuple(output.log_probs or ())
         if len(log_probs) != len(token_ids):
-            raise CodeA1Error(f"{len(token_ids)} tokens came with {len(log_probs)} log-probabilities")
+            raise CodeA1Error(f"a server returned {len(token_ids)} tokens with {len(log_probs)} log-probabilities")
+        # A response that fills the whole room is truncated, unless the token in the last place ends it.
+        last_place = token_ids[parameters.max_response_tokens - 1 :]
+        written = self.tokenizer.decode(token_ids, skip_special_tokens=True)
         return Response(
             prompt_ids=tuple(prompt_ids),
             token_ids=token_ids,
             log_probs=log_probs,
-            text=beginning_of_answer(messages) + self.tokenizer.decode(token_ids, skip_special_tokens=True),
+            text=beginning_of_answer(messages) + written,
             policy_version=int(output.extra_fields.get("global_steps") or 0),
             cached_tokens=int(output.extra_fields.get("num_cached_tokens") or 0),
-            is_truncated=token_ids[parameters.max_response_tokens - 1 :] not in ((), (self.tokenizer.eos_token_id,)),
+            is_truncated=last_place not in ((), (self.tokenizer.eos_token_id,)),
         )

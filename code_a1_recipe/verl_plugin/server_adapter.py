@@ -1,6 +1,7 @@
-"""The trainer's end of the socket on which a policy's weights reach its own servers.
+"""The training workers' end of the socket through which a policy's weights reach its own servers.
 
-This is not in ``servers.py``, because a worker imports it, and ``servers.py`` would load all of vLLM's HTTP server.
+This module is separate from ``servers.py``, because training workers import it. ``servers.py`` would load all of vLLM's
+HTTP server in each worker.
 """
 
 from typing import Any
@@ -12,11 +13,15 @@ from .backends import socket_job
 
 
 class PolicyServerAdapter(ServerAdapter):
-    """verl's adapter in a worker, which sends weights to the servers of its own policy."""
+    """verl's adapter in a training worker, which sends weights to the servers of the worker's own policy."""
 
     def __init__(self, config: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(config, *args, **kwargs)
         context = ray.get_runtime_context()
         job_id = context.get_job_id()
-        own = socket_job(job_id, self.config.name, context.gcs_address)
-        self.zmq_handle = self.zmq_handle.replace(job_id, own, 1)
+        job_of_policy = socket_job(
+            job_id,
+            self.config.name,
+            context.gcs_address,
+        )
+        self.zmq_handle = self.zmq_handle.replace(job_id, job_of_policy, 1)

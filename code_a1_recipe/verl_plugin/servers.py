@@ -18,7 +18,7 @@ from .backends import socket_job
 # verl's server makes the socket's path from this variable. verl's adapter at the other end asks Ray for the job id.
 _JOB_VARIABLE = "VERL_RAY_JOB_ID"
 _ADMISSION_LOOKS = 1000
-"""Number of looks, 10 ms apart, until requests that were let in must have reached the engine."""
+"""Largest number of times, 10 ms apart, that an abort waits for admitted requests to reach the engine."""
 _FINISHED_TOKENS_ONLY = {
     "output_kind": RequestOutputKind.FINAL_ONLY,
     "detokenize": False,
@@ -32,51 +32,60 @@ class PolicyHttpServer(vLLMHttpServer):
 
     def _init_config(self, config: Any) -> Any:
         rollout_config = super()._init_config(config)
-        # The engine's processes start later. They inherit the variable and make their end of the path from it.
+        # The engine's processes start later, inherit the variable, and make the path of their socket from it.
         address = ray.get_runtime_context().gcs_address
-        os.environ[_JOB_VARIABLE] = socket_job(os.environ[_JOB_VARIABLE], rollout_config.name, address)
+        job_id = os.environ[_JOB_VARIABLE]
+        os.environ[_JOB_VARIABLE] = socket_job(job_id, rollout_config.name, address)
         return rollout_config
 
     async def generate(
-        self, prompt_ids: list[int], sampling_params: dict[str, Any], request_id: str, **others: Any
+        self,
+        prompt_ids: list[int],
+        sampling_params: dict[str, Any],
+        request_id: str,
+        **others: Any,
     ) -> TokenOutput:
-        """Generate as verl does, which reads nothing but the tokens of the finished response.
+        """Generate as verl does, but ask the engine only for the tokens of the finished response.
 
-        So no text is made, and no output for each token. Both would cost this process more time than the engine needs
-        for the token.
+        verl reads nothing else. To make text, or an output for each token, would cost this process more time than the
+        engine needs for the token.
         """
         sampling = {**sampling_params, **_FINISHED_TOKENS_ONLY}
         return await super().generate(prompt_ids, sampling, request_id, **others)
 
     async def abort_all_requests(self, reset_prefix_cache: bool = True, reject_request: bool = False) -> dict[str, Any]:
-        """Abort as verl does, but abort the engine's requests before it. verl waits up to a minute for their output."""
+        """Abort the engine's requests, and then abort as verl does.
+
+        verl alone would wait up to a minute for the output of these requests.
+        """
         if self.node_rank == 0:
             self._submission_paused = True
             self._rejecting = reject_request
             self._resume_event.clear()
-            for _ in range(_ADMISSION_LOOKS):  # a request that was let in may not have reached the engine yet
-                if not self._admitting:
+            for _ in range(_ADMISSION_LOOKS):
+                if not self._admitting:  # every admitted request has reached the engine
                     break
-                await self.engine.abort(list(self.engine.output_processor.request_states), internal=True)
+                open_requests = list(self.engine.output_processor.request_states)
+                await self.engine.abort(open_requests, internal=True)
                 await asyncio.sleep(0.01)
         return await super().abort_all_requests(reset_prefix_cache, reject_request)
 
 
 def note_model_class(path: str) -> None:
-    """Let vLLM inspect a model's class and cache the result, while its servers still import their packages.
+    """Let vLLM inspect a model's class and cache the result, while the policies' servers still import their packages.
 
-    vLLM inspects a class in a new process, which imports all of vLLM. Without the cache each server would wait for such
-    a process.
+    vLLM inspects a class in a new process, which imports all of vLLM. Without the cached result each server would wait
+    for such a process.
     """
     config, _ = PretrainedConfig.get_config_dict(path)
     ModelRegistry.models[config["architectures"][0]].inspect_model_cls()
 
 
 def light_class() -> type:
-    """Make a class with the public methods of ``PolicyHttpServer`` that imports it only when an instance is made.
+    """Make a class with the public methods of ``PolicyHttpServer``, which it imports only when an instance is made.
 
-    Ray loads an actor's class in every process that gets a handle of it. ``PolicyHttpServer`` would bring all of vLLM:
-    seconds and half a gigabyte in each episode worker, which only calls the server.
+    Ray loads an actor's class in every process that has a handle of the actor. ``PolicyHttpServer`` would load all of
+    vLLM. That would take seconds and half a gigabyte in each episode worker, which only calls the server.
     """
 
     def start(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -96,7 +105,8 @@ def light_class() -> type:
         for name, _ in inspect.getmembers(PolicyHttpServer, inspect.isfunction)
         if not name.startswith("_")
     }
-    # It is not the class of that name in this module, so Ray pickles it as a whole and does not import this module.
+    # This module has another class of this name. Therefore Ray pickles the whole new class instead of a reference to
+    # this module, and a process that loads the class does not import the module.
     return type("PolicyHttpServer", (), {"__init__": start, **methods})
 
 

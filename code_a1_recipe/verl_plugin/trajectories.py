@@ -20,13 +20,13 @@ _LESSON = "!"
 
 @dataclass(frozen=True, slots=True)
 class GroupId:
-    """A GRPO group of a step. Its text is verl's uid. It holds no ``_``, at which verl splits keys."""
+    """A GRPO group of a step. Its text is verl's uid, which must not contain ``_``, since verl splits keys there."""
 
     step: int
     question: int
     """Position in the step."""
     candidate: int | None = None
-    """Candidate whose suites are the group; None: the candidates themselves are the group."""
+    """Number of the candidate whose suites are the group; None if the group consists of candidates."""
     extra: str = ""
     """Name of an extension's group, or number of a lesson."""
     is_lesson: bool = False
@@ -34,11 +34,12 @@ class GroupId:
     def __str__(self) -> str:
         candidate = "" if self.candidate is None else f"c{self.candidate}"
         extra = f"-{self.extra}" if self.extra else ""
-        return f"s{self.step}q{self.question}{candidate}{extra}{_LESSON if self.is_lesson else ''}"
+        lesson = _LESSON if self.is_lesson else ""
+        return f"s{self.step}q{self.question}{candidate}{extra}{lesson}"
 
 
 def is_lesson(key: str) -> bool:
-    """Whether a row is a lesson (a suite to imitate), by its key."""
+    """Whether the row with this key is a lesson (a suite to imitate)."""
     return key.partition("_")[0].endswith(_LESSON)
 
 
@@ -59,7 +60,7 @@ class Trajectory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRows:
-    """Keys and tags of stored rows, with which the trainer can fetch them. It holds no text and no tensors."""
+    """Keys and tags of stored rows, without text and tensors. With the keys the trainer can fetch the rows."""
 
     keys: tuple[str, ...] = ()
     tags: tuple[dict[str, Any], ...] = ()
@@ -68,7 +69,8 @@ class StoredRows:
 def join_rows(parts: Sequence[StoredRows]) -> StoredRows:
     """Join the rows of several episodes, in their order."""
     keys = tuple(key for part in parts for key in part.keys)
-    return StoredRows(keys=keys, tags=tuple(tag for part in parts for tag in part.tags))
+    tags = tuple(tag for part in parts for tag in part.tags)
+    return StoredRows(keys=keys, tags=tags)
 
 
 def code_trajectories(episode: Episode, *, group: GroupId) -> list[Trajectory]:
@@ -80,7 +82,8 @@ def test_trajectories(episode: Episode, *, selected: Sequence[int], group: Group
     """Make a group for each selected candidate, with one row for each rewarded suite, at most S."""
     rows = []
     for number in selected:
-        rows += _group(replace(group, candidate=number), enumerate(episode.candidates[number].suites))
+        suites = episode.candidates[number].suites
+        rows += _group(replace(group, candidate=number), enumerate(suites))
     return rows
 
 
@@ -94,21 +97,26 @@ def extra_trajectories(extra: Sequence[ExtraGroup], policy: str, *, group: Group
 
 
 def _group(group: GroupId, members: Iterable[tuple[int, CandidateResult | SuiteResult]]) -> list[Trajectory]:
-    """Make a row for each rewarded member, or none if outages left fewer than two."""
+    """Make a row for each rewarded member. If fewer than two members have a reward, make no row."""
     rows = []
     for number, result in members:
         if result.reward is not None and result.response.token_ids:
-            reward = result.reward.total
-            rows.append(Trajectory(group=group, member=number, response=result.response, reward=reward))
+            row = Trajectory(
+                group=group,
+                member=number,
+                response=result.response,
+                reward=result.reward.total,
+            )
+            rows.append(row)
     # A single member has no mean to compare with: GRPO would take its raw reward as the advantage.
     return rows if len(rows) >= 2 else []
 
 
 def lesson_trajectories(lessons: Sequence[tuple[Response, float]], *, group: GroupId) -> list[Trajectory]:
-    """Make a group of its own for each lesson, so that GRPO takes the reward itself as the advantage.
+    """Make a separate group for each lesson, so that GRPO takes the reward itself as the advantage.
 
-    On-policy the gradient of verl's policy loss is ``-advantage * grad log p``. With a lesson's weight as the fixed
-    advantage it is the gradient of supervised learning: of the weight times the negative log-likelihood.
+    On-policy the gradient of verl's policy loss is ``-advantage * grad log p``. If the advantage is the fixed weight of
+    a lesson, this is a gradient of supervised learning: the weight times that of the negative log-likelihood.
 
     Args:
         lessons: suites to imitate with their weights.
@@ -116,8 +124,8 @@ def lesson_trajectories(lessons: Sequence[tuple[Response, float]], *, group: Gro
     """
     rows = []
     for number, (response, weight) in enumerate(lessons):
-        own = replace(group, extra=str(number), is_lesson=True)
-        rows.append(Trajectory(group=own, member=0, response=response, reward=weight))
+        own_group = replace(group, extra=str(number), is_lesson=True)
+        rows.append(Trajectory(group=own_group, member=0, response=response, reward=weight))
     return rows
 
 
@@ -127,7 +135,7 @@ def _fields(row: Trajectory) -> dict[str, Any]:
     responses = torch.tensor(response.token_ids, dtype=torch.int64)
     input_ids = torch.cat([prompts, responses])
     mask = torch.ones_like(responses)
-    # float32 is needed, since an advantage is the difference of rewards that may be nearly equal.
+    # Rewards need float32, since an advantage is the difference of rewards that may be nearly equal.
     rm_scores = torch.zeros(responses.shape, dtype=torch.float32)
     rm_scores[-1] = row.reward
     return {
@@ -156,8 +164,11 @@ def _tag(row: Trajectory, *, step: int) -> dict[str, Any]:
         "min_global_steps": row.response.policy_version,
         "max_global_steps": row.response.policy_version,
     }
-    # verl leaves padding out of its metrics but trains on it. A lesson was not sampled, so it belongs in no metric.
-    return tag | ({"is_padding": True} if row.group.is_lesson else {})
+    # verl trains on rows with this tag but leaves them out of its metrics. A lesson belongs in no metric, since it was
+    # not sampled.
+    if row.group.is_lesson:
+        tag["is_padding"] = True
+    return tag
 
 
 async def store(partition: str, rows: Sequence[Trajectory], *, step: int) -> StoredRows:
@@ -166,7 +177,11 @@ async def store(partition: str, rows: Sequence[Trajectory], *, step: int) -> Sto
         return StoredRows()
     keys = [row.key for row in rows]
     tags = [_tag(row, step=step) for row in rows]
+    fields = list_of_dict_to_tensordict([_fields(row) for row in rows])
     await put_rows_async(
-        keys=keys, fields=list_of_dict_to_tensordict([_fields(row) for row in rows]), tags=tags, partition_id=partition
+        keys=keys,
+        fields=fields,
+        tags=tags,
+        partition_id=partition,
     )
     return StoredRows(keys=tuple(keys), tags=tuple(tags))

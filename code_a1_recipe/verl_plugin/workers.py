@@ -27,14 +27,20 @@ _FIRST_PORT, _LAST_PORT, _TRIED_PORTS = 20_000, 32_000, 200
 def make_pools(
     manager: ResourcePoolManager, spec: Mapping[str, list[int]], *, device: str
 ) -> dict[str, RayResourcePool]:
-    """Make the pools of GPUs that ``spec`` names, with the GPUs of each node; ``device`` is "cuda" or "cpu"."""
+    """Make pools of GPUs.
+
+    Args:
+        manager: verl's, which keeps the pools.
+        spec: for each pool by its name the number of GPUs on each node.
+        device: "cuda" or "cpu".
+    """
     manager.resource_pool_spec = dict(spec)
     manager.max_colocate_count = CPUS_PER_DEVICE
     manager.create_resource_pool()
     pools: dict[str, RayResourcePool] = manager.resource_pool_dict
     for name in spec:
-        # The groups are made before two threads ask for them, since Ray refuses a second group of the same name. With
-        # STRICT_PACK a group lies on one node; otherwise its workers would get wrong local ranks.
+        # The placement groups are made before two threads ask for them, since Ray refuses a second group of the same
+        # name. With STRICT_PACK each group lies on one node. Otherwise workers would get wrong local ranks.
         pools[name].get_placement_groups(strategy="STRICT_PACK", device_name=device)
     return pools
 
@@ -43,8 +49,8 @@ def start_workers(config: DictConfig, *, pool: RayResourcePool, with_reference: 
     """Start a policy's workers, which wait for ``init_model``.
 
     Args:
-        config: verl's, as the policy sees it.
-        pool: the GPUs. Each gets one worker.
+        config: verl's configuration, as the policy sees it.
+        pool: the GPUs. Each GPU gets one worker.
         with_reference: each worker also loads a reference model.
         device: "cuda" or "cpu".
     """
@@ -68,8 +74,8 @@ def start_workers(config: DictConfig, *, pool: RayResourcePool, with_reference: 
 def _rendezvous_ports() -> list[int]:
     """Return a random range of ports for the rendezvous of torch.distributed.
 
-    verl finds a free port and releases it until the workers listen. By then a port that the system had picked may
-    belong to an outgoing connection, and the first port of a fixed range to another run that looked at the same time.
+    verl finds a free port of the range and releases it until the workers listen. If the system had picked the port, an
+    outgoing connection might take it in between. If the range were fixed, two runs might find the same port.
     """
     first = random.SystemRandom().randrange(_FIRST_PORT, _LAST_PORT - _TRIED_PORTS)
     return [first, first + _TRIED_PORTS]

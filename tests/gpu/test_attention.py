@@ -5,7 +5,7 @@ import torch
 
 pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
 
-from code_a1_recipe.verl_plugin.engine import (
+from code_a1_recipe.verl_plugin.packed_rows import (
     Segments,
     attend_to_segments,
     share_prompts,

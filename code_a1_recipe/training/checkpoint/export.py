@@ -19,7 +19,7 @@ _EXACT_MERGER = (
     "import runpy, torch; torch.Tensor.bfloat16 = torch.Tensor.float; "
     "runpy.run_module('verl.model_merger', run_name='__main__')"
 )
-"""Program that runs verl's merger without its rounding, for which the merger calls ``Tensor.bfloat16``."""
+"""Program that runs verl's merger without rounding. The merger rounds weights by calling ``Tensor.bfloat16``."""
 
 
 def find_step(source: Path, step: str) -> Checkpoint:
@@ -27,22 +27,26 @@ def find_step(source: Path, step: str) -> Checkpoint:
 
     Args:
         source: a run folder, its ``checkpoints``, or the folder of one step.
-        step: "latest", "best" (by ``checkpoint.keep_best``) or a number. The folder of one step takes "latest" alone.
+        step: "latest", "best" (by ``checkpoint.keep_best``) or a number. For the folder of one step it must be
+            "latest".
 
     Raises:
         CheckpointError: there is no such checkpoint. The message names the saved steps.
     """
-    root = next((folder for folder in (source, source / CHECKPOINTS) if (folder / TRACKER_NAME).is_file()), None)
-    if root is None and step != "latest":
-        raise CheckpointError(f"{source} is no run: --step={step} needs a run folder; leave it out for a step's own")
-    if root is None or step == "latest":
+    if step == "latest":
         return named_checkpoint(source)
+    roots = [folder for folder in (source, source / CHECKPOINTS) if (folder / TRACKER_NAME).is_file()]
+    if not roots:
+        raise CheckpointError(
+            f"--step={step} needs a run folder, which {source} is not; leave --step out for the folder of one step"
+        )
+    root = roots[0]
     if step == "best":
         best = best_checkpoint(root)
         if best is None:
             raise CheckpointError(
-                f"{root} has no best checkpoint: the run did not ask for one (checkpoint.keep_best=val/...); "
-                f"steps there: {saved_steps(root)}"
+                f"{root} has no best checkpoint, for which a run needs checkpoint.keep_best=val/...; name one of the "
+                f"steps {saved_steps(root)}"
             )
         step = str(best["step"])
     if not step.isdecimal() or int(step) not in saved_steps(root):
@@ -60,7 +64,7 @@ def check_export(checkpoint: Checkpoint, policy: str, output: Path) -> None:
     """Raise InputError if ``export_policy`` would refuse its arguments."""
     check_policy(checkpoint, policy)
     if output.exists():
-        raise InputError(f"--output={output} exists; name a folder that does not, or remove it")
+        raise InputError(f"--output={output} exists; name a new folder, or remove this one")
     try:
         make_writable(output.parent)
     except OSError as error:
@@ -80,9 +84,9 @@ def export_policy(
     Args:
         checkpoint: the checkpoint to export.
         policy: "code" or "test".
-        output: a folder that does not exist. It appears when it is whole.
+        output: a folder that does not exist. It appears only when all its files are written.
         card: content of its README.md, or b"" for no such file.
-        in_float32: keep the weights as they were trained. verl's merger would round them to bfloat16.
+        in_float32: keep the weights in float32, in which they were trained. verl's merger rounds them to bfloat16.
 
     Raises:
         InputError: the checkpoint has no such policy, ``output`` exists, or verl's merger fails.
@@ -126,10 +130,9 @@ def export(
     """Write one policy of a run with its card, or each of both policies into a folder below ``output``.
 
     Args:
-        source: as :func:`find_step` takes it.
+        source, step: the checkpoint, as for :func:`find_step`.
         output: a folder that does not exist.
         policy: "code", "test" or "both".
-        step: as :func:`find_step` takes it.
         card_of: makes the content of a policy's README.md.
 
     Returns:

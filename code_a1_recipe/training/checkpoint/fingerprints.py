@@ -1,4 +1,4 @@
-"""Digests of models and data. They tell whether a run still has what its checkpoint was made with, in any folder."""
+"""Digests of models and data, by which a resumed run knows that they are those of its checkpoint, in any folder."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from ...algorithm.question import Question
 
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
 _WHOLE_MODELS = ("model.safetensors", "pytorch_model.bin")
-"""Names in transformers for all weights of a model in one file. transformers looks for them in this order."""
+"""Names of a file with all weights of a model, in the order in which transformers looks for them."""
 _READ_WHOLE = (
     "config.json",
     "generation_config.json",
@@ -28,7 +28,7 @@ _DIGITS = 16
 
 
 def data_fingerprint(questions: Iterable[Question]) -> str:
-    """Digest of all questions with all their fields, in order."""
+    """Return a digest of all questions with all their fields, in their order."""
     digest = hashlib.sha256()
     for question in questions:
         digest.update(json.dumps(asdict(question), sort_keys=True, default=str).encode("utf-8", "surrogatepass"))
@@ -36,10 +36,11 @@ def data_fingerprint(questions: Iterable[Question]) -> str:
 
 
 def model_fingerprint(path: str) -> str:
-    """Digest of a model folder: configuration, tokenizer, and the size and three samples (1 MiB) of each weights file.
+    """Return a digest of a model folder: configuration, tokenizer, and samples of the weights.
 
-    The folder's own name does not count, so that a run can move to another host. A model id that is no folder here is
-    returned unchanged; its revision is the hub's business.
+    Of each weights file the digest covers the size and three samples of 1 MiB. The folder's own name does not count, so
+    that a run can move to another host. A model id that is no folder here is returned unchanged, and its revision is
+    not checked.
     """
     folder = Path(path).expanduser()
     if not folder.is_dir():
@@ -49,7 +50,7 @@ def model_fingerprint(path: str) -> str:
         if file.name in _READ_WHOLE:
             digest.update(file.name.encode() + file.read_bytes())
         elif file.suffix in _WEIGHTS:
-            # Weights may have many GB, so only samples of them are read. Training changes every part of a model.
+            # Weights may have many GB, so only samples are read. They suffice, since training changes every weight.
             size = file.stat().st_size
             digest.update(f"{file.name} {size}".encode())
             with file.open("rb") as handle:
@@ -60,7 +61,7 @@ def model_fingerprint(path: str) -> str:
 
 
 def check_weights(path: str) -> None:
-    """Check that the weights of a model folder are there and whole, without reading a weight. A model id passes.
+    """Check that a model folder has all its weights, without reading a weight. A model id always passes.
 
     Raises:
         OSError: the folder has no weights that transformers loads, or lacks a file that its index names.
@@ -80,7 +81,10 @@ def check_weights(path: str) -> None:
 
 
 def _weight_files(folder: Path) -> list[str]:
-    """List the files whose weights transformers loads from a model folder, or the names that it looks for in vain."""
+    """List the files whose weights transformers loads from a model folder.
+
+    If there are none, the result is a text with the names that transformers looks for.
+    """
     for name in _WHOLE_MODELS:
         index = folder / f"{name}.index.json"
         if index.is_file():

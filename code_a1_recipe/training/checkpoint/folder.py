@@ -1,6 +1,6 @@
-"""The folder of a checkpoint: one for each saved step, with everything that a resumed run needs.
+"""The folder of a checkpoint. Each saved step has one, with everything that a resumed run needs.
 
-It is renamed into place when it is whole. ``checkpoints/global_step_<n>`` holds
+The folder gets its name only when all its files are written. ``checkpoints/global_step_<n>`` holds
 
 - ``code/`` and ``test/``: verl's actor checkpoints (weights, optimizer, learning-rate schedule and random states of
   every rank)
@@ -46,8 +46,8 @@ _GIVEN_UP = "given_up_"
 _QUESTION_KEYS = ("questions", "train_batch_size", "shuffle")
 """Keys of an identity that may differ with ``checkpoint.allow_new_questions``."""
 IDENTITY, ORIGIN, FILES = "identity", "origin", "files"
-"""Keys of ``state.json``: values that a resumed run must share; the checkpoint of another run that this run started
-from; the size of each file of the checkpoint."""
+"""Keys of ``state.json``. Their values: what a resumed run must share; another run's checkpoint from which this run
+started; the size of each file of the checkpoint."""
 
 FORMAT = 3
 """Version of ``state.json`` and of the folder around it."""
@@ -55,14 +55,14 @@ FORMAT = 3
 ANOTHER_STEP = "resume from another step with resume=<folder of a step>"
 _SPARE_BYTES = 64 << 20
 _GROWTH = 1.1
-"""Largest size of a checkpoint as a multiple of the previous one. The Mistake Book grows."""
+"""Largest size of a checkpoint as a multiple of the previous checkpoint's size. The Mistake Book grows."""
 
 _STEP_FOLDER = re.compile(r"global_step_(\d+)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """A whole checkpoint on disk."""
+    """A checkpoint on disk."""
 
     folder: Path
     step: int
@@ -72,7 +72,7 @@ class Checkpoint:
 
         Args:
             identity: the identity of the run that resumes, see ``preflight.run_identity``.
-            allow_new_questions: ignore that the questions or their number in a step differ.
+            allow_new_questions: accept other questions, and another number of questions in a step.
 
         Returns:
             Whether the run goes on with the same questions in the same order.
@@ -97,7 +97,7 @@ class Checkpoint:
         return True
 
     def changed_settings(self, config: Mapping[str, Any]) -> list[str]:
-        """List the settings that ``config`` of the resumed run (plain dictionaries) changes, as ``key: old -> new``."""
+        """List the settings that ``config`` (plain dictionaries) changes since the save, as ``key: old -> new``."""
         saved = self.state().get("config", {})
         old, new = ({key: value for key, value in leaves(tree) if value != {}} for tree in (saved, config))
         changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
@@ -129,14 +129,14 @@ class Checkpoint:
             path = self.folder / name
             if not path.is_file():
                 raise CheckpointError(f"{path} is missing; {ANOTHER_STEP}")
-            if size not in (None, found := path.stat().st_size):
-                raise CheckpointError(f"{path} has {found} bytes, saved were {size}; {ANOTHER_STEP}")
+            found = path.stat().st_size
+            if size not in (None, found):
+                raise CheckpointError(f"{path} has {found} bytes, expected {size}; {ANOTHER_STEP}")
 
 
 _NEEDED = (BOOK_NAME, DATA_NAME, RANDOM_NAME, ROW_NAME)
 
-
-# Places of files and the way of resuming change from start to start, so a user need not hear of them.
+# These keys change from start to start: places of files, and the way of resuming. Their changes are not shown.
 _NOT_COMPARED = (
     "run_dir",
     "resume",
@@ -166,14 +166,14 @@ def writing(root: Path, step: int) -> Iterator[Path]:
         DiskFullError: there is less room than the last checkpoint took. Nothing was written.
     """
     root.mkdir(parents=True, exist_ok=True)
-    for left in root.glob(f"*{_PARTIAL}"):  # by a start that was killed
+    for left in root.glob(f"*{_PARTIAL}"):  # a killed start has left these folders
         shutil.rmtree(left, ignore_errors=True)
     _check_room(root)
     partial = root / f"global_step_{step}{_PARTIAL}"
     partial.mkdir()
     try:
         yield partial
-        # Without this a power cut after the renaming could leave a folder of empty files that looks whole.
+        # Without the flush a power cut after the renaming could leave a folder of empty files that looks whole.
         for path in (*partial.rglob("*"), partial):
             flush(path)
     except BaseException:
@@ -181,7 +181,7 @@ def writing(root: Path, step: int) -> Iterator[Path]:
         raise
     _remove(step_folder(root, step))
     partial.rename(step_folder(root, step))
-    # The tracker comes last. Until it names this step, a start resumes from the previous one.
+    # The tracker comes last. Until it names this step, a start resumes from the previous checkpoint.
     announce(root, step)
     for given_up in root.glob(f"{_GIVEN_UP}*"):
         _remove(given_up)
@@ -196,9 +196,9 @@ def announce(root: Path, step: int) -> list[str]:
     flush(root)
     write_whole(root / TRACKER_NAME, str(step))
     best = best_checkpoint(root)
-    if best is not None and best["step"] > step:  # when the step comes again, it will have other weights
+    if best is not None and best["step"] > step:  # the run will reach that step again, with other weights
         (root / BEST_NAME).unlink()
-    # The run goes on from ``step``, so the next start must not take a later one for the newest.
+    # The run goes on from ``step``, so the next start must not take a later checkpoint for the newest.
     aside = {later: root / f"{_GIVEN_UP}{later}" for later in saved_steps(root) if later > step}
     for later, folder in aside.items():
         _remove(folder)
@@ -207,7 +207,7 @@ def announce(root: Path, step: int) -> list[str]:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder. It is renamed first, so that a kill leaves no half-removed checkpoint that looks whole."""
+    """Remove a folder. It is renamed first, so that a kill cannot leave a half-removed checkpoint that looks whole."""
     if folder.exists():
         aside = folder.with_name(f"{folder.name}.old{_PARTIAL}")
         shutil.rmtree(aside, ignore_errors=True)
@@ -217,23 +217,24 @@ def _remove(folder: Path) -> None:
 
 def _check_room(root: Path) -> None:
     steps = saved_steps(root)
-    # The last checkpoint tells the size. The plan has checked the room for the first one.
-    needed = int(_GROWTH * sum(_sizes(step_folder(root, steps[-1])).values())) if steps else 0
+    needed = _SPARE_BYTES
+    if steps:  # before the first checkpoint the plan has checked the room
+        needed += int(_GROWTH * sum(_sizes(step_folder(root, steps[-1])).values()))
     free = shutil.disk_usage(root).free
-    if free < needed + _SPARE_BYTES:
+    if free < needed:
         raise DiskFullError(
-            f"a checkpoint needs {(needed + _SPARE_BYTES) >> 20} MiB in {root}, {free >> 20} MiB are free; make room, "
-            "or lower trainer.max_actor_ckpt_to_keep"
+            f"a checkpoint needs {needed >> 20} MiB in {root}, {free >> 20} MiB are free; make room, or lower "
+            "trainer.max_actor_ckpt_to_keep"
         )
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    """Sizes in bytes of all files below a folder, by their relative paths."""
+    """Return the sizes in bytes of all files below a folder, by their relative paths."""
     return {str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
 
 
 def write_state(folder: Path, state: Mapping[str, Any]) -> None:
-    """Write ``state.json`` of a checkpoint. Call this last, since it lists the files that are there."""
+    """Write ``state.json`` of a checkpoint. Call this last, since it lists all files that the folder has by then."""
     write_whole(folder / STATE_NAME, json.dumps({**state, FILES: _sizes(folder)}, indent=1, sort_keys=True))
 
 
@@ -246,7 +247,7 @@ def saved_steps(root: Path) -> list[int]:
 
 
 def keep_newest(root: Path, count: int | None) -> None:
-    """Remove all checkpoints except the newest ``count`` and the best one. None keeps all."""
+    """Remove all checkpoints except the newest ``count`` and the best. With None all are kept."""
     if count is None:
         return
     best = best_checkpoint(root)
@@ -263,7 +264,7 @@ def best_checkpoint(root: Path) -> dict[str, Any] | None:
         step, metric, value = int(best["step"]), str(best["metric"]), float(best["value"])
     except (OSError, ValueError, TypeError, KeyError) as error:
         if not isinstance(error, FileNotFoundError):
-            logger.warning("%s is damaged and left out of account: %s", root / BEST_NAME, error)
+            logger.warning("%s is damaged and therefore ignored: %s", root / BEST_NAME, error)
         return None
     return {"step": step, "metric": metric, "value": value} if step_folder(root, step).is_dir() else None
 
@@ -272,12 +273,12 @@ def note_best(root: Path, *, step: int, metric: str, value: float) -> bool:
     """Remember the checkpoint of ``step`` if its ``value`` is above the best value so far.
 
     Returns:
-        Whether it is the best. A step without a checkpoint never is.
+        Whether the step is the best. It must have a checkpoint.
     """
     best = best_checkpoint(root)
     if not step_folder(root, step).is_dir() or not math.isfinite(value):
         return False
-    # Values of two metrics cannot be compared, so a new metric begins anew.
+    # Values of different metrics cannot be compared, so the best of another metric does not count.
     if best is not None and best["metric"] == metric and best["step"] < step and best["value"] >= value:
         return False
     write_whole(root / BEST_NAME, json.dumps({"step": step, "metric": metric, "value": value}))
@@ -289,8 +290,8 @@ def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | 
 
     Args:
         root: folder of all checkpoints of a run.
-        mode: verl's ``trainer.resume_mode``: "auto" (the latest, if there is one), "disable", "resume_path".
-        path: for "resume_path" the folder of one step, of a run, or of a run's checkpoints (their newest).
+        mode: verl's ``trainer.resume_mode``: "auto" (the newest checkpoint, if any), "disable" or "resume_path".
+        path: with "resume_path" the folder of one step, of a run, or of a run's checkpoints (their newest is taken).
 
     Raises:
         CheckpointError: the named checkpoint does not exist, or the run folder holds another run.
@@ -305,14 +306,14 @@ def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | 
     named = named_checkpoint(wanted)
     if own is None or named.folder.parent == root:
         return named
-    # If the same command is given again, the run resumes from its own newest step.
+    # If the command is the one that started this run, the run resumes from its own newest step.
     origin = Path(own.state().get(ORIGIN) or "")
     is_one_step = _STEP_FOLDER.fullmatch(wanted.name) is not None
     if origin == named.folder or (not is_one_step and origin.parent == named.folder.parent):
         return own
     raise CheckpointError(
         f"{root} holds steps {saved_steps(root)} of a run that did not start from {named.folder}; name another "
-        "run_dir, or leave resume out to resume from the newest of these"
+        "run_dir, or leave resume out to resume from the newest of these steps"
     )
 
 
@@ -320,7 +321,7 @@ def named_checkpoint(path: Path) -> Checkpoint:
     """Find the checkpoint in a step's folder, or the newest one of a run folder or of its ``checkpoints``.
 
     Raises:
-        CheckpointError: there is none.
+        CheckpointError: there is no such checkpoint.
     """
     for folder in (path, path / CHECKPOINTS):
         if (folder / TRACKER_NAME).is_file() and (newest := _newest(folder.resolve())) is not None:
@@ -344,6 +345,6 @@ def _checkpoint_at(folder: Path) -> Checkpoint:
     if not match or not folder.is_dir():
         raise CheckpointError(
             f"no checkpoint at {folder}: expected an existing folder named global_step_<n>; "
-            f"known beside it: {saved_steps(folder.parent)}"
+            f"steps in the same folder: {saved_steps(folder.parent)}"
         )
     return Checkpoint(folder=folder, step=int(match.group(1)))

@@ -1,4 +1,4 @@
-"""The checkpoints of a run, from which it resumes and to which it saves."""
+"""The checkpoints of a run: the run saves them and resumes from them."""
 
 import json
 import logging
@@ -49,30 +49,32 @@ class TrainState:
     data: Any
     """Position and order of the questions (``StatefulDataLoader.state_dict``); None before step 1."""
     row: Mapping[str, Any] = field(default_factory=dict)
-    """The step's metrics that were known before its checkpoint. They replace its row if the run ends in between."""
+    """The step's metrics that were known before its checkpoint. A resumed run writes them to ``metrics.jsonl`` if the
+    step's row is missing there."""
     random_states: dict[str, Any] | None = None
-    """The trainer's own, see ``random_states.capture``; None before step 1."""
+    """Random states of the trainer's process, see ``random_states.capture``; None before step 1."""
     extensions: Mapping[str, Any] = field(default_factory=dict)
-    """States of the extensions by name, as JSON values. The next step does not change them."""
+    """States of the extensions by name, as JSON values. They are copies, which the next step does not change."""
 
 
 @dataclass(eq=False)
 class CheckpointKeeper:
-    """Keeper of a run's checkpoints. It saves each finished step once."""
+    """Saves and loads a run's checkpoints. Each finished step is saved once."""
 
     config: RunConfig
     run_folder: RunFolder
     identity: Mapping[str, Any] = field(kw_only=True)
     """Values that a resumed run must share, see ``preflight.run_identity``."""
     saved_step: int = field(default=0, init=False)
-    """Newest step that is saved in this run's own folder."""
+    """Newest step that is saved in this run's own folder, or 0."""
     _origin: str | None = field(default=None, init=False)
+    """Checkpoint of another run from which this run started, if any."""
 
     def __post_init__(self) -> None:
         self._root = Path(self.config.trainer.default_local_dir).resolve()
 
     def save(self, finished: TrainState, *, policies: Mapping[str, Policy], book: MistakeBook) -> Path:
-        """Save the newest finished step, unless that is done. Policies and book must not have changed since its end.
+        """Save the newest finished step, unless it is saved. Policies and book must not have changed since its end.
 
         Returns:
             The checkpoint's folder.
@@ -80,31 +82,33 @@ class CheckpointKeeper:
         Raises:
             DiskFullError: there is no room. Nothing was written.
         """
-        if self.saved_step != finished.step:
-            with writing(self._root, finished.step) as folder:
-                for name, policy in policies.items():
-                    policy.save(folder / name, step=finished.step)
-                book.save(folder / BOOK_NAME)
-                torch.save(finished.data, folder / DATA_NAME)
-                torch.save(finished.random_states, folder / RANDOM_NAME)
-                row = {name: plain_number(value) for name, value in finished.row.items()}
-                (folder / ROW_NAME).write_text(json.dumps(row), encoding="utf-8")
-                (folder / EXTENSIONS_NAME).write_text(json.dumps(finished.extensions), encoding="utf-8")
-                _check_shards(folder, policies)
-                state = {
-                    "step": finished.step,
-                    "versions": versions_text(),
-                    "config": self._made_with(),
-                    IDENTITY: dict(self.identity),
-                    ORIGIN: self._origin,
-                }
-                write_state(folder, state)
-            self.saved_step = finished.step
-            # The run folder shows the newest book without a step's folder, which may be removed later.
-            saved_book = step_folder(self._root, finished.step) / BOOK_NAME
-            write_whole(self.run_folder.mistake_book, saved_book.read_bytes())
-            keep_newest(self._root, self.config.trainer.max_actor_ckpt_to_keep)
-        return step_folder(self._root, finished.step)
+        target = step_folder(self._root, finished.step)
+        if self.saved_step == finished.step:
+            return target
+        with writing(self._root, finished.step) as folder:
+            for name, policy in policies.items():
+                policy.save(folder / name, step=finished.step)
+            book.save(folder / BOOK_NAME)
+            torch.save(finished.data, folder / DATA_NAME)
+            torch.save(finished.random_states, folder / RANDOM_NAME)
+            row = {name: plain_number(value) for name, value in finished.row.items()}
+            (folder / ROW_NAME).write_text(json.dumps(row), encoding="utf-8")
+            (folder / EXTENSIONS_NAME).write_text(json.dumps(finished.extensions), encoding="utf-8")
+            _check_shards(folder, policies)
+            state = {
+                "step": finished.step,
+                "versions": versions_text(),
+                "config": self._made_with(),
+                IDENTITY: dict(self.identity),
+                ORIGIN: self._origin,
+            }
+            write_state(folder, state)
+        self.saved_step = finished.step
+        # The run folder has a copy of the newest book, since a step's folder may be removed later.
+        saved_book = target / BOOK_NAME
+        write_whole(self.run_folder.mistake_book, saved_book.read_bytes())
+        keep_newest(self._root, self.config.trainer.max_actor_ckpt_to_keep)
+        return target
 
     def resume(self, *, policies: Mapping[str, Policy], dataloader: Any) -> tuple[TrainState, MistakeBook] | None:
         """Load the checkpoint that the configuration asks for into policies and dataloader.
@@ -116,22 +120,33 @@ class CheckpointKeeper:
             CheckpointError: the checkpoint is missing, damaged, or belongs to another run.
         """
         trainer = self.config.trainer
-        checkpoint = find_checkpoint(self._root, mode=trainer.resume_mode, path=trainer.resume_from_path)
+        checkpoint = find_checkpoint(
+            self._root,
+            mode=trainer.resume_mode,
+            path=trainer.resume_from_path,
+        )
         if checkpoint is None:
             return None
         folder = checkpoint.folder
-        same = checkpoint.check_fits(self.identity, allow_new_questions=self.config.checkpoint.allow_new_questions)
-        finished = _load(checkpoint, policies=policies, dataloader=dataloader if same else None)
+        has_same_questions = checkpoint.check_fits(
+            self.identity,
+            allow_new_questions=self.config.checkpoint.allow_new_questions,
+        )
+        finished = _load(
+            checkpoint,
+            policies=policies,
+            dataloader=dataloader if has_same_questions else None,
+        )
         book = MistakeBook.load(folder / BOOK_NAME)
         if folder.parent == self._root:
             self.saved_step = checkpoint.step
             self._origin = checkpoint.state().get(ORIGIN)
-            # This comes before ``continue_records`` forgets the records of later steps.
+            # This comes before ``continue_records``, which removes the records of later steps.
             aside = announce(self._root, checkpoint.step)
             if aside:
-                what = f"later checkpoints are now {', '.join(aside)} and go with the next save"
+                what = f"later checkpoints are now {', '.join(aside)} and the next save removes them"
                 self.run_folder.show(f"{what}; rename one to global_step_<n> to keep it")
-        else:  # the checkpoint of another run; this run saves in its own folder
+        else:  # the checkpoint belongs to another run, and this run saves in its own folder
             self._origin = str(folder)
         changes = checkpoint.changed_settings(self._made_with())
         lines = [f"\n  changed since it was saved: {change}" for change in changes]
@@ -139,20 +154,24 @@ class CheckpointKeeper:
         return finished, book
 
     def continue_records(self, finished: TrainState, book: MistakeBook, *, last_step: int) -> bool:
-        """Keep rollouts and metrics up to the step that the run resumes from, and add that step's row if it is missing.
+        """Remove rollouts and metrics of steps after the resumed step, and add its row of metrics if that is missing.
 
         Returns:
             Whether the validation of that step is still due. For a fresh start ``trainer.val_before_train`` decides.
         """
         step, folder, trainer = finished.step, self.run_folder, self.config.trainer
-        if not self.saved_step and (aside := folder.set_aside()) is not None:
-            folder.show(f"no step of an earlier start was saved in this run_dir: its records are in {aside}")
+        if not self.saved_step:
+            aside = folder.set_aside()
+            if aside is not None:
+                folder.show(f"an earlier start saved no step in this run_dir; its records are now in {aside}")
         if not step:
             return trainer.val_before_train
         folder.continue_at(step, finished.row)
         book.save(folder.mistake_book)
         is_due = trainer.test_freq > 0 and (step % trainer.test_freq == 0 or step == last_step)
-        return is_due and not any(name.startswith("val/") for name in folder.metrics_row(step) or {})
+        row = folder.metrics_row(step) or {}
+        is_done = any(name.startswith("val/") for name in row)
+        return is_due and not is_done
 
     def keep_best(self, metrics: Mapping[str, float], *, step: int) -> None:
         """Remember the checkpoint of ``step`` if ``checkpoint.keep_best`` is set and its validation is the best so far.
@@ -164,7 +183,7 @@ class CheckpointKeeper:
         if name is None:
             return
         if name not in metrics:
-            # A known metric may be undefined in one validation: the share of something that did not occur.
+            # A metric may be undefined in a single validation: it may be a share of events that did not occur.
             if self.run_folder.has_metric(name):
                 return
             raise SettingsError(
@@ -174,13 +193,13 @@ class CheckpointKeeper:
             logger.info("step=%d is the best so far, %s=%g", step, name, metrics[name])
 
     def _made_with(self) -> dict[str, Any]:
-        """The resolved configuration, and fingerprints of the user's own templates and reward functions."""
+        """Return the resolved configuration, with fingerprints of the user's own templates and reward functions."""
         files = {key: file_fingerprint(path) for key, path in self.config.user_files.items()}
         return {**self.config.to_plain(), "user_files": files}
 
 
 def _check_shards(folder: Path, policies: Mapping[str, Policy]) -> None:
-    """Raise CheckpointError if the weights of a rank are missing, perhaps on another node."""
+    """Raise CheckpointError if the weights of a rank are missing. The rank may have written them on another node."""
     for name, policy in policies.items():
         found = len(list((folder / name / "actor").glob("model_world_size_*_rank_*.pt")))
         if found != policy.pool.world_size:
@@ -211,11 +230,11 @@ def _load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader:
         try:
             policy.load(folder / name)
         except RayTaskError as error:
-            if explain(error, run_dir=str(folder)) is not None:  # no damage, but too little memory or such
+            if explain(error, run_dir=str(folder)) is not None:  # the reason is known, and the files are not damaged
                 raise
             last_line = str(error).strip().splitlines()[-1]
             raise CheckpointError(f"{folder / name} cannot be loaded: {last_line}; {ANOTHER_STEP}") from error
-    if dataloader is not None:  # it is None for new questions, which the saved position does not fit
+    if dataloader is not None:  # with new questions it is None, since the saved position does not fit them
         dataloader.load_state_dict(data)
     logger.info("resumed from %s at step=%d", folder, checkpoint.step)
     return TrainState(step=checkpoint.step, data=data, row=row, random_states=states, extensions=extensions)

@@ -19,7 +19,11 @@ def seed(number: int) -> None:
 
 def capture() -> dict[str, Any]:
     """Return the states of Python's, NumPy's and torch's generators in this process."""
-    return {"python": random.getstate(), "numpy": np.random.get_state(), "torch": torch.get_rng_state()}
+    return {
+        "python": random.getstate(),
+        "numpy": np.random.get_state(),
+        "torch": torch.get_rng_state(),
+    }
 
 
 def restore(states: dict[str, Any]) -> None:

@@ -22,25 +22,26 @@ _HINTS = {
     "actor_rollout_ref.model.lora_rank=32 and actor_rollout_ref.actor.fsdp_config.param_offload=true with "
     "optimizer_offload=true",
 }
-"""Hints for a place that is too small, by the beginning of its name."""
+"""Hint for each kind of place, in case that the place is too small."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A place with the room that it needs and has, in bytes, CPUs or GPUs."""
+    """The room that a run needs in a place, and the room that the machine has there, in bytes, CPUs or GPUs."""
 
     place: str
     needed: int
     there: int
+    """Room that the machine has."""
     when: str
-    """The moment that needs most, for which ``needed`` is counted."""
+    """Moment of the run that needs most room. ``needed`` is counted for this moment."""
 
     @property
     def fits(self) -> bool:
         return self.needed <= self.there
 
     def text(self) -> str:
-        """One line with both numbers and the moment."""
+        """Write both numbers and the moment in one line."""
         needed, there = amount_text(self.needed, self.place), amount_text(self.there, self.place)
         return f"{self.place}: {needed} needed ({self.when}), {there} there"
 
@@ -64,8 +65,12 @@ class Plan:
         rows = []
         for process, place in dict.fromkeys((need.process, need.place) for need in self.needs):
             needs = [need for need in self.needs if (need.process, need.place) == (process, place)]
-            total = amount_text(sum(need.amount for need in needs), place)
-            row = {"process": process, "number": str(needs[0].count), "place": place, "in all": total}
+            row = {
+                "process": process,
+                "number": str(needs[0].count),
+                "place": place,
+                "in all": amount_text(sum(need.amount for need in needs), place),
+            }
             rows.append(row | {need.part: amount_text(need.amount, place) for need in needs})
         return rows
 
@@ -78,19 +83,19 @@ def amount_text(amount: int, place: str) -> str:
 
 
 def plan_of(config: RunConfig, machine: Machine) -> Plan:
-    """Count the room that a run needs on a machine, without starting anything.
+    """Count the room that a run needs on a machine.
 
     Raises:
-        SettingsError: the size of a model is unknown here.
+        SettingsError: the size of a model cannot be found out here.
     """
     sizes = {}
     for name in config.policy_names:
         model = config.policy(name).model
         if model.path is None and config.micro is None:
-            raise SettingsError(f"policies.{name}.model.path is not set, so nothing can be planned; give it")
+            raise SettingsError(f"policies.{name}.model.path must be set before a run can be planned, got null")
         sizes[name] = size_of(model)
     needs = needs_of(config, sizes, gpu_memory=machine.gpu_memory)
-    # The policies that train at each moment.
+    # For each moment of a step, the policies that train in it.
     moments: dict[str, tuple[str, ...]] = {"episodes": ()}
     if config.layout == SEPARATE:
         moments["updates"] = config.policy_names
@@ -105,12 +110,13 @@ def plan_of(config: RunConfig, machine: Machine) -> Plan:
     }
     rows = []
     for place in dict.fromkeys(need.place for need in needs):
-        own = [need for need in needs if need.place == place]
-        taken = {}
-        for moment, updating in moments.items():
-            taken[moment] = sum(need.amount * need.count for need in own if need.is_taken(updating))
+        taken = dict.fromkeys(moments, 0)
+        for need in needs:
+            for moment, updating in moments.items():
+                if need.place == place and need.is_taken(updating):
+                    taken[moment] += need.amount * need.count
         worst = max(taken, key=taken.__getitem__)
         when = worst if len(set(taken.values())) > 1 else "always"
-        # The other places are cards, of which each policy may have its own.
+        # A place that is not in ``there`` is a card. Each policy may have cards of its own.
         rows.append(Row(place, taken[worst], there.get(place, machine.gpu_memory), when))
     return Plan(needs, rows)

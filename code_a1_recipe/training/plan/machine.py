@@ -9,21 +9,21 @@ from typing import Self
 from ...jobs.cores import usable_cores
 from .memory import GIB, LABEL_LOSS
 
-# A container's memory limit, in version 2 and 1 of cgroups. Without a limit the first file holds "max".
+# Files with a container's memory limit, in versions 2 and 1 of cgroups. Without a limit the first file holds "max".
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 _SHARED = "/dev/shm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """One node. Sizes are in bytes."""
+    """One node of a run. Sizes are in bytes."""
 
     cores: int
     memory: int
     shared_memory: int
     """Size of /dev/shm."""
     disk: int
-    """Free room where the run saves, with its own earlier checkpoints counted as free."""
+    """Free room where the run saves. The room of its own earlier checkpoints counts as free."""
     num_gpus: int
     gpu_memory: int
     """Size of the smallest GPU."""
@@ -33,8 +33,8 @@ class Machine:
         """Measure this machine, within a container's limits of memory and CPUs.
 
         Args:
-            folder: the run's checkpoints; it need not exist.
-            device: "cuda" or "cpu". GPUs are looked for with "cuda" alone.
+            folder: the folder of the run's checkpoints; it need not exist.
+            device: "cuda" or "cpu". Only with "cuda" the GPUs are looked for.
         """
         limits = [path.read_text().strip() for path in _LIMITS if path.is_file()]
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -56,9 +56,9 @@ class Machine:
 
         Args:
             gpus: number of GPUs.
-            gpu_memory: size of a GPU as on its label, in GiB.
+            gpu_memory: size of a GPU in GiB, as its label says.
             cores: number of CPU cores.
-            memory: in GiB. Half of it is taken for /dev/shm.
+            memory: size of the memory in GiB. /dev/shm is taken to be half as large.
         """
         given = {
             "num_gpus": gpus,
@@ -76,7 +76,7 @@ def existing_part(path: Path) -> Path:
 
 
 def why_no_gpu() -> str:
-    """Return torch's reason for seeing no GPU, and the variable that hides GPUs if it is set."""
+    """Return torch's reason for seeing no GPU, and the value of ``CUDA_VISIBLE_DEVICES`` if it is set."""
     import torch
 
     reason = "torch found none at its start"
@@ -89,8 +89,10 @@ def why_no_gpu() -> str:
 
 
 def _gpus() -> list[int]:
-    """Memory of each GPU that torch sees, in bytes."""
+    """Return the memory of each GPU that torch sees, in bytes."""
     import torch
 
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    return [int(torch.cuda.get_device_properties(number).total_memory) for number in range(count)]
+    if not torch.cuda.is_available():
+        return []
+    numbers = range(torch.cuda.device_count())
+    return [int(torch.cuda.get_device_properties(number).total_memory) for number in numbers]

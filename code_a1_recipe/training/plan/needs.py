@@ -27,7 +27,7 @@ ALWAYS, EPISODES, UPDATES = "always", "episodes", "updates"
 
 
 class Place(StrEnum):
-    """Kinds of room. If each policy has its own cards, the policy's name follows ``CARD``."""
+    """Kinds of room. If each policy has its own cards, the name of a place is ``CARD`` and the policy's name."""
 
     MEMORY = "memory"
     SHARED = "/dev/shm"
@@ -39,7 +39,7 @@ class Place(StrEnum):
 
 @dataclass(frozen=True)
 class Need:
-    """Room in one place that each process of a kind takes for one purpose, the ``part``."""
+    """Room in one place that each process of a kind takes for one purpose, which ``part`` names."""
 
     process: str
     part: str
@@ -52,7 +52,7 @@ class Need:
     """``ALWAYS``, ``EPISODES``, ``UPDATES`` (of any policy), or the name of the policy that updates."""
 
     def is_taken(self, updating: tuple[str, ...]) -> bool:
-        """Whether the room is taken while the policies ``updating`` train, or without any while episodes run."""
+        """Whether the room is taken while the policies ``updating`` train. Empty stands for the time of episodes."""
         moments = (*updating, UPDATES) if updating else (EPISODES,)
         return self.when in (ALWAYS, *moments)
 
@@ -73,9 +73,9 @@ def needs_of(config: RunConfig, sizes: Mapping[str, ModelSize], *, gpu_memory: i
 
 
 def _shared_processes(config: RunConfig) -> Iterator[Need]:
-    """Needs of the processes that belong to no policy, and the CPUs and GPUs that Ray counts.
+    """Yield the needs of processes that belong to no policy, and the CPUs and GPUs that Ray counts.
 
-    Ray starts an actor only where enough of its counted CPUs and GPUs are free. Otherwise it waits for ever.
+    Ray starts an actor only when enough of the CPUs and GPUs that it counts are free. Otherwise it waits for ever.
     """
     sandbox = config.sandbox
     pools = config.pool_spec().values()
@@ -100,11 +100,11 @@ def _shared_processes(config: RunConfig) -> Iterator[Need]:
     yield Need("pool of devices", "CPUs", Place.CPUS, CPUS_PER_DEVICE, sum(map(sum, pools)))
     if config.trainer.device == "cuda":
         yield Need("pool of devices", "GPUs", Place.GPUS, 1, sum(map(max, pools)))
-    # Without a size in the configuration Ray's store takes what is there, so nothing is needed.
+    # If the configuration has no size, Ray fits its object store to the machine, so no size is needed.
     store = int(config.ray_kwargs.ray_init.get("object_store_memory") or 0)
     yield Need("Ray", "object store", Place.SHARED, store, 1)
     if config.trainer.device == "cpu":
-        # New weights travel in a shared segment. The policies send theirs one after the other.
+        # New weights reach the servers through a shared segment. The policies send their weights in turn.
         engines = [config.policy(name).rollout.checkpoint_engine for name in config.policy_names]
         bucket = max(int(engine["update_weights_bucket_megabytes"]) for engine in engines)
         yield Need("worker", "sync bucket", Place.SHARED, bucket * MIB, 1)
@@ -122,7 +122,7 @@ class _PolicyNeeds:
         self.card = Place.CARD if config.layout == COLOCATED else f"{Place.CARD} of the {name} policy"
         pools = config.pool_spec()
         self.per_node = max(pools.get(name) or pools[COLOCATED])
-        # The adapter itself is not counted: it takes little beside its model, and the plan is a lower bound.
+        # The adapter itself is not counted. It is small compared with its model, and the plan is a lower bound.
         self.has_adapter = self.policy.model.rank_of_lora > 0
 
     def _need(self, process: str, part: str, amount: int, *, on_card: bool, when: str = ALWAYS) -> Need:
@@ -130,7 +130,7 @@ class _PolicyNeeds:
         return Need(f"{self.name} {process}", part, place, amount, count, when)
 
     def worker(self) -> Iterator[Need]:
-        """Needs of a training process: imports, and its share of weights, optimizer, gradients and reference."""
+        """Yield the needs of a training process: imports, and its share of weights, optimizer, gradients, reference."""
         policy = self.policy
         sharding = policy.actor.fsdp_config
         on_card = self.on_gpu and not sharding.offload_policy
@@ -153,56 +153,65 @@ class _PolicyNeeds:
             on_card=on_card,
             when=self.name,
         )
-        # With LoRA the reference is the trained model without its adapter, which takes no more room.
+        # With LoRA the reference is the trained model without the adapter, so it takes no further room.
         if policy.actor.use_kl_loss and not self.has_adapter:
             reference = width(policy.ref.fsdp_config.model_dtype) * weights
             yield self._need("worker", "reference", reference, on_card=False)
 
     def one_pass(self) -> Iterator[Need]:
-        """Needs of one forward and backward pass of the training process."""
+        """Yield the needs of one forward and backward pass of the training process."""
         actor, model, rollout = self.policy.actor, self.policy.model, self.policy.rollout
         longest = rollout.prompt_length + rollout.response_length
-        tokens = longest * (actor.ppo_micro_batch_size_per_gpu or 1)
         if actor.use_dynamic_bsz:  # a pass takes the token budget, or a device's part of a mini-batch if that is less
             rows = max(1, actor.ppo_mini_batch_size * rollout.n // self.config.num_devices(self.name))
             tokens = min(actor.ppo_max_token_len_per_gpu or longest, rows * longest)
-        bytes_each = width((actor.fsdp_config.mixed_precision or {}).get("param_dtype", "bf16"))
+        else:
+            tokens = longest * (actor.ppo_micro_batch_size_per_gpu or 1)
+        precision = actor.fsdp_config.mixed_precision or {}
+        bytes_each = width(precision.get("param_dtype", "bf16"))
         activations = activation_bytes(
-            self.size, tokens=tokens, width=bytes_each, checkpointing=model.enable_gradient_checkpointing
+            self.size,
+            tokens=tokens,
+            width=bytes_each,
+            checkpointing=model.enable_gradient_checkpointing,
         )
-        chunk = logits_chunk(self.size.vocabulary, on_card=self.on_gpu) if model.use_fused_kernels else None
+        chunk = None
+        if model.use_fused_kernels:
+            chunk = logits_chunk(self.size.vocabulary, on_card=self.on_gpu)
         logits = logit_bytes(self.size, tokens=tokens, width=bytes_each, chunk=chunk)
         yield self._need("worker", "activations", activations, on_card=self.on_gpu, when=self.name)
         yield self._need("worker", "logits", logits, on_card=self.on_gpu, when=self.name)
 
     def server(self, gpu_memory: int) -> Iterator[Need]:
-        """Needs of a vLLM server with its engine, which takes a fixed share of a GPU."""
+        """Yield the needs of a vLLM server with its engine, which takes a fixed share of a GPU."""
         rollout = self.policy.rollout
-        amount, when = width(rollout.dtype) * self.size.parameters + KV_CACHE_GIB * GIB, ALWAYS
+        weights = width(rollout.dtype) * self.size.parameters
+        sleeps = self.on_gpu and rollout.free_cache_engine
+        amount = weights + KV_CACHE_GIB * GIB
         if self.on_gpu:
             amount = int(rollout.gpu_memory_utilization * gpu_memory)
-            when = EPISODES if rollout.free_cache_engine else ALWAYS
         yield self._need("server", "base", PROCESSES["server"], on_card=False)
         yield self._need(
             "server",
             "weights and KV cache",
             amount,
             on_card=self.on_gpu,
-            when=when,
+            when=EPISODES if sleeps else ALWAYS,
         )
-        if self.on_gpu and self.has_adapter and rollout.free_cache_engine:
-            # A sync sends an adapter alone, so a sleeping engine keeps the model's weights in memory (sleep level 1).
-            asleep = width(rollout.dtype) * self.size.parameters // rollout.tensor_model_parallel_size
+        if sleeps and self.has_adapter:
+            # A sync sends only the adapter, so a sleeping engine keeps the model's weights in memory (sleep level 1).
+            asleep = weights // rollout.tensor_model_parallel_size
             yield self._need("server", "weights asleep", asleep, on_card=False, when=UPDATES)
 
     def checkpoints(self) -> Need:
-        """Disk for the checkpoints that are kept, the best one, and the one that is being written."""
+        """Return the disk for the kept checkpoints, the best checkpoint, and the checkpoint that is being written."""
         trainer = self.config.trainer
         kept = trainer.max_actor_ckpt_to_keep
-        if trainer.save_freq <= 0:  # only an interrupted run saves, once
+        if trainer.save_freq <= 0:  # the run saves once, if it is interrupted
             kept = 0
         elif kept is None:
             kept = (trainer.total_training_steps or 1) // trainer.save_freq
         count = kept + 1 + (self.config.checkpoint.keep_best is not None)
-        amount = (WEIGHT if self.has_adapter else WEIGHT + ADAM) * self.size.parameters
+        bytes_each = WEIGHT if self.has_adapter else WEIGHT + ADAM
+        amount = bytes_each * self.size.parameters
         return Need(f"{self.name} checkpoint", "weights and optimizer", Place.DISK, amount, count)

@@ -24,15 +24,16 @@ KNOWN = {
         "micro": (566_688, 4, 96, 288, 451),
     }.items()
 }
-"""Models whose size is known without a hub, from their ``config.json`` and transformers. "micro" is the larger of the
-two tiny models, which are not made yet if ``policies.*.model.path`` is open."""
+"""Sizes of models by name, so that these models need no hub. They follow from ``config.json`` and transformers.
+
+"micro" is the larger of the two tiny models. A run without ``policies.*.model.path`` makes these models only later."""
 
 
 def with_sizes(config: RunConfig) -> RunConfig:
     """Fill in sizes that follow from the models and from the lengths of prompts and responses.
 
-    If a server's context or an update's token budget is null, it is set to one sequence of full length. The bucket for
-    weight sync is made large enough for the largest weight.
+    If a server's context or an update's token budget is null, it becomes the length of one full sequence. The bucket
+    for weight sync becomes large enough for the largest weight.
 
     Raises:
         SettingsError: as :func:`model_size`.
@@ -44,11 +45,11 @@ def with_sizes(config: RunConfig) -> RunConfig:
         length = rollout.prompt_length + rollout.response_length
         context = rollout.max_model_len or length
         bucket = -(-WEIGHT * size_of(policy.model).largest_weight // MIB)
-        # Values that fit are left alone: a policy's own value would hide a later change under ``actor_rollout_ref``.
+        # Values that fit are not written, since a policy's own value would hide a change under ``actor_rollout_ref``.
         own: dict[str, int] = {}
         if rollout.max_model_len is None:
             own["rollout.max_model_len"] = context
-        # Without chunked prefill a whole prompt is one pass.
+        # Without chunked prefill a pass of the server must take a whole prompt.
         if rollout.max_num_batched_tokens < context and not rollout.enable_chunked_prefill:
             own["rollout.max_num_batched_tokens"] = context
         if policy.actor.ppo_max_token_len_per_gpu is None:
@@ -62,14 +63,14 @@ def with_sizes(config: RunConfig) -> RunConfig:
 def engines(config: RunConfig, machine: Machine) -> dict[str, Any]:
     """Choose vLLM's options with which the servers of both policies can start at the same time on one card.
 
-    The first is the size of the KV cache. Without it vLLM measures the memory of the card while it starts, and another
-    engine's start falsifies that. The second makes an engine of one card compute in its server's process; a process of
-    its own would import vLLM once more, which takes 20 s on an H100's machine. Options of the user stay. Nothing is
-    chosen on a CPU, or if the cards are in other machines.
+    The first option is the size of the KV cache. Without this size vLLM measures the card's free memory during its
+    start, and the start of another engine falsifies the measurement. The second option lets an engine of one card
+    compute in its server's process. A separate process would import vLLM again, which takes 20 s on a machine with an
+    H100. The user's own options stay. On a CPU, or if the cards are in other machines, no option is chosen.
     """
-    values: dict[str, Any] = {}
     if config.trainer.device != "cuda" or not machine.num_gpus:
-        return values
+        return {}
+    values: dict[str, Any] = {}
     for name in config.policy_names:
         rollout = config.policy(name).rollout
         amount = kv_cache_bytes(
@@ -89,7 +90,7 @@ def engines(config: RunConfig, machine: Machine) -> dict[str, Any]:
 
 
 def kv_memory(config: RunConfig, policy: str) -> int | None:
-    """Configured bytes of the KV cache of a policy's servers, or None."""
+    """Return the configured bytes of the KV cache of a policy's servers, or None."""
     amount: int | None = (config.policy(policy).rollout.engine_kwargs.get("vllm") or {}).get(_KV_MEMORY)
     return amount
 
@@ -104,8 +105,8 @@ def model_size(path: str | None, *, trust_remote_code: bool = False) -> ModelSiz
     """Return the size of a model in a folder, in the hub's cache, or on the hub.
 
     Args:
-        path: folder or id of the model; None: the tiny models.
-        trust_remote_code: run Python code that the model brings.
+        path: folder or id of the model; None stands for the tiny models.
+        trust_remote_code: run Python code that comes with the model.
 
     Raises:
         SettingsError: the model's configuration cannot be read here, or transformers knows no such decoder.
@@ -121,7 +122,7 @@ def model_size(path: str | None, *, trust_remote_code: bool = False) -> ModelSiz
             ffn=getattr(config, "intermediate_size", None) or 4 * config.hidden_size,
             vocabulary=config.vocab_size,
         )
-    except Exception as error:  # of a damaged file transformers may raise anything
+    except Exception as error:  # transformers may raise any class for a damaged file
         raise SettingsError(
             f"policies.*.model.path={path!r} cannot be read: {in_a_line(error)}; give a folder with its config.json "
             f"(`code-a1 model get` makes one), or an id where the hub answers; known without it: {', '.join(KNOWN)}"
@@ -134,11 +135,10 @@ def in_a_line(error: Exception) -> str:
 
 
 def without_weights(path: str, *, trust_remote_code: bool) -> tuple[Any, Any]:
-    """Return configuration and model. The model has shapes alone, on torch's device "meta"."""
+    """Return configuration and model. The model's weights have shapes but no values (torch's device "meta")."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
     config = AutoConfig.from_pretrained(path, trust_remote_code=trust_remote_code)
-    # On this device no weight is read and no memory is taken.
     with torch.device("meta"):
         return config, AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)  # type: ignore[no-untyped-call]

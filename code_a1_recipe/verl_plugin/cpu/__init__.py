@@ -2,5 +2,5 @@
 
 ``environment`` lists the environment variables that the other modules assume. It is the only module that a GPU machine
 imports. ``verl_platform`` registers a verl platform and replaces one function of verl, ``vllm_worker`` keeps vLLM's
-weights loadable, ``sft`` starts verl's SFT trainer. ``../engine.py`` is the FSDP2 engine of both devices.
+weights loadable, ``sft`` starts verl's SFT trainer. ``../engine.py`` has the FSDP2 engine for CPUs and GPUs.
 """

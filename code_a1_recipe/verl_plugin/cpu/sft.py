@@ -1,8 +1,9 @@
 """Run verl's SFT trainer on a machine without a GPU: ``python -m code_a1_recipe.verl_plugin.cpu.sft key=value ...``.
 
-It is for tiny models and for trying a command. verl 0.9.1 opens its process group for ``cpu:gloo,<device>:<backend>``.
-With the device "cpu" that names one device twice, which torch refuses. So this one function is replaced by the function
-of verl's Ray workers, which takes a backend. The trainer, its data set and its keys are verl's.
+This command is for tiny models and for trials of a command line. verl's SFT trainer opens its process group for
+``cpu:gloo,<device>:<backend>``. With the device "cpu" this text names one device twice, and torch refuses it. The
+function that opens the group is therefore replaced by that of verl's Ray workers, which takes a backend. The trainer,
+its data set and its keys are verl's.
 """
 
 import functools
@@ -25,7 +26,7 @@ OVERRIDES = (
     "model.enable_gradient_checkpointing=false",
     "+model.override_config.attn_implementation=sdpa",
 )
-"""Keys that come before the command line's own, which may change them again."""
+"""Keys that are set before those of the command line, which may change them."""
 
 
 PROCESS_VARIABLES = {
@@ -40,7 +41,8 @@ PROCESS_VARIABLES = {
 
 def main() -> None:
     """Train with the command line's keys. Errors are verl's."""
-    for name, value in {**cpu_environment(threads=os.cpu_count() or 1), **PROCESS_VARIABLES}.items():
+    variables = cpu_environment(threads=os.cpu_count() or 1) | PROCESS_VARIABLES
+    for name, value in variables.items():
         os.environ.setdefault(name, value)
 
     import verl.utils.distributed as verl_distributed  # verl reads the environment at its import

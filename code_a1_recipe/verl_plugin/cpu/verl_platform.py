@@ -1,5 +1,7 @@
-"""A verl platform for machines without an accelerator (through verl's ``PlatformRegistry``), and the one function of
-verl that a CPU run replaces."""
+"""A verl platform for machines without an accelerator (through verl's ``PlatformRegistry``).
+
+It also replaces one function of verl.
+"""
 
 import functools
 import os
@@ -14,7 +16,7 @@ from verl.plugin.platform import PlatformBase, PlatformRegistry
 
 from .environment import PLATFORM_NAME
 
-# Number of logical devices that a Ray worker may see. Placement groups alone count them.
+# Number of logical devices that a Ray worker may see. Only placement groups count these devices.
 DEVICES_VARIABLE = "CODE_A1_CPU_DEVICES"
 
 
@@ -49,7 +51,7 @@ class CpuPlatform(PlatformBase):
 
     is_available = _always(True)
     is_platform_available = _always(False)
-    # verl hands this to Tensor.to(); an int would mean a CUDA device.
+    # verl passes the result to Tensor.to(), where an int would mean a CUDA device.
     current_device = _always(torch.device("cpu"))
     get_device_capability = _always((None, None))
     communication_backend_name = _always("gloo")
@@ -58,7 +60,7 @@ class CpuPlatform(PlatformBase):
     # verl's placement groups work with logical GPUs (`ray.init(num_gpus=n)` on a machine without GPUs).
     ray_resource_name = _always("GPU")
     ray_noset_envvars = _always(["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"])
-    # No CUDA IPC: weights travel to the servers through POSIX shared memory.
+    # A CPU has no CUDA IPC, so weights reach the servers through POSIX shared memory.
     is_ipc_supported = _always(False)
     manual_seed: Any = staticmethod(torch.manual_seed)
     manual_seed_all: Any = manual_seed
@@ -73,7 +75,7 @@ def use_gloo_only() -> None:
     """Let verl's Ray workers open a process group with ``cpu:gloo`` alone.
 
     ``verl.utils.distributed.initialize_global_process_group_ray`` builds ``cpu:gloo,<device>:<backend>``. With the
-    device "cpu" that names one device twice, which torch refuses. A caller may still give another backend.
+    device "cpu" this text names one device twice, and torch refuses it. A caller may still give another backend.
     """
     original = verl_distributed.initialize_global_process_group_ray
     verl_distributed.initialize_global_process_group_ray = functools.partial(original, backend="cpu:gloo")

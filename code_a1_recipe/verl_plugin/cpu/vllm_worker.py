@@ -1,4 +1,4 @@
-"""The worker extension of vLLM servers on a CPU: weights that can be loaded again, and fast sampling."""
+"""A worker extension for vLLM on a CPU: weights that can be loaded again, and fast sampling."""
 
 from typing import Any
 
@@ -10,15 +10,16 @@ from .sampling import use_sampling_by_inversion
 
 
 def _keep_weight(layer: torch.nn.Module, remove_weight: bool) -> None:
-    if getattr(layer, "weight", None) is not None and layer.weight.ndim == 2:
+    weight = getattr(layer, "weight", None)
+    if weight is not None and weight.ndim == 2:
         setattr(layer, "cpu_linear", torch.nn.functional.linear)  # noqa: B010  # a Module types its attributes
 
 
 class CpuWorkerExtension(vLLMColocateWorkerExtension):
     """verl's worker extension with plain ``F.linear`` layers.
 
-    At its load vLLM-CPU packs each weight for its kernel and drops the original. A second load (verl's weight sync)
-    would then have no parameter to write to. Plain linear layers keep the parameter.
+    When vLLM-CPU loads a model, it packs each weight for its kernel and drops the original. A second load (verl's
+    weight sync) would then find no parameter to write to. Plain linear layers keep the parameter.
     """
 
     def __new__(cls, **kwargs: Any) -> "CpuWorkerExtension":

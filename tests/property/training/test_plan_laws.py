@@ -1,7 +1,7 @@
 """Laws of the plan: more is never worse."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import pytest
 from hypothesis import given, strategies as st
@@ -41,17 +41,10 @@ def on_a_card(config, size):
 
 @given(size=sizes, tokens=st.integers(1, 10**6), more=st.integers(0, 10**6), width=st.sampled_from([2, 4]))
 def test_more_tokens_never_need_less(size, tokens, more, width):
-    for checkpointing in (False, True):
-        few, many = (
-            memory.activation_bytes(size, tokens=count, width=width, checkpointing=checkpointing)
-            for count in (tokens, tokens + more)
-        )
-        assert few <= many
-    for chunk in (None, 512):
-        few, many = (
-            memory.logit_bytes(size, tokens=count, width=width, chunk=chunk) for count in (tokens, tokens + more)
-        )
-        assert few <= many
+    needs = [partial(memory.activation_bytes, checkpointing=checkpointing) for checkpointing in (False, True)]
+    needs += [partial(memory.logit_bytes, chunk=chunk) for chunk in (None, 512)]
+    for need in needs:
+        assert need(size, tokens=tokens, width=width) <= need(size, tokens=tokens + more, width=width)
 
 
 @given(size=sizes)

@@ -33,25 +33,29 @@ def write(tmp_path):
     def to_file(*, says=END, named_end=START, template=TEMPLATE, architecture="llama", rows=NUM_TOKENS):
         path = tmp_path / "model.gguf"
         writer = gguf.GGUFWriter(path, architecture)
-        writer.add_context_length(512)
-        writer.add_embedding_length(WIDTH)
-        writer.add_block_count(1)
-        writer.add_feed_forward_length(WIDTH)
-        writer.add_head_count(HEADS)
-        writer.add_head_count_kv(HEADS)
-        writer.add_layer_norm_rms_eps(1e-5)
-        writer.add_rope_freq_base(10_000.0)
-        writer.add_vocab_size(rows)
-        writer.add_tokenizer_model("gpt2")
-        writer.add_tokenizer_pre("smollm")
-        writer.add_token_list(TOKENS)
-        writer.add_token_types([1] * (NUM_TOKENS - 2) + [3, 3])  # ordinary, control
-        writer.add_token_merges(["d e", "r e"])
-        writer.add_bos_token_id(TOKENS.index(START))
-        writer.add_unk_token_id(TOKENS.index(START))
-        writer.add_eos_token_id(TOKENS.index(named_end))
+        values = {
+            "context_length": 512,
+            "embedding_length": WIDTH,
+            "block_count": 1,
+            "feed_forward_length": WIDTH,
+            "head_count": HEADS,
+            "head_count_kv": HEADS,
+            "layer_norm_rms_eps": 1e-5,
+            "rope_freq_base": 10_000.0,
+            "vocab_size": rows,
+            "tokenizer_model": "gpt2",
+            "tokenizer_pre": "smollm",
+            "token_list": TOKENS,
+            "token_types": [1] * (NUM_TOKENS - 2) + [3, 3],  # ordinary, control
+            "token_merges": ["d e", "r e"],
+            "bos_token_id": TOKENS.index(START),
+            "unk_token_id": TOKENS.index(START),
+            "eos_token_id": TOKENS.index(named_end),
+        }
         if template is not None:
-            writer.add_chat_template(template)
+            values["chat_template"] = template
+        for name, value in values.items():
+            getattr(writer, f"add_{name}")(value)
         # Every token has the same embedding, the layer adds nothing, and only one row of the output meets it.
         embedding = np.zeros((rows, WIDTH), np.float32)
         embedding[:, 0] = 1.0
@@ -91,7 +95,7 @@ def test_the_chat_template_decides_the_end_of_a_turn(write, tmp_path, capsys):
     ("changes", "told"),
     [
         ({"template": None}, "has no chat template"),
-        ({"template": "{% for message in messages %}{{ message['content'] }} . {% endfor %}"}, "no token of its own"),
+        ({"template": "{% for message in messages %}{{ message['content'] }} . {% endfor %}"}, "no special token"),
         ({"says": "a"}, "did not end within 256 tokens; it begins 'aaaa"),
         ({"architecture": "nobody"}, "cannot be loaded"),
         ({"rows": 200, "says": "a"}, "the tokenizer has 260 tokens, the model 200"),

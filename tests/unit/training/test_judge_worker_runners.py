@@ -16,12 +16,8 @@ from sandbox import CallResult, CallStatus, JudgeRequest, Limits, ProgramResult
 SETTINGS = SandboxSettings(num_workers=1, programs_per_worker=3, judge_timeout_seconds=60.0, max_outage_rate=0.5)
 
 
-def block(sandbox):
-    return SimpleNamespace(sandbox=sandbox)
-
-
-def composed(*overrides):
-    return read_config("cpu", ["run_dir=outputs/x", *overrides]).sandbox
+def composed(*keys):
+    return read_config("cpu", ["run_dir=outputs/x", *(f"sandbox.{key}" for key in keys)]).sandbox
 
 
 @pytest.mark.parametrize(
@@ -47,7 +43,7 @@ def composed(*overrides):
 )
 def test_keys_that_cannot_work_together_are_refused(keys, words):
     with pytest.raises(SettingsError) as caught:
-        composed(*(f"sandbox.{key}" for key in keys))
+        composed(*keys)
     assert words in str(caught.value)
 
 
@@ -58,16 +54,17 @@ def test_judges_with_their_own_local_pools_are_the_default():
 
 
 def test_every_runner_can_be_chosen():
-    assert composed("sandbox.tier=1").runner == "local"
-    assert composed("sandbox.runner=fusion", "sandbox.url=http://host:8080").url == "http://host:8080"
-    assert composed("sandbox.allow_missing=[landlock]").allow_missing == ("landlock",)
+    assert composed("tier=1").runner == "local"
+    assert composed("runner=fusion", "url=http://host:8080").url == "http://host:8080"
+    assert composed("allow_missing=[landlock]").allow_missing == ("landlock",)
 
 
 @pytest.mark.parametrize(
     ("url", "words"), [("http://127.0.0.1:9", "ConnectionRefusedError"), ("somewhere", "url must be http")]
 )
 def test_a_service_that_does_not_answer_is_refused_with_the_cure(url, words):
-    (problem,) = service_answers(block(SETTINGS.model_copy(update={"runner": "fusion", "url": url})))
+    settings = SETTINGS.model_copy(update={"runner": "fusion", "url": url})
+    (problem,) = service_answers(SimpleNamespace(sandbox=settings))
     assert f"sandbox.url={url!r} cannot judge" in problem
     assert words in problem
     assert "start the service, correct the address, or use sandbox.runner=local" in problem
@@ -81,7 +78,7 @@ def test_a_service_that_does_not_answer_is_refused_before_anything_starts(tmp_pa
 
 
 def test_no_service_is_asked_where_none_is_used():
-    assert list(service_answers(block(SETTINGS))) == []
+    assert list(service_answers(SimpleNamespace(sandbox=SETTINGS))) == []
 
 
 class RecordingRunner:
@@ -100,14 +97,9 @@ def test_a_judge_runs_its_programs_where_the_settings_say(monkeypatch):
     made = RecordingRunner()
     monkeypatch.setattr("code_a1_recipe.training.runners.SandboxFusionRunner", lambda url, **options: made)
     judge = JudgeWorker(SETTINGS.model_copy(update={"runner": "fusion"}), seed=1)
-    verdict = judge.judge(
-        JudgeRequest(
-            question_id="q",
-            reference="def f(x): return 2",
-            candidate="def f(x): return 3",
-            suites=(("assert f(1) == 2",),),
-        )
-    )
+    program = "def f(x): return 2"
+    suites = (("assert f(1) == 2",),)
+    verdict = judge.judge(JudgeRequest(question_id="q", reference=program, candidate=program, suites=suites))
     assert verdict.suites[0].cases[0].outcome.value == "passed"
     judge.close()
     assert made.closed

@@ -17,13 +17,9 @@ from code_a1_recipe.verl_plugin.trajectories import StoredRows
 ONE_CARD = ("trainer.n_gpus_per_node=1", "data.train_batch_size=128")
 
 
-@pytest.fixture
-def policy_of():
-    def make(name, *overrides, preset="qwen2.5-coder-1.5b"):
-        config = read_config(preset, ["run_dir=/nowhere/x", *overrides])
-        return Policy(name, config, pool=None, total_updates=4)
-
-    return make
+def policy_of(name, *overrides, preset="qwen2.5-coder-1.5b"):
+    config = read_config(preset, ["run_dir=/nowhere/x", *overrides])
+    return Policy(name, config, pool=None, total_updates=4)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +30,7 @@ def policy_of():
         (("arm=frozen",), "actor_rollout"),  # it never learns
     ],
 )
-def test_a_reference_is_loaded_only_for_a_policy_that_needs_one(policy_of, monkeypatch, overrides, role):
+def test_a_reference_is_loaded_only_for_a_policy_that_needs_one(monkeypatch, overrides, role):
     workers = SimpleNamespace(init_model=lambda: None)
     group = SimpleNamespace(spawn=lambda prefix_set: dict.fromkeys(prefix_set, workers))
     monkeypatch.setattr(workers_module, "create_colocated_worker_cls", list)
@@ -55,7 +51,7 @@ def endpoint_of(policy, num_servers):
     return policy.endpoint()
 
 
-def test_several_servers_get_as_many_more_requests(policy_of):
+def test_several_servers_get_as_many_more_requests():
     one, two = (endpoint_of(policy_of("code", *ONE_CARD), number) for number in (1, 2))
     assert one.max_calls * 2 == two.max_calls
 
@@ -68,12 +64,12 @@ def test_several_servers_get_as_many_more_requests(policy_of):
         ("cpu", (), True),
     ],
 )
-def test_requests_have_seeds_where_servers_can_repeat_them(policy_of, preset, overrides, is_seeded):
+def test_requests_have_seeds_where_servers_can_repeat_them(preset, overrides, is_seeded):
     assert endpoint_of(policy_of("code", *overrides, preset=preset), 1).is_seeded is is_seeded
 
 
 @pytest.mark.parametrize(("preset", "num_asked"), [("qwen2.5-coder-1.5b", 2), ("cpu", 0)])
-def test_each_gpus_cache_is_emptied_for_the_other_policy(policy_of, monkeypatch, preset, num_asked):
+def test_each_gpus_cache_is_emptied_for_the_other_policy(monkeypatch, preset, num_asked):
     asked = []
     call = SimpleNamespace(remote=asked.append)
     policy = policy_of("code", preset=preset)
@@ -85,7 +81,7 @@ def test_each_gpus_cache_is_emptied_for_the_other_policy(policy_of, monkeypatch,
 
 @pytest.mark.parametrize("seen_in", ["_compute_old_log_prob", "_update_actor"])
 @pytest.mark.parametrize(("limit", "stops"), [("0.1", True), ("0.3", False), ("null", False)])
-def test_what_servers_with_other_weights_wrote_ends_the_run(policy_of, monkeypatch, limit, stops, seen_in):
+def test_what_servers_with_other_weights_wrote_ends_the_run(monkeypatch, limit, stops, seen_in):
     """An update that takes its own log-probabilities sees it at its end; the step is then not saved."""
     policy, ran = policy_of("test", f"episode.max_probs_diff={limit}", preset="cpu"), []
     policy.phases = phases = phases_module.UpdatePhases(
@@ -102,14 +98,8 @@ def test_what_servers_with_other_weights_wrote_ends_the_run(policy_of, monkeypat
 
         return run
 
-    for name in (
-        "_balance_batch",
-        "_compute_old_log_prob",
-        "_compute_ref_log_prob",
-        "_compute_advantage",
-        "_update_actor",
-    ):
-        monkeypatch.setattr(phases, name, phase(name))
+    for name in ("balance_batch", "compute_old_log_prob", "compute_ref_log_prob", "compute_advantage", "update_actor"):
+        monkeypatch.setattr(phases, f"_{name}", phase(f"_{name}"))
     monkeypatch.setattr(phases, "_compute_metrics", lambda *arguments, **named: None)
     monkeypatch.setattr(phases_module, "clear_rows", lambda **rows: None)
     rows = StoredRows(keys=("q_0_0",), tags=({},))
@@ -122,7 +112,7 @@ def test_what_servers_with_other_weights_wrote_ends_the_run(policy_of, monkeypat
     assert ran[-1] == seen_in
 
 
-def test_a_run_ends_where_its_gradient_stays_no_number(policy_of):
+def test_a_run_ends_where_its_gradient_stays_no_number():
     policy, metrics = policy_of("code", preset="cpu"), {}
     for norm, left_out in ((math.nan, 1), (math.inf, 2), (0.5, 0), *[(math.nan, n) for n in (1, 2, 3, 4)]):
         metrics = {"actor/grad_norm": norm}
@@ -130,3 +120,10 @@ def test_a_run_ends_where_its_gradient_stays_no_number(policy_of):
         assert metrics["actor/updates_left_out"] == left_out
     with pytest.raises(CodeA1Error, match=r"step 9: the gradient of the code policy was no number 5 steps in a row"):
         policy._check_gradient(metrics, step=9)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3])
+def test_a_mini_batch_has_room_for_all_repair_turns_so_that_they_add_no_optimizer_step(turns):
+    for name, size in (("code", 8 * (1 + turns)), ("test", 8)):
+        policy = policy_of(name, f"episode.repair_turns={turns}", preset="cpu")
+        assert policy.config.actor_rollout_ref.actor.ppo_mini_batch_size == size

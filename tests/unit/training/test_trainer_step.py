@@ -76,7 +76,7 @@ def report(task, *, rows):
         index=task.index,
         question_id=name,
         grpo_rows={
-            policy: StoredRows(keys=(f"{policy}-{name}",) if rows else (), tags=({},) if rows else ())
+            policy: StoredRows(keys=(f"{policy}-{name}",), tags=({},)) if rows else StoredRows()
             for policy in ("code", "test")
         },
         book_update=BookUpdate(failed=(failed, failed)),
@@ -87,6 +87,19 @@ def report(task, *, rows):
         records=b"",
         outage="",
     )
+
+
+def lines_with(log, word):
+    return [line for line in log if word in line]
+
+
+def replace_method(monkeypatch, owner, name, error):
+    """Let a method raise ``error``."""
+
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(owner, name, fail)
 
 
 @pytest.fixture
@@ -112,6 +125,7 @@ def make_trainer(tmp_path, monkeypatch):
         trainer.global_steps, trainer.steps_per_epoch = step, 2
         trainer.curr_step_profile = False
         trainer.timing_raw = {}
+        monkeypatch.setattr(trainer.run_folder, "show", log.append)
         return trainer, log
 
     return make
@@ -150,16 +164,13 @@ def test_questions_without_spread_give_way_to_others(make_trainer, rounds, left_
     assert metrics["episode/refilled_questions"] == len(left_out)
     assert [task.index for task in trainer.episodes.tasks] == list(range(2 + len(left_out)))
     for name in ("code", "test"):
-        discarded = [line for line in log if line.startswith(f"{name} discards")]
-        assert discarded == [f"{name} discards {name}-{question}" for question in left_out]
+        assert lines_with(log, f"{name} discards") == [f"{name} discards {name}-{question}" for question in left_out]
         assert f"{name} updates on {name}-{kept[0]} {name}-{kept[1]} at step 3 of epoch 1" in log
     assert log.count("Mistake Book") == len(trainer.episodes.tasks)  # what was seen of q1 is kept
 
 
-def test_servers_wake_in_turn_when_all_updates_are_done(make_trainer):
+def test_servers_wake_in_turn_after_a_step(make_trainer):
     trainer, log = make_trainer()
-    trainer.step({}, {})
-    log.clear()
     trainer.on_step_end()
     assert log == [f"{name} wakes with the weights of step 3" for name in ("code", "test")]
 
@@ -177,29 +188,21 @@ def test_policies_with_cards_of_their_own_update_at_the_same_time(make_trainer, 
 
 @pytest.mark.parametrize("error", [OutageError("did not answer"), ActorDiedError(), ValueError("of an engine")])
 def test_a_server_that_is_lost_while_weights_come_lets_the_step_be_saved(make_trainer, monkeypatch, error):
-    def lose(step):
-        raise error
-
     trainer, log = make_trainer()
     monkeypatch.setattr(trainer, "_save_and_tell", lambda: "step 2 is saved")
-    monkeypatch.setattr(trainer.run_folder, "show", log.append)
-    monkeypatch.setattr(trainer.policies["code"], "sync_weights", lose)
+    replace_method(monkeypatch, trainer.policies["code"], "sync_weights", error)
     with pytest.raises(type(error)):
         trainer.on_step_end()
     assert log == ["step 2 is saved"]  # and the other policy's servers were left asleep
 
 
 def test_why_the_finished_step_cannot_be_saved_is_said_beside_what_ended_the_run(make_trainer, monkeypatch):
-    def lost_too(*_, **__):
-        raise ActorDiedError()
-
     trainer, log = make_trainer()
-    monkeypatch.setattr(trainer, "_save_and_tell", lost_too)
-    monkeypatch.setattr(trainer.run_folder, "show", log.append)
-    monkeypatch.setattr(trainer.episodes, "run", lambda *_, **__: 1 / 0)
+    replace_method(monkeypatch, trainer, "_save_and_tell", ActorDiedError())
+    replace_method(monkeypatch, trainer.episodes, "run", ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
         trainer.step({}, {})
-    assert [line for line in log if line.startswith("not saved: a process of the run was lost")]
+    assert lines_with(log, "not saved: a process of the run was lost")
 
 
 def test_a_loop_of_verls_that_prepares_steps_ahead_submits_no_second_batch(make_trainer, monkeypatch):
@@ -223,7 +226,7 @@ def test_a_loop_of_verls_that_prepares_steps_ahead_submits_no_second_batch(make_
     trainer.train_dataloader_it = iter([{"question": QUESTIONS[:1]}, {"question": QUESTIONS[1:]}, "a third batch"])
     trainer.fit(None)
     assert (trainer.submitted, prepared) == ([], [{}, {}])
-    assert [line for line in log if "updates" in line and "code" in line] == [
+    assert lines_with(log, "code updates") == [
         "code updates on code-q0 at step 3 of epoch 1",
         "code updates on code-q1 at step 4 of epoch 1",
     ]
@@ -251,34 +254,33 @@ def test_what_the_book_holds_is_replayed_in_the_next_step(make_trainer):
 def test_the_updates_alternate_as_the_schedule_says_and_other_rows_are_dropped(make_trainer, overrides, step, updated):
     trainer, log = make_trainer(*overrides, step=step)
     trainer.step({}, {})
-    assert [line.split()[0] for line in log if "updates" in line] == updated
-    dropped = [line for line in log if "discards" in line]
-    assert dropped == [f"{name} discards {name}-q0 {name}-q1" for name in ("code", "test") if name not in updated]
+    assert [line.split()[0] for line in lines_with(log, "updates")] == updated
+    dropped = [f"{name} discards {name}-q0 {name}-q1" for name in ("code", "test") if name not in updated]
+    assert lines_with(log, "discards") == dropped
 
 
 def test_after_an_error_of_one_update_the_other_does_not_begin(make_trainer, monkeypatch):
     trainer, log = make_trainer()
-    monkeypatch.setattr(trainer.policies["code"], "update", lambda rows, **at: 1 / 0)
+    replace_method(monkeypatch, trainer.policies["code"], "update", ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
         trainer.step({}, {})
-    assert not any(one.name.startswith("judge-loop") for one in threading.enumerate())  # it would keep the process
-    assert not any(line.startswith("test updates") for line in log)
+    assert not any(thread.name.startswith("judge-loop") for thread in threading.enumerate())  # it would never end
+    assert not lines_with(log, "test updates")
 
 
 def test_a_difference_that_is_no_number_stops_the_run_too():
     with pytest.raises(OutageError):
-        check_served_weights({"code/rollout_probs_diff_mean": float("nan")}, limit=0.1, step=1)
+        check_served_weights({"code/rollout_probs_diff_mean": math.nan}, limit=0.1, step=1)
 
 
 def test_servers_with_other_weights_that_the_mean_difference_hides_are_reported(monkeypatch):
     told = []  # not by `caplog`, for some imports of verl change what the root logger hears
     monkeypatch.setattr(runs_metrics.logger, "warning", lambda text, *values: told.append(text % values))
-    same = {"code/rollout_probs_diff_mean": 3e-4, "code/rollout_actor_probs_pearson_corr": 0.99}
-    check_served_weights(same, limit=0.1, step=1)
-    check_served_weights(same | {"code/rollout_actor_probs_pearson_corr": float("nan")}, limit=0.1, step=1)
-    assert not told
-    check_served_weights(same | {"code/rollout_actor_probs_pearson_corr": 0.028}, limit=0.1, step=2)
-    assert told[0].startswith("step 2: code/rollout_actor_probs_pearson_corr is 0.028 (1 with equal weights)")
+    for step, correlation in enumerate((0.99, math.nan, 0.028)):
+        metrics = {"code/rollout_probs_diff_mean": 3e-4, "code/rollout_actor_probs_pearson_corr": correlation}
+        check_served_weights(metrics, limit=0.1, step=step)
+    (warning,) = told
+    assert warning.startswith("step 2: code/rollout_actor_probs_pearson_corr is 0.028 (1 with equal weights)")
 
 
 def test_servers_end_their_profile_with_the_episodes(make_trainer):
@@ -293,7 +295,7 @@ def test_servers_end_their_profile_with_the_episodes(make_trainer):
 def test_without_rows_nobody_updates(make_trainer):
     trainer, log = make_trainer(rows=False)
     trainer.step({}, {})
-    assert [line for line in log if "updates" in line] == []
+    assert not lines_with(log, "updates")
 
 
 def test_without_the_mistake_book_nothing_is_remembered(make_trainer):

@@ -3,6 +3,7 @@
 from collections import Counter
 from itertools import chain
 
+import numpy as np
 from hypothesis import given, strategies as st
 
 from code_a1_recipe.verl_plugin.batch_parts import balanced_parts, deal, group_parts
@@ -14,9 +15,8 @@ def test_balanced_parts_cover_every_row_once_and_keep_it_with_its_rank(ranks, bl
     assert sorted(place for part in parts for place in part) == list(range(ranks * block))
     for part in parts:
         assert len(part) <= max(at_once, ranks)
-        share = len(part) // ranks
-        for rank in range(ranks):
-            assert all(place // block == rank for place in part[rank * share : (rank + 1) * share])
+        places_of_ranks = np.reshape(part, (ranks, -1))
+        assert (places_of_ranks // block == np.arange(ranks)[:, None]).all()
 
 
 @given(st.lists(st.sampled_from("abcdef")), st.integers(1, 10))
@@ -37,24 +37,17 @@ def test_rows_are_dealt_once_and_every_step_gets_as_many_real_ones(sizes, ranks,
     fillers = set(range(num_real, len(groups)))
     blocks = deal(groups, [7] * len(groups), fillers=fillers, ranks=ranks, steps=steps)
     assert sorted(chain(*blocks)) == list(range(len(groups)))
-    size = len(groups) // (ranks * steps)
-    real = [
-        sum(place < num_real for block in blocks for place in block[step * size : (step + 1) * size])
-        for step in range(steps)
-    ]
-    assert max(real) - min(real) <= ranks * max(sizes)
+    num_real_of_steps = (np.reshape(blocks, (ranks, steps, -1)) < num_real).sum(axis=(0, 2))
+    assert np.ptp(num_real_of_steps) <= ranks * max(sizes)
 
 
 def test_groups_of_one_size_are_dealt_evenly_and_stay_together():
     groups = [f"{number}" for number in range(24) for _ in range(8)] + ["pad"] * 64
     tokens = [100 + place % 17 for place in range(192)] + [1] * 64
     blocks = deal(groups, tokens, fillers=set(range(192, 256)), ranks=4, steps=2)
-    cells = [block[step * 32 : (step + 1) * 32] for block in blocks for step in range(2)]
-    for cell in cells:
+    for cell in np.reshape(blocks, (8, 32)):
         counts = Counter(groups[place] for place in cell)
-        assert counts.pop("pad") == 8
-        assert set(counts.values()) == {8}
-        assert len(counts) == 3
+        assert (counts["pad"], sorted(counts.values())) == (8, [8, 8, 8, 8])
 
 
 def test_rows_that_count_nothing_are_in_no_part_alone():

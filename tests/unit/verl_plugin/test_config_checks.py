@@ -24,7 +24,7 @@ def config_of(*overrides, preset="cpu"):
     ("override", "words"),
     [
         (f"{ACTOR}.policy_loss.loss_mode=vanila", "Unsupported loss mode: vanila"),
-        (f"{ACTOR}.kl_loss_type=k9", "actor.kl_loss_type='k9' is none that it knows"),
+        (f"{ACTOR}.kl_loss_type=k9", "verl has no actor.kl_loss_type='k9'"),
         (f"{ACTOR}.loss_agg_mode=mean", "Invalid loss_agg_mode: mean"),
         (f"{ACTOR}.optim.optimizer=AdamWW", "Optimizer 'AdamWW' not found in module 'torch.optim'"),
         (f"{ACTOR}.optim.lr_scheduler_type=linear", "lr_scheduler_type"),
@@ -50,24 +50,24 @@ def test_what_presets_set_and_what_a_user_may_set_is_known(preset):
 
 def test_several_nodes_need_a_cluster_with_an_address(monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    for given in (["trainer.nnodes=2"], ["layout=separate", "pools.test.nnodes=2"]):
-        (words,) = preflight._nodes(config_of(*given))
+    several = [config_of("trainer.nnodes=2"), config_of("layout=separate", "pools.test.nnodes=2")]
+    for config in several:
+        (words,) = preflight._nodes(config)
         assert "the run asks for 2 nodes" in words
-        assert list(preflight._nodes(config_of(*given, "+ray_kwargs.ray_init.address=auto"))) == []
-        monkeypatch.setenv("RAY_ADDRESS", "head:6379")
-        assert list(preflight._nodes(config_of(*given))) == []
-        monkeypatch.delenv("RAY_ADDRESS")
-    assert list(preflight._nodes(config_of())) == []
+    joined = config_of("trainer.nnodes=2", "+ray_kwargs.ray_init.address=auto")
+    assert not [words for config in (joined, config_of()) for words in preflight._nodes(config)]
+    monkeypatch.setenv("RAY_ADDRESS", "head:6379")
+    assert not [words for config in several for words in preflight._nodes(config)]
 
 
-@pytest.mark.parametrize("answers", [[True, True], [True, False]])
-def test_a_checkpoint_folder_that_one_node_does_not_see_is_refused_at_the_start(tmp_path, monkeypatch, answers):
-    worker = SimpleNamespace(__ray_call__=SimpleNamespace(remote=lambda call, folder: call(None, folder)))
+def test_a_checkpoint_folder_that_one_node_does_not_see_is_refused_at_the_start(tmp_path, monkeypatch):
+    here, elsewhere = (
+        SimpleNamespace(__ray_call__=SimpleNamespace(remote=answer))
+        for answer in (lambda sees, folder: sees(None, folder), lambda sees, folder: sees(None, f"{folder}/none"))
+    )
     folder = tmp_path / "run" / "checkpoints"
-    monkeypatch.setattr(policy.ray, "get", lambda seen: seen if all(answers) else answers)
-    if all(answers):
-        policy.check_shared_folder(str(folder), [worker, worker])
-        assert folder.is_dir()
-        return
+    monkeypatch.setattr(policy.ray, "get", list)
+    policy.check_shared_folder(str(folder), [here, here])
+    assert folder.is_dir()
     with pytest.raises(SettingsError, match="is not the same folder on every node"):
-        policy.check_shared_folder(str(folder), [worker, worker])
+        policy.check_shared_folder(str(folder), [here, elsewhere])

@@ -1,12 +1,19 @@
 """Sampling of vLLM on a CPU: the right distribution, one draw a token, no word that cannot come."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from hypothesis import given, strategies as st
 
 pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
 
-from code_a1_recipe.verl_plugin.cpu.sampling import keep_likeliest, sample_by_inversion
+from code_a1_recipe.verl_plugin.cpu.sampling import (
+    MIN_VOCABULARY,
+    keep_likeliest,
+    sample_by_inversion,
+    use_sampling_by_inversion,
+)
 
 
 def test_a_grid_of_draws_meets_each_word_as_often_as_its_probability_says():
@@ -62,25 +69,16 @@ def test_rows_are_sampled_by_themselves():
     assert sample_by_inversion(probabilities, torch.rand(5)).tolist() == [0, 1, 2, 3, 4]
 
 
-def test_vllm_uses_it_for_seeded_requests_of_real_vocabularies():
+def test_vllm_uses_it_for_seeded_requests_of_real_vocabularies(monkeypatch):
     pytest.importorskip("vllm", reason="vLLM is not installed: bash run_codea1.sh setup --cpu")
-    from vllm.v1.sample.ops import topk_topp_sampler as sampler
+    from vllm.v1.sample.ops.topk_topp_sampler import TopKTopPSampler
 
-    from code_a1_recipe.verl_plugin.cpu.sampling import MIN_VOCABULARY, use_sampling_by_inversion
-
-    original = sampler.TopKTopPSampler.forward_cpu
-    try:
-        use_sampling_by_inversion()
-        ours = sampler.TopKTopPSampler.forward_cpu
-
-        class Stub:
-            logprobs_mode = "processed_logprobs"
-
-        logits = torch.full((2, MIN_VOCABULARY), -1e9)
-        logits[0, 7] = logits[1, 9] = 0.0
-        generators = {row: torch.Generator().manual_seed(row) for row in range(2)}
-        words, log_probs = ours(Stub(), logits, generators, None, None)
-        assert words.tolist() == [7, 9]
-        assert log_probs[0, 7] == 0
-    finally:
-        sampler.TopKTopPSampler.forward_cpu = original
+    monkeypatch.setattr(TopKTopPSampler, "forward_cpu", TopKTopPSampler.forward_cpu)  # the call below replaces it
+    use_sampling_by_inversion()
+    logits = torch.full((2, MIN_VOCABULARY), -1e9)
+    logits[0, 7] = logits[1, 9] = 0.0
+    generators = {row: torch.Generator().manual_seed(row) for row in range(2)}
+    sampler = SimpleNamespace(logprobs_mode="processed_logprobs")
+    words, log_probs = TopKTopPSampler.forward_cpu(sampler, logits, generators, None, None)
+    assert words.tolist() == [7, 9]
+    assert log_probs[0, 7] == 0

@@ -1,6 +1,6 @@
 """Log-probabilities of the packed engine: those of whole logits, at the positions of responses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
@@ -22,24 +22,30 @@ from verl.workers.config.actor import ActorConfig, PolicyLossConfig
 from verl.workers.utils.losses import ppo_loss, sft_loss
 
 from code_a1_recipe.verl_plugin import own_log_probs
-from code_a1_recipe.verl_plugin.engine import (
-    PackedFSDPEngineWithLMHead,
-    Segments,
-    attend_to_segments,
-    forward_with_log_probs,
-    has_no_gradient,
-    response_positions,
-    share_prompts,
-)
+from code_a1_recipe.verl_plugin.engine import PackedFSDPEngineWithLMHead, forward_with_log_probs, has_no_gradient
+from code_a1_recipe.verl_plugin.packed_rows import Segments, attend_to_segments, response_positions, share_prompts
 
 PROMPTS, RESPONSES = (5, 3, 5, 7), (4, 1, 6, 2)
 
 
-@pytest.fixture(scope="module")
-def model() -> LlamaForCausalLM:
+def llama(*, layers: int, tied: bool) -> LlamaForCausalLM:
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": layers, "num_attention_heads": 2}
     torch.manual_seed(0)
-    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    return LlamaForCausalLM(LlamaConfig(vocab_size=50, num_key_value_heads=1, tie_word_embeddings=True, **sizes))
+    return LlamaForCausalLM(LlamaConfig(vocab_size=50, num_key_value_heads=1, tie_word_embeddings=tied, **sizes))
+
+
+@pytest.fixture
+def engine_of(monkeypatch):
+    """``engine_of(method, replacement, **attributes)``: an engine with a replaced method of verl's engine."""
+
+    def make(method=None, replacement=None, **attributes):
+        if method:
+            monkeypatch.setattr(PackedFSDPEngineWithLMHead.__mro__[1], method, replacement)
+        engine = object.__new__(PackedFSDPEngineWithLMHead)
+        vars(engine).update({"get_data_parallel_size": lambda: 1} | attributes)
+        return engine
+
+    return make
 
 
 def packed():
@@ -72,15 +78,15 @@ def test_a_prompt_that_two_sequences_share_is_kept_once():
 
 
 @pytest.mark.parametrize("logits_mib", [64, 0])
-def test_log_probs_and_gradients_are_those_of_each_sequence_alone(model, monkeypatch, logits_mib):
+def test_log_probs_and_gradients_are_those_of_each_sequence_alone(monkeypatch, logits_mib):
     """Packing, the shared prompt, the chunks of the head and the positions left out change nothing."""
+    model = llama(layers=2, tied=True)
     monkeypatch.setattr("code_a1_recipe.verl_plugin.cpu.environment.LOGITS_MIB", logits_mib)
     ids, positions, offsets, lengths = packed()
     log_probs_at = response_positions(offsets, torch.tensor(RESPONSES))
     kept, places, seen = share_prompts(ids[0], offsets, torch.tensor(RESPONSES))
     monkeypatch.setattr(model.config, "_attn_implementation", "attend_to_segments")
     temperature = 0.7
-    model.zero_grad()
     output = forward_with_log_probs(
         model,
         hidden_at=places[log_probs_at],
@@ -94,7 +100,8 @@ def test_log_probs_and_gradients_are_those_of_each_sequence_alone(model, monkeyp
         use_cache=False,
     )
     (output.log_probs.sum() + output.entropy.sum()).backward()
-    gradient = model.lm_head.weight.grad.clone(), model.model.layers[0].mlp.up_proj.weight.grad.clone()
+    weights = model.lm_head.weight, model.model.layers[0].mlp.up_proj.weight
+    gradients = [weight.grad.clone() for weight in weights]
 
     monkeypatch.setattr(model.config, "_attn_implementation", "sdpa")
     model.zero_grad()
@@ -107,7 +114,7 @@ def test_log_probs_and_gradients_are_those_of_each_sequence_alone(model, monkeyp
     total.backward()
     torch.testing.assert_close(output.log_probs[0, log_probs_at], torch.cat(alone))
     assert output.log_probs.count_nonzero() == len(log_probs_at)
-    torch.testing.assert_close(gradient, (model.lm_head.weight.grad, model.model.layers[0].mlp.up_proj.weight.grad))
+    torch.testing.assert_close(gradients, [weight.grad for weight in weights])
 
 
 def causal_in_segments(query, key, value, query_ends, key_ends, longest_query, longest_key, *, scale, **options):
@@ -116,19 +123,19 @@ def causal_in_segments(query, key, value, query_ends, key_ends, longest_query, l
     attended = []
     for (start, end), (first, last) in zip(pairwise(query_ends.tolist()), pairwise(key_ends.tolist()), strict=True):
         times = query.shape[1] // key.shape[1]
-        one = query[start:end].transpose(0, 1)
+        queries = query[start:end].transpose(0, 1)
         keys, values = (states[first:last].repeat_interleave(times, dim=1).transpose(0, 1) for states in (key, value))
-        scores = (one @ keys.transpose(1, 2) * scale).masked_fill(
-            ~torch.ones(end - start, last - first, dtype=torch.bool).tril(last - first - (end - start)), -torch.inf
-        )
-        attended.append((scores.softmax(-1) @ values).transpose(0, 1))
-        assert (end - start <= longest_query, last - first <= longest_key) == (True, True)
+        scores = queries @ keys.transpose(1, 2) * scale
+        is_seen = torch.ones(scores.shape[1:], dtype=torch.bool).tril(scores.shape[2] - scores.shape[1])
+        attended.append((scores.masked_fill(~is_seen, -torch.inf).softmax(-1) @ values).transpose(0, 1))
+    assert (longest_query, longest_key) == (query_ends.diff().max(), key_ends.diff().max())
+    assert query_ends.dtype == key_ends.dtype == torch.int32
     return torch.cat(attended)
 
 
 def test_one_call_on_a_card_is_what_each_segment_sees(monkeypatch):
     """The same values and gradients in float64; ``tests/gpu`` has flash attention itself."""
-    monkeypatch.setattr("code_a1_recipe.verl_plugin.engine.varlen_attn", causal_in_segments)
+    monkeypatch.setattr("code_a1_recipe.verl_plugin.packed_rows.varlen_attn", causal_in_segments)
     ids, _, offsets, _ = packed()
     kept, _, seen = share_prompts(ids[0], offsets, torch.tensor(RESPONSES))
     segments = Segments.of(seen, device=torch.device("cpu"))
@@ -138,23 +145,14 @@ def test_one_call_on_a_card_is_what_each_segment_sees(monkeypatch):
         for heads in (4, 2, 2)
     ]
     weights = torch.randn(1, len(kept), 4, 8, dtype=torch.float64, generator=generator)
-    expected = attend_to_segments(None, *states, None, segments=segments, scaling=0.3)[0]
-    monkeypatch.setattr("code_a1_recipe.verl_plugin.engine.takes_flash_attention", lambda query: True)
-    found = attend_to_segments(None, *states, None, segments=segments, scaling=0.3)[0]
-    torch.testing.assert_close(found, expected)
-    of_each, of_one_call = (torch.autograd.grad((one * weights).sum(), states) for one in (expected, found))
-    torch.testing.assert_close(of_one_call, of_each)
 
+    def attend():
+        attended = attend_to_segments(None, *states, None, segments=segments, scaling=0.3)[0]
+        return attended, *torch.autograd.grad((attended * weights).sum(), states)
 
-def test_what_segments_see_in_one_row_of_places():
-    prompt, other = slice(0, 2), slice(5, 7)
-    segments = Segments.of(
-        [[prompt], [prompt, slice(2, 5)], [other], [prompt, slice(7, 8)]], device=torch.device("cpu")
-    )
-    assert segments.query_ends.tolist() == [0, 2, 5, 7, 8]
-    assert segments.key_ends.tolist() == [0, 2, 7, 9, 12]
-    assert segments.keys_at.tolist() == [0, 1, 0, 1, 2, 3, 4, 5, 6, 0, 1, 7]
-    assert segments.longest == (3, 5)
+    expected = attend()
+    monkeypatch.setattr("code_a1_recipe.verl_plugin.packed_rows.takes_flash_attention", lambda query: True)
+    torch.testing.assert_close(attend(), expected)
 
 
 @pytest.fixture
@@ -165,46 +163,37 @@ def mesh():
     torch.distributed.destroy_process_group()
 
 
-def untied_model():
-    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    torch.manual_seed(0)
-    return LlamaForCausalLM(LlamaConfig(vocab_size=50, num_key_value_heads=1, tie_word_embeddings=False, **sizes))
-
-
-def test_a_head_with_a_weight_of_its_own_is_gathered_before_it_is_read(mesh):
+def test_a_head_with_a_weight_of_its_own_is_gathered_before_it_is_read(mesh, monkeypatch):
     """FSDP2 shards such a head by itself, and nothing calls its forward."""
-    untied = untied_model()
+    untied = llama(layers=1, tied=False)
     ids = torch.randint(0, 50, (1, 9))
     at = torch.arange(4, 8)
     arguments = {"hidden_at": at, "log_probs_at": at, "shift_labels": ids.roll(-1, dims=1), "input_ids": ids}
     expected = forward_with_log_probs(untied, **arguments).log_probs.detach()
     fully_shard(untied.lm_head, mesh=mesh)
     fully_shard(untied, mesh=mesh)
-    type(untied).forward, forward = forward_with_log_probs, type(untied).forward
-    try:
-        output = untied(**arguments)
-        output.log_probs.sum().backward()
-        with torch.no_grad():
-            untied(**arguments)
-    finally:
-        type(untied).forward = forward
+    monkeypatch.setattr(type(untied), "forward", forward_with_log_probs)
+    output = untied(**arguments)
+    output.log_probs.sum().backward()
+    with torch.no_grad():
+        untied(**arguments)
     assert isinstance(untied.lm_head.weight, torch.distributed.tensor.DTensor)  # as the optimizer knows it
     torch.testing.assert_close(output.log_probs, expected)
     assert untied.lm_head.weight.grad.to_local().any()
 
 
-def test_gradients_of_an_adapter_are_float32_also_where_the_reference_had_the_first_pass(mesh):
+def test_gradients_of_an_adapter_are_float32_also_where_the_reference_had_the_first_pass(mesh, engine_of):
     """FSDP looks once what is trained; gradients that it does not know of it leaves in the dtype of the computation."""
-    engine = object.__new__(PackedFSDPEngineWithLMHead)
-    engine.module = get_peft_model(untied_model(), LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False))
-    fully_shard(engine.module, mesh=mesh, mp_policy=MixedPrecisionPolicy(torch.bfloat16, torch.float32))
+    adapter = LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False)
+    module = get_peft_model(llama(layers=1, tied=False), adapter)
+    fully_shard(module, mesh=mesh, mp_policy=MixedPrecisionPolicy(torch.bfloat16, torch.float32))
     ids = torch.arange(9)[None]
-    with engine.disable_adapter(), torch.no_grad():
-        of_reference = engine.module(input_ids=ids).logits
-    logits = engine.module(input_ids=ids).logits
+    with engine_of(module=module).disable_adapter(), torch.no_grad():
+        of_reference = module(input_ids=ids).logits
+    logits = module(input_ids=ids).logits
     assert not torch.equal(logits, of_reference)
     logits.sum().backward()
-    trained = {name: weight for name, weight in engine.module.named_parameters() if weight.grad is not None}
+    trained = {name: weight for name, weight in module.named_parameters() if weight.grad is not None}
     assert [name.split(".")[-3] for name in trained] == ["lora_A", "lora_B"]
     assert {weight.grad.dtype for weight in trained.values()} == {torch.float32}
 
@@ -219,27 +208,34 @@ def test_gradients_of_an_adapter_are_float32_also_where_the_reference_had_the_fi
         ((1, 1, 1, 1, 2, 2), 2, 20, 25),
     ],
 )
-def test_sequences_of_one_prompt_go_through_the_model_together(monkeypatch, prompts, size, named, budget):
-    base = PackedFSDPEngineWithLMHead.__mro__[1]
-    monkeypatch.setattr(base, "forward_backward_batch", lambda self, data, loss_function, forward_only: data)
-    engine = object.__new__(PackedFSDPEngineWithLMHead)
-    engine.model_config, engine.use_remove_padding = SimpleNamespace(use_fused_kernels=True), True
-    engine.engine_config = SimpleNamespace(ulysses_sequence_parallel_size=1)
-    engine.get_data_parallel_size = lambda: 1
+def test_sequences_of_one_prompt_go_through_the_model_together(engine_of, prompts, size, named, budget):
+    engine = engine_of(
+        "forward_backward_batch",
+        lambda self, data, loss_function, forward_only: data,
+        model_config=SimpleNamespace(use_fused_kernels=True),
+        use_remove_padding=True,
+        engine_config=SimpleNamespace(ulysses_sequence_parallel_size=1),
+    )
     rows = [torch.tensor([prompt] * 5 + [9] * 6) for prompt in prompts]
     masks = [torch.ones(6, dtype=torch.long) for _ in prompts]
-    nested = {"input_ids": rows, "response_mask": masks}
-    tensors = {name: torch.nested.as_nested_tensor(kept, layout=torch.jagged) for name, kept in nested.items()}
-    data = TensorDict(tensors, batch_size=[len(prompts)])
+    data = rows_of(input_ids=rows, response_mask=masks)
     tensordict_utils.assign_non_tensor(data, max_token_len_per_gpu=named)
     sent = engine.forward_backward_batch(data, None)
     assert tensordict_utils.get(sent, "force_group_size") == size
     assert tensordict_utils.get(sent, "max_token_len_per_gpu") == budget
 
 
+def nested(rows: Sequence[torch.Tensor]) -> torch.Tensor:
+    return torch.nested.as_nested_tensor(list(rows), layout=torch.jagged)
+
+
+def rows_of(**columns: Sequence[torch.Tensor]) -> TensorDict:
+    number = len(next(iter(columns.values())))
+    return TensorDict({name: nested(rows) for name, rows in columns.items()}, batch_size=[number])
+
+
 def advantages(*rows: list[float]) -> TensorDict:
-    nested = torch.nested.as_nested_tensor([torch.tensor(row) for row in rows], layout=torch.jagged)
-    return TensorDict({"advantages": nested}, batch_size=[len(rows)])
+    return rows_of(advantages=[torch.tensor(row) for row in rows])
 
 
 def verls_loss(function: Callable = ppo_loss, **settings: object) -> partial:
@@ -288,14 +284,12 @@ def test_an_update_takes_its_own_log_probs_as_old_ones_and_reports_what_a_pass_o
         "old_log_probs": of_responses[0],
     }
 
-    def nested(column, rows):
-        return torch.nested.as_nested_tensor([column[row] for row in rows], layout=torch.jagged)
-
-    def rows_of(*rows, without=()):
-        names = table.keys() - set(without)
-        data = TensorDict({name: nested(table[name], rows) for name in names}, batch_size=[len(rows)])
+    def arguments_of(*rows, without=()):
+        data = rows_of(**{name: [table[name][row] for row in rows] for name in table if name not in without})
         tensordict_utils.assign_non_tensor(data, dp_size=1, batch_num_tokens=12, global_batch_size=4)
-        return {"data": data, "model_output": {"log_probs": nested(log_probs, rows), "entropy": nested(entropy, rows)}}
+        columns = {"log_probs": log_probs, "entropy": entropy}
+        output = {name: nested([column[row] for row in rows]) for name, column in columns.items()}
+        return {"data": data, "model_output": output}
 
     def gradients(losses):
         sum(losses).backward()
@@ -307,13 +301,13 @@ def test_an_update_takes_its_own_log_probs_as_old_ones_and_reports_what_a_pass_o
     parts, together = ((0, 1), (2, 3)), {}
     own = [
         own_log_probs.loss_with_own_log_probs(
-            verls_loss(), **rows_of(*part, without=["old_log_probs"]), keeps_entropy=False
+            verls_loss(), **arguments_of(*part, without=["old_log_probs"]), keeps_entropy=False
         )
         for part in parts
     ]
     plain = []
     for part, (_, metrics) in zip(parts, own, strict=True):
-        given = rows_of(*part)
+        given = arguments_of(*part)
         del given["model_output"]["entropy"]
         plain.append(verls_loss()(**given)[0])
         for name, metric in metrics.items():
@@ -323,7 +317,7 @@ def test_an_update_takes_its_own_log_probs_as_old_ones_and_reports_what_a_pass_o
     assert losses == plain
     torch.testing.assert_close(gradients(losses), gradients(plain), rtol=0, atol=0)
     metrics = {name: metric.aggregate() for name, metric in together.items()}
-    expected = calculate_debug_metrics(DataProto(batch=rows_of(0, 1, 2, 3)["data"].to_padded_tensor()))
+    expected = calculate_debug_metrics(DataProto(batch=arguments_of(0, 1, 2, 3)["data"].to_padded_tensor()))
     counted = torch.cat(table["response_mask"]).bool()
     expected["actor/entropy"] = torch.cat(of_responses[1])[counted].mean().item()
     assert own_log_probs.finalize(metrics, ranks=1, prefix="actor/") == pytest.approx(expected, rel=1e-5)
@@ -331,11 +325,8 @@ def test_an_update_takes_its_own_log_probs_as_old_ones_and_reports_what_a_pass_o
 
 
 @pytest.mark.parametrize(("ranks", "forward_only", "skipped"), [(1, False, True), (2, False, False), (1, True, False)])
-def test_such_rows_are_left_out_of_an_update_on_one_rank(monkeypatch, ranks, forward_only, skipped):
-    base = PackedFSDPEngineWithLMHead.__mro__[1]
-    monkeypatch.setattr(base, "forward_step", lambda self, rows, loss_function, forward_only: "computed")
-    engine = object.__new__(PackedFSDPEngineWithLMHead)
-    monkeypatch.setattr(engine, "get_data_parallel_size", lambda: ranks)
+def test_such_rows_are_left_out_of_an_update_on_one_rank(engine_of, ranks, forward_only, skipped):
+    engine = engine_of("forward_step", lambda *_: "computed", get_data_parallel_size=lambda: ranks)
     result = engine.forward_step(NONE, verls_loss(), forward_only)
     if not skipped:
         assert result == "computed"
@@ -345,36 +336,27 @@ def test_such_rows_are_left_out_of_an_update_on_one_rank(monkeypatch, ranks, for
     assert output == {"loss": 0.0, "metrics": {}}
 
 
-def test_such_rows_are_still_reported_where_an_update_takes_its_own_log_probs(monkeypatch):
+def test_such_rows_are_still_reported_where_an_update_takes_its_own_log_probs(engine_of):
+    sums = {f"{own_log_probs.PREFIX}tokens": 3}
+
     def computed(self, rows, loss_function, forward_only):
         assert not torch.is_grad_enabled()
         assert tensordict_utils.get_non_tensor_data(rows, "calculate_entropy", default=False)
-        return None, {"loss": 1.0, "metrics": {f"{own_log_probs.PREFIX}tokens": 3, "pg_clipfrac": 0.0}}
+        return None, {"loss": 1.0, "metrics": sums | {"pg_clipfrac": 0.0}}
 
-    monkeypatch.setattr(PackedFSDPEngineWithLMHead.__mro__[1], "forward_step", computed)
-    engine = object.__new__(PackedFSDPEngineWithLMHead)
-    monkeypatch.setattr(engine, "get_data_parallel_size", lambda: 1)
     rows = NONE.clone()
     tensordict_utils.assign_non_tensor(rows, **{own_log_probs.FLAG: True})
-    assert engine.forward_step(rows, verls_loss(), False)[1] == {
-        "loss": 0.0,
-        "metrics": {f"{own_log_probs.PREFIX}tokens": 3},
-    }
+    output = engine_of("forward_step", computed).forward_step(rows, verls_loss(), False)[1]
+    assert output == {"loss": 0.0, "metrics": sums}
 
 
-def test_an_update_without_any_gradient_moves_weights_by_the_momentum_they_have(monkeypatch):
+def test_an_update_without_any_gradient_moves_weights_by_the_momentum_they_have(engine_of):
     """As if zeros had been computed: AdamW would leave parameters without a gradient where they are."""
-
-    def step(self):
-        self.optimizer.step()
-        return torch.tensor(0.0)
-
-    monkeypatch.setattr(PackedFSDPEngineWithLMHead.__mro__[1], "optimizer_step", step)
     modules = [torch.nn.Linear(2, 1, bias=False) for _ in range(2)]
     modules[1].load_state_dict(modules[0].state_dict())
     for module, skips in zip(modules, (True, False), strict=True):
-        engine = object.__new__(PackedFSDPEngineWithLMHead)
-        engine.module, engine.optimizer = module, torch.optim.AdamW(module.parameters(), lr=0.1)
+        optimizer = torch.optim.AdamW(module.parameters(), lr=0.1)
+        engine = engine_of("optimizer_step", lambda self: self.optimizer.step(), module=module, optimizer=optimizer)
         module(torch.ones(1, 2)).sum().backward()
         engine.optimizer_step()
         if not skips:

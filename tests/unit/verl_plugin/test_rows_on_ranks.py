@@ -78,7 +78,7 @@ def stored(queue, groups):
             length, key = 3 + (len(keys) * 7) % 40, f"{group}_{member}_0"
             mask = torch.ones(length, dtype=torch.long)
             scores = torch.zeros(length)
-            scores[-1] = float(member == 0)
+            scores[-1] = 0.5 if is_lesson(key) else float(member == 0)
             queue.rows[key] = {
                 "uid": group,
                 "response_mask": mask,
@@ -86,25 +86,24 @@ def stored(queue, groups):
                 "rollout_log_probs": torch.zeros(length),
             }
             keys.append(key)
-            tags.append({"seq_len": 100 + length, **({"is_padding": True} if is_lesson(key) else {})})
+            tags.append({"seq_len": 100 + length, "is_padding": is_lesson(key)})
     return KVBatchMeta(keys=keys, tags=tags, partition_id="code")
 
 
 @pytest.mark.parametrize(
-    ("overrides", "groups", "steps"),
+    ("override", "more", "steps"),
     [
-        # 256 questions, and some programs of 5 questions repaired: room for twice the rows
-        (("episode.repair_turns=1",), {f"{n}": 8 for n in range(256)} | {f"{n}r": 8 for n in range(5)}, 2),
+        # some programs of 5 questions repaired: room for twice the rows
+        ("episode.repair_turns=1", {f"{n}r": 8 for n in range(5)}, 2),
         # 32 lessons, each a group of one, beside the step's own rows
-        (("data.train_batch_size=256",), {f"{n}": 8 for n in range(256)} | {f"{n}-0!": 1 for n in range(32)}, None),
-        *[
-            ((f"algorithm.adv_estimator={name}",), {f"{n}": 8 for n in range(256)} | {"3-0!": 1}, None)
-            for name in ("grpo_vectorized", "rloo")
-        ],
+        ("data.train_batch_size=256", {f"{n}-0!": 1 for n in range(32)}, None),
+        ("algorithm.adv_estimator=grpo_vectorized", {"3-0!": 1}, None),
+        ("algorithm.adv_estimator=rloo", {"3-0!": 1}, None),
     ],
 )
-def test_every_optimizer_step_has_its_share_and_no_advantage_is_missing(queue, overrides, groups, steps):
-    phases = phases_of("actor_rollout_ref.actor.ppo_mini_batch_size=128", "data.train_batch_size=256", *overrides)
+def test_every_optimizer_step_has_its_share_and_no_advantage_is_missing(queue, override, more, steps):
+    phases = phases_of("actor_rollout_ref.actor.ppo_mini_batch_size=128", "data.train_batch_size=256", override)
+    groups = {f"{n}": 8 for n in range(256)} | more
     rows_a_step = phases.config.actor_rollout_ref.actor.ppo_mini_batch_size * 8
     metrics = {}
     batch = phases._balance_batch(stored(queue, groups), metrics)
@@ -112,13 +111,8 @@ def test_every_optimizer_step_has_its_share_and_no_advantage_is_missing(queue, o
     assert steps is None or num_steps == steps
     is_real = [key.partition("_")[0] in groups for key in batch.keys]
     assert sum(is_real) == num_real
-    block, size = len(batch) // RANKS, rows_a_step // RANKS
-    of_steps = [
-        sum(sum(is_real[rank * block + step * size : rank * block + (step + 1) * size]) for rank in range(RANKS))
-        for step in range(num_steps)
-    ]
-    print(f"{num_real} real rows of {len(batch)}, of each optimizer step: {of_steps}")
-    assert max(of_steps) - min(of_steps) <= 8
+    of_steps = torch.tensor(is_real).view(RANKS, num_steps, -1).sum(dim=(0, 2))
+    assert of_steps.max() - of_steps.min() <= 8
     for key in batch.keys:
         queue.rows[key]["old_log_probs"] = torch.zeros(len(queue.rows[key]["response_mask"]))
     phases._compute_advantage(batch, metrics)
@@ -127,25 +121,24 @@ def test_every_optimizer_step_has_its_share_and_no_advantage_is_missing(queue, o
     first, second = (queue.rows[f"0_{member}_0"]["advantages"][0] for member in (0, 1))
     assert first > 0 > second
     lessons = [queue.rows[key]["advantages"][0] for key in batch.keys if is_lesson(key)]
-    assert lessons == pytest.approx([1.0] * len(lessons), abs=1e-5)  # their own reward, whatever the estimator
+    assert lessons == pytest.approx([0.5] * len(lessons), abs=1e-5)  # their own reward, whatever the estimator
 
 
 @pytest.mark.parametrize(
-    ("overrides", "num_groups", "expected"),
+    ("override", "lessons", "expected"),
     [
-        ((), 256, True),
-        (("actor_rollout_ref.actor.ppo_mini_batch_size=128",), 256, False),
-        (("actor_rollout_ref.actor.ppo_epochs=2",), 256, False),
-        (("algorithm.rollout_correction.rollout_is=token",), 256, False),
-        (("algorithm.rollout_correction.bypass_mode=true",), 256, False),
-        ((), 255, False),
+        ("data.train_batch_size=256", {}, True),
+        ("actor_rollout_ref.actor.ppo_mini_batch_size=128", {}, False),
+        ("actor_rollout_ref.actor.ppo_epochs=2", {}, False),
+        ("algorithm.rollout_correction.rollout_is=token", {}, False),
+        ("algorithm.rollout_correction.bypass_mode=true", {}, False),
+        ("data.train_batch_size=256", {"3-0!": 1}, False),
     ],
 )
-def test_old_log_probs_are_the_updates_own_where_a_batch_is_one_step(queue, overrides, num_groups, expected):
-    """With 255 groups of eight there is room for a lesson, whose probabilities no server knows."""
-    sizes = "data.train_batch_size=256", "actor_rollout_ref.actor.ppo_mini_batch_size=256"
-    phases = phases_of(*sizes, *overrides)
-    groups = {f"{n}": 8 for n in range(num_groups)} | ({"3-0!": 1} if num_groups < 256 else {})
+def test_old_log_probs_are_the_updates_own_where_a_batch_is_one_step(queue, override, lessons, expected):
+    """Beside 255 groups of eight there is room for a lesson, whose probabilities no server knows."""
+    phases = phases_of("data.train_batch_size=256", "actor_rollout_ref.actor.ppo_mini_batch_size=256", override)
+    groups = {f"{n}": 8 for n in range(256 - len(lessons))} | lessons
     batch = phases._balance_batch(stored(queue, groups), {})
     assert phases._may_take_own_log_probs(batch) is expected
 

@@ -12,19 +12,25 @@ from code_a1_recipe.algorithm.sampling import SamplingParameters
 from code_a1_recipe.errors import OutageError
 from code_a1_recipe.verl_plugin.sampler import PolicyEndpoint, ServerSampler
 
+MESSAGES = [{"role": "user", "content": "q"}]
 PARAMETERS = SamplingParameters(temperature=1.0, top_p=1.0, top_k=-1, max_prompt_tokens=99, max_response_tokens=9)
 
 
-def sampler_of(client, parameters=None, *, timeout_seconds=60.0, is_seeded=True, max_calls=99):
+def ask(client, messages=MESSAGES, *, times=1, timeout_seconds=60.0, is_seeded=True, max_calls=99, room=9):
+    """Sample ``times`` responses at the same time, with the seeds 0, 1, ...; return the first."""
+    parameters = replace(PARAMETERS, max_response_tokens=room)
     endpoint = PolicyEndpoint(
         client=client, is_seeded=is_seeded, max_calls=max_calls, training=PARAMETERS, validation=PARAMETERS
     )
-    return ServerSampler(
-        endpoint=endpoint,
-        tokenizer=Letters(),
-        parameters=parameters or PARAMETERS,
-        timeout_seconds=timeout_seconds,
-    )
+
+    async def sample():
+        sampler = ServerSampler(
+            endpoint=endpoint, tokenizer=Letters(), parameters=parameters, timeout_seconds=timeout_seconds
+        )
+        sampled = [sampler.sample(messages, seed=seed, session="1/q1") for seed in range(times)]
+        return (await asyncio.gather(*sampled))[0]
+
+    return asyncio.run(sample())
 
 
 class Letters:
@@ -60,39 +66,30 @@ class Server:
 
 @pytest.mark.parametrize(("beginning", "text"), [(None, " f(1)"), ("assert", "assert f(1)")])
 def test_an_answer_has_the_beginning_that_its_prompt_gave_it(beginning, text):
-    messages = [{"role": "user", "content": "q"}]
-    messages += [{"role": "assistant", "content": beginning}] if beginning else []
+    messages = [*MESSAGES, {"role": "assistant", "content": beginning}] if beginning else MESSAGES
     server = Server()
-    sampler = sampler_of(server)
-    response = asyncio.run(sampler.sample(messages, seed=1, session="one"))
+    response = ask(server, messages)
     assert response.text == text
     assert len(response.token_ids) == 5
     assert server.prompt_ids == [ord(letter) for letter in "q" + (beginning or "")]
 
 
-MESSAGES = [{"role": "user", "content": "q"}]
-
-
 @pytest.mark.parametrize(("room", "end", "expected"), [(6, 0, False), (5, ord(")"), False), (5, 0, True)])
 def test_a_response_that_ends_for_want_of_room_is_truncated(monkeypatch, room, end, expected):
     monkeypatch.setattr(Letters, "eos_token_id", end)  # " f(1)" has five tokens
-    parameters = replace(PARAMETERS, max_response_tokens=room)
-    sampler = sampler_of(Server(), parameters)
-    assert asyncio.run(sampler.sample(MESSAGES, seed=1, session="one")).is_truncated is expected
+    assert ask(Server(), room=room).is_truncated is expected
 
 
 def test_a_response_that_its_server_gave_up_is_asked_for_once_more_as_it_was():
     server = Server("aborted", "completed")
-    sampler = sampler_of(server)
-    assert asyncio.run(sampler.sample(MESSAGES, seed=7, session="one")).text == " f(1)"
+    assert ask(server).text == " f(1)"
     assert server.asked[0] == server.asked[1]
-    assert server.asked[0]["seed"] == 7
+    assert server.asked[0]["seed"] == 0
 
 
 def test_a_response_that_is_given_up_twice_is_an_outage_and_never_an_empty_one():
-    sampler = sampler_of(Server("aborted", "aborted"))
-    with pytest.raises(OutageError, match="gave up the response for 'one' twice"):
-        asyncio.run(sampler.sample(MESSAGES, seed=7, session="one"))
+    with pytest.raises(OutageError, match="gave up the response for '1/q1' twice"):
+        ask(Server("aborted", "aborted"))
 
 
 def test_the_limit_of_a_response_is_counted_from_its_place_and_named_where_it_is_passed():
@@ -101,34 +98,19 @@ def test_the_limit_of_a_response_is_counted_from_its_place_and_named_where_it_is
             await asyncio.sleep(0.1)
             return await super().generate(session, **given)
 
-    def ask(seconds):
-        options = {"max_calls": 1, "timeout_seconds": seconds}
-        sampler = sampler_of(SlowServer(), **options)
-
-        async def ask_all():
-            await asyncio.gather(*[sampler.sample(MESSAGES, seed=n, session="1/q1") for n in range(8)])
-
-        asyncio.run(ask_all())
-
-    ask(0.5)  # all of them together take longer
+    ask(SlowServer(), times=8, max_calls=1, timeout_seconds=0.5)  # all of them together take longer
     limit = r"'1/q1' .step and question. took longer than episode.generation_timeout_seconds=0.01"
     with pytest.raises(OutageError, match=limit):
-        ask(0.01)
+        ask(SlowServer(), timeout_seconds=0.01)
 
 
 def test_requests_have_no_seed_where_none_is_asked_for():
     server = Server()
-    sampler = sampler_of(server, is_seeded=False)
-    asyncio.run(sampler.sample(MESSAGES, seed=7, session="one"))
+    ask(server, is_seeded=False)
     assert "seed" not in server.asked[0]
 
 
 def test_only_so_many_responses_are_asked_for_at_a_time():
     server = Server()
-    sampler = sampler_of(server, max_calls=3)
-
-    async def ask_all():
-        await asyncio.gather(*[sampler.sample(MESSAGES, seed=n, session="one") for n in range(10)])
-
-    asyncio.run(ask_all())
+    ask(server, times=10, max_calls=3)
     assert (server.most, len(server.asked)) == (3, 10)

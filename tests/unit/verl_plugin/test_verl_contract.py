@@ -19,7 +19,12 @@ from code_a1_recipe.verl_plugin.compat import (
 
 pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
 
+from verl.trainer.ppo.v1 import trainer_base
+from verl.workers.rollout.llm_server import LLMServerClient, LLMServerManager
+
 from code_a1_recipe.verl_plugin import row_queue
+from code_a1_recipe.verl_plugin.backends import socket_job
+from code_a1_recipe.verl_plugin.client import OneServerClient, PolicyServerManager
 
 
 def test_the_pinned_version_is_the_same_in_all_places(repository: Path):
@@ -30,11 +35,9 @@ def test_the_pinned_version_is_the_same_in_all_places(repository: Path):
 
 
 def test_our_trainer_is_registered_under_its_name():
-    from verl.trainer.ppo.v1.trainer_base import get_trainer_cls
+    from code_a1_recipe.training.trainer import CodeA1Trainer
 
-    import code_a1_recipe.training.trainer
-
-    assert get_trainer_cls(TRAINER_NAME) is code_a1_recipe.training.trainer.CodeA1Trainer
+    assert trainer_base.get_trainer_cls(TRAINER_NAME) is CodeA1Trainer
 
 
 def test_verl_loads_our_plugin_and_knows_a_backend_per_policy():
@@ -65,44 +68,29 @@ def test_a_server_is_asked_for_the_tokens_of_finished_responses_alone(monkeypatc
 
 
 def test_verl_still_tests_for_the_literal_sync_mode():
-    from verl.trainer.ppo.v1 import trainer_base
-
     assert f'trainer_mode == "{SYNC_MODE}"' in inspect.getsource(trainer_base)
 
 
-@pytest.mark.parametrize(
-    "phase",
-    [
-        "_balance_batch",
-        "_compute_old_log_prob",
-        "_compute_ref_log_prob",
-        "_compute_advantage",
-        "_update_actor",
-        "_compute_metrics",
-        "_init_dataloader",
-        "_init_dump_executor",
-        "_init_resource_pool_mgr",
-    ],
-)
+PHASES = """
+_balance_batch _compute_old_log_prob _compute_ref_log_prob _compute_advantage _update_actor _compute_metrics
+_init_dataloader _init_dump_executor _init_resource_pool_mgr
+"""
+
+
+@pytest.mark.parametrize("phase", PHASES.split())
 def test_the_phases_we_call_are_verls(phase):
-    from verl.trainer.ppo.v1.trainer_base import PPOTrainer
-
-    assert callable(getattr(PPOTrainer, phase))
+    assert callable(getattr(trainer_base.PPOTrainer, phase))
 
 
-def test_verls_loop_asks_for_what_we_override():
-    from verl.trainer.ppo.v1.trainer_base import PPOTrainer
-
-    loop = inspect.getsource(PPOTrainer.fit)
-    hooks = ("self.step(", "self._save_checkpoint()", "self.on_step_end()", "self._validate()", "_compute_metrics(")
-    for call in hooks:
-        assert call in loop
+@pytest.mark.parametrize(
+    "hook", ["self.step(", "self._save_checkpoint()", "self.on_step_end()", "self._validate()", "_compute_metrics("]
+)
+def test_verls_loop_asks_for_what_we_override(hook):
+    assert hook in inspect.getsource(trainer_base.PPOTrainer.fit)
 
 
 def test_verls_start_is_the_two_parts_that_the_launcher_calls():
-    from verl.trainer.ppo.v1.trainer_base import PPOTrainer
-
-    calls = re.findall(r"self\.(\w+)\(", inspect.getsource(PPOTrainer.init))
+    calls = re.findall(r"self\.(\w+)\(", inspect.getsource(trainer_base.PPOTrainer.init))
     assert calls == ["_setup", "on_init_end"]
 
 
@@ -116,8 +104,6 @@ def test_both_ends_of_the_weight_socket_are_named_by_job_and_rank():
 
 
 def test_the_weight_socket_belongs_to_one_policy_of_one_run_on_the_machine():
-    from code_a1_recipe.verl_plugin.backends import socket_job
-
     names = {
         socket_job("01000000", backend, address)
         for backend in ("vllm_code", "vllm_test")
@@ -135,8 +121,6 @@ def test_metric_names_lose_the_training_group_and_what_is_not_a_policys():
 
 
 def test_the_client_asks_the_balancer_where_we_answer_for_it():
-    from verl.workers.rollout.llm_server import LLMServerClient
-
     assert list(inspect.signature(LLMServerClient._acquire_server).parameters) == ["self", "request_id", "extra"]
     assert list(inspect.signature(LLMServerClient._release_server).parameters) == ["self", "server_id", "request_id"]
     source = inspect.getsource(LLMServerClient.generate)
@@ -146,12 +130,6 @@ def test_the_client_asks_the_balancer_where_we_answer_for_it():
 
 @pytest.mark.parametrize(("servers", "has_balancer"), [(["one"], False), (["one", "two"], True)])
 def test_a_single_server_is_asked_without_a_load_balancer(monkeypatch, servers, has_balancer):
-    import asyncio
-
-    from verl.workers.rollout.llm_server import LLMServerManager
-
-    from code_a1_recipe.verl_plugin.client import OneServerClient, PolicyServerManager
-
     async def start_balancer(manager):
         manager.global_load_balancer = "a balancer"
 
@@ -192,8 +170,6 @@ def test_the_queue_takes_the_arguments_that_we_give(function, arguments):
 
 
 def test_verls_loop_removes_the_batch_of_a_step_from_the_queue_that_we_use():
-    from verl.trainer.ppo.v1 import trainer_base
-
     assert "tq.kv_clear(keys=batch.keys, partition_id=batch.partition_id)" in inspect.getsource(trainer_base)
     assert trainer_base.KVBatchMeta is row_queue.KVBatchMeta
     assert trainer_base.tq.kv_clear is row_queue.clear_rows

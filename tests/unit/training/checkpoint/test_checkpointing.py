@@ -19,9 +19,18 @@ from code_a1_recipe.training.checkpoint.folder import (
 )
 
 
-def save(root, step, **state):
-    with writing(root, step) as folder:
-        write_state(folder, {"step": step, **state})
+def save(root, *steps, **state):
+    for step in steps:
+        with writing(root, step) as folder:
+            write_state(folder, {"step": step, **state})
+
+
+def newest(root):
+    return find_checkpoint(root, mode="auto", path=None)
+
+
+def named(root, path):
+    return find_checkpoint(root, mode="resume_path", path=str(path))
 
 
 def break_off(root, step):
@@ -31,9 +40,8 @@ def break_off(root, step):
 
 
 def test_a_saved_step_is_found_with_its_state(tmp_path):
-    save(tmp_path, 3, seed=1)
-    save(tmp_path, 6, seed=1)
-    checkpoint = find_checkpoint(tmp_path, mode="auto", path=None)
+    save(tmp_path, 3, 6, seed=1)
+    checkpoint = newest(tmp_path)
     assert (checkpoint.step, checkpoint.folder) == (6, step_folder(tmp_path, 6))
     assert checkpoint.state() == {"step": 6, "seed": 1, "files": {}}
 
@@ -43,19 +51,20 @@ def test_a_save_that_breaks_off_leaves_the_one_before(tmp_path):
     with pytest.raises(OSError, match="disk full"):
         break_off(tmp_path, 6)
     assert saved_steps(tmp_path) == [3]
-    assert find_checkpoint(tmp_path, mode="auto", path=None).step == 3
+    assert newest(tmp_path).step == 3
     assert not list(tmp_path.glob("*.partial"))
+    (tmp_path / "global_step_1.partial").mkdir()  # a killed start has left it
     save(tmp_path, 6)
+    assert not list(tmp_path.glob("*.partial"))
     assert not (step_folder(tmp_path, 6) / "half").exists()
 
 
 def test_a_kill_between_renaming_and_announcing_leaves_the_one_before(tmp_path):
-    save(tmp_path, 3)
-    save(tmp_path, 6)
+    save(tmp_path, 3, 6)
     (tmp_path / TRACKER_NAME).write_text("3")
-    assert find_checkpoint(tmp_path, mode="auto", path=None).step == 3
+    assert newest(tmp_path).step == 3
     save(tmp_path, 6, again=True)
-    assert find_checkpoint(tmp_path, mode="auto", path=None).state()["again"] is True
+    assert newest(tmp_path).state()["again"] is True
 
 
 def test_without_room_nothing_is_written(tmp_path, monkeypatch):
@@ -77,8 +86,7 @@ def test_the_best_is_kept_beside_the_newest(tmp_path):
 
 
 def test_going_on_from_an_earlier_step_gives_up_the_later_ones(tmp_path):
-    for step in (2, 4, 6):
-        save(tmp_path, step)
+    save(tmp_path, 2, 4, 6)
     save(tmp_path, 3)  # resumed at 2
     keep_newest(tmp_path, 2)
     assert saved_steps(tmp_path) == [2, 3]
@@ -86,22 +94,19 @@ def test_going_on_from_an_earlier_step_gives_up_the_later_ones(tmp_path):
 
 def test_a_run_or_its_checkpoints_stand_for_their_newest_step(tmp_path):
     root = tmp_path / "run" / "checkpoints"
-    save(root, 2)
-    save(root, 4)
-    for path in (root, tmp_path / "run"):
-        assert find_checkpoint(tmp_path / "elsewhere", mode="resume_path", path=str(path)).step == 4
+    save(root, 2, 4)
+    assert [named(tmp_path / "elsewhere", path).step for path in (root, root.parent)] == [4, 4]
 
 
 def test_changed_settings_are_told_apart_from_places(tmp_path):
     save(tmp_path, 2, config={"run_dir": "a", "trainer": {"test_freq": 5}, "rewards": {"alpha": 0.5}})
-    checkpoint = find_checkpoint(tmp_path, mode="auto", path=None)
+    checkpoint = newest(tmp_path)
     now = {"run_dir": "b", "trainer": {"test_freq": 5}, "rewards": {"alpha": 0.25}}
     assert checkpoint.changed_settings(now) == ["rewards.alpha: 0.5 -> 0.25"]
 
 
 def test_only_the_newest_are_kept(tmp_path):
-    for step in (2, 4, 10):
-        save(tmp_path, step)
+    save(tmp_path, 2, 4, 10)
     keep_newest(tmp_path, None)
     assert saved_steps(tmp_path) == [2, 4, 10]
     keep_newest(tmp_path, 2)
@@ -109,75 +114,57 @@ def test_only_the_newest_are_kept(tmp_path):
 
 
 def test_the_modes_of_resuming(tmp_path):
-    assert find_checkpoint(tmp_path, mode="auto", path=None) is None
-    save(tmp_path, 2)
-    save(tmp_path, 4)
+    assert newest(tmp_path) is None
+    save(tmp_path, 2, 4)
     assert find_checkpoint(tmp_path, mode="disable", path=None) is None
-    assert find_checkpoint(tmp_path, mode="resume_path", path=str(step_folder(tmp_path, 2))).step == 2
+    assert named(tmp_path, step_folder(tmp_path, 2)).step == 2
 
 
-@pytest.mark.parametrize(
-    ("mode", "path", "words"),
-    [
-        ("resume_path", "elsewhere", "elsewhere: expected an existing folder named global_step_<n>"),
-        ("resume_path", "global_step_99", "expected an existing folder named global_step_<n>"),
-    ],
-)
-def test_a_checkpoint_that_is_not_there_is_an_error(tmp_path, mode, path, words):
-    with pytest.raises(CheckpointError) as caught:
-        find_checkpoint(tmp_path, mode=mode, path=path)
-    assert words in str(caught.value)
+@pytest.mark.parametrize("path", ["elsewhere", "global_step_99"])
+def test_a_checkpoint_that_is_not_there_is_an_error(tmp_path, path):
+    with pytest.raises(CheckpointError, match=f"{path}: expected an existing folder named global_step_<n>"):
+        named(tmp_path, path)
 
 
-def test_a_damaged_tracker_or_state_is_named(tmp_path):
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_a_damaged_state_is_named(tmp_path, text):
     save(tmp_path, 2)
-    (step_folder(tmp_path, 2) / "state.json").write_text("{")
-    with pytest.raises(CheckpointError, match=r"state\.json is missing or damaged"):
-        find_checkpoint(tmp_path, mode="auto", path=None).state()
-    (tmp_path / "latest_checkpointed_iteration.txt").write_text("two")
-    with pytest.raises(CheckpointError, match="must hold a step number, got 'two'; known steps: \\[2\\]"):
-        find_checkpoint(tmp_path, mode="auto", path=None)
+    (step_folder(tmp_path, 2) / "state.json").write_text(text)
+    with pytest.raises(CheckpointError, match=r"state\.json is .*damaged"):
+        newest(tmp_path).state()
 
 
 def test_the_same_command_with_a_path_goes_on_with_the_run_that_began_there(tmp_path):
     other, own = tmp_path / "other" / "checkpoints", tmp_path / "own" / "checkpoints"
     save(other, 2)
-    named = str(step_folder(other, 2))
-    assert find_checkpoint(own, mode="resume_path", path=named).folder == step_folder(other, 2)
-    save(own, 3, origin=named)
-    assert find_checkpoint(own, mode="resume_path", path=named).folder == step_folder(own, 3)
+    start = step_folder(other, 2)
+    assert named(own, start).folder == step_folder(other, 2)
+    save(own, 3, origin=str(start))
+    assert named(own, start).folder == step_folder(own, 3)
     save(other, 4)
-    assert find_checkpoint(own, mode="resume_path", path=str(tmp_path / "other")).folder == step_folder(own, 3)
+    assert named(own, tmp_path / "other").folder == step_folder(own, 3)
     with pytest.raises(CheckpointError, match="of a run that did not start from"):
-        find_checkpoint(own, mode="resume_path", path=str(step_folder(other, 4)))
+        named(own, step_folder(other, 4))
     save(tmp_path / "third" / "checkpoints", 2)
     with pytest.raises(CheckpointError, match="of a run that did not start from"):
-        find_checkpoint(own, mode="resume_path", path=str(tmp_path / "third"))
-
-
-def test_going_back_gives_up_the_later_steps_before_anything_else(tmp_path):
-    for step in (2, 4, 6):
-        save(tmp_path, step)
-    assert announce(tmp_path, 4) == ["given_up_6"]
-    assert saved_steps(tmp_path) == [2, 4]
-    assert find_checkpoint(tmp_path, mode="auto", path=None).step == 4
+        named(own, tmp_path / "third")
 
 
 def test_what_was_given_up_is_there_until_the_next_save(tmp_path):
-    for step in (2, 4, 6):
-        save(tmp_path, step)
-    announce(tmp_path, 2)
+    save(tmp_path, 2, 4, 6)
+    assert announce(tmp_path, 4) == ["given_up_6"]
+    assert saved_steps(tmp_path) == [2, 4]
+    assert newest(tmp_path).step == 4
     assert (tmp_path / "given_up_6" / "state.json").is_file()
     (tmp_path / "given_up_6").rename(step_folder(tmp_path, 6))  # the path was a mistake
-    assert find_checkpoint(tmp_path, mode="resume_path", path=str(step_folder(tmp_path, 6))).step == 6
+    assert named(tmp_path, step_folder(tmp_path, 6)).step == 6
     announce(tmp_path, 2)
     save(tmp_path, 3)
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["global_step_2", "global_step_3"]
 
 
 def test_the_best_of_a_future_that_was_given_up_is_none_of_what_comes_instead(tmp_path):
-    for step in (2, 4):
-        save(tmp_path, step)
+    save(tmp_path, 2, 4)
     note_best(tmp_path, step=4, metric="x", value=0.9)
     announce(tmp_path, 2)
     save(tmp_path, 4)
@@ -196,13 +183,7 @@ def test_a_run_behind_a_symbolic_link_is_the_same_run(tmp_path):
 def test_a_first_checkpoint_that_was_not_announced_is_found(tmp_path):
     save(tmp_path, 2)
     (tmp_path / TRACKER_NAME).unlink()
-    assert find_checkpoint(tmp_path, mode="auto", path=None).step == 2
-
-
-def test_what_a_killed_start_left_half_written_is_removed(tmp_path):
-    (tmp_path / "global_step_1.partial").mkdir()
-    save(tmp_path, 2)
-    assert not list(tmp_path.glob("*.partial"))
+    assert newest(tmp_path).step == 2
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", '{"step": null}', "nonsense", '{"step": 2, "metric": "x"}'])
@@ -215,19 +196,19 @@ def test_a_damaged_note_of_the_best_keeps_nobody_from_saving(tmp_path, text):
     assert not note_best(tmp_path, step=2, metric="x", value=float("nan"))
 
 
-@pytest.mark.parametrize("text", [b"\xff", "²".encode(), b""])
+@pytest.mark.parametrize("text", [b"two", b"\xff", "²".encode(), b""])
 def test_a_damaged_tracker_is_named(tmp_path, text):
     save(tmp_path, 2)
     (tmp_path / TRACKER_NAME).write_bytes(text)
     with pytest.raises(CheckpointError, match=r"must hold a step number, got .*; known steps: \[2\]"):
-        find_checkpoint(tmp_path, mode="auto", path=None)
+        newest(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
         (lambda path: path.unlink(), "model_rank_0.pt is missing; resume from another step"),
-        (lambda path: path.write_bytes(b"w"), "model_rank_0.pt has 1 bytes, saved were 7; resume from"),
+        (lambda path: path.write_bytes(b"w"), "model_rank_0.pt has 1 bytes, expected 7; resume from"),
     ],
 )
 def test_a_checkpoint_with_a_cut_off_file_is_refused(tmp_path, spoil, words):
@@ -238,7 +219,7 @@ def test_a_checkpoint_with_a_cut_off_file_is_refused(tmp_path, spoil, words):
         for name in ("mistake_book.json", "data.pt", "random_states.pt", "metrics.json"):
             (folder / name).write_text("{}")
         write_state(folder, {"step": 2})
-    checkpoint = find_checkpoint(tmp_path, mode="auto", path=None)
+    checkpoint = newest(tmp_path)
     checkpoint.check_whole()
     spoil(checkpoint.folder / "code" / "actor" / "model_rank_0.pt")
     with pytest.raises(CheckpointError, match=words):
@@ -248,4 +229,4 @@ def test_a_checkpoint_with_a_cut_off_file_is_refused(tmp_path, spoil, words):
 def test_a_checkpoint_that_lacks_a_file_is_refused_by_its_name(tmp_path):
     save(tmp_path, 2)
     with pytest.raises(CheckpointError, match=r"mistake_book.json is missing; resume from another step"):
-        find_checkpoint(tmp_path, mode="auto", path=None).check_whole()
+        newest(tmp_path).check_whole()

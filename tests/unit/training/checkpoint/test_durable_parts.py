@@ -27,21 +27,20 @@ def test_data_are_known_by_all_their_content_and_their_order():
     assert len({data_fingerprint(questions) for questions in (*different, [QUESTION, other])}) == 4
 
 
-def model_folder(path: Path, weights: bytes = b"w" * 5_000_000) -> Path:
-    path.mkdir()
-    (path / "config.json").write_text("{}")
-    (path / "tokenizer.json").write_text("{}")
-    (path / "model.safetensors").write_bytes(weights)
-    return path
-
-
 def test_a_model_is_known_by_its_files_wherever_they_lie(tmp_path):
-    one = model_fingerprint(str(model_folder(tmp_path / "here")))
-    assert one == model_fingerprint(str(model_folder(tmp_path / "there")))
-    end = b"w" * 4_999_999 + b"x"
-    assert one != model_fingerprint(str(model_folder(tmp_path / "other", weights=end)))
-    (tmp_path / "there" / "tokenizer.json").write_text("{ }")
-    assert one != model_fingerprint(str(tmp_path / "there"))
+    weights = b"w" * 5_000_000
+
+    def fingerprint(name: str, weights: bytes = weights, tokenizer: str = "{}") -> str:
+        folder = tmp_path / name
+        folder.mkdir()
+        for file in ("config.json", "tokenizer.json"):
+            (folder / file).write_text(tokenizer)
+        (folder / "model.safetensors").write_bytes(weights)
+        return model_fingerprint(str(folder))
+
+    here = fingerprint("here")
+    assert here == fingerprint("there")
+    assert here not in (fingerprint("other", weights[:-1] + b"x"), fingerprint("third", tokenizer="{ }"))
     assert model_fingerprint("Qwen/Qwen2.5-Coder-1.5B-Instruct") == "Qwen/Qwen2.5-Coder-1.5B-Instruct"
 
 
@@ -63,13 +62,10 @@ def test_one_pool_for_both_policies_or_one_for_each():
     assert together.pool_spec() == {"colocated": [2]}
     apart = read_config("cpu", ["layout=separate", "pools.test.n_gpus_per_node=2", "pools.test.nnodes=2"])
     assert apart.pool_spec() == {"code": [1], "test": [2, 2]}
-    sizes = [(view.trainer.nnodes, view.trainer.n_gpus_per_node) for view in map_views(apart)]
-    assert sizes == [(1, 1), (2, 2)]
-    assert [view.actor_rollout_ref.rollout.n_gpus_per_node for view in map_views(apart)] == [1, 2]
-
-
-def map_views(config):
-    return [config.for_policy(name) for name in ("code", "test")]
+    for name, size in (("code", 1), ("test", 2)):
+        view = apart.for_policy(name)
+        assert view.trainer.nnodes == view.trainer.n_gpus_per_node == size
+        assert view.actor_rollout_ref.rollout.n_gpus_per_node == size
 
 
 def run_with_steps(root: Path, *steps: int) -> Path:
@@ -97,11 +93,12 @@ def test_export_refuses_what_it_would_overwrite_and_a_policy_that_is_not_there(t
     (step_folder(run / "checkpoints", 2) / "code" / "actor").mkdir(parents=True)
     (tmp_path / "out").mkdir()
     assert main(["export", str(run), "--output", str(tmp_path / "out")]) == 2
-    assert "exists; name a folder that does not" in capsys.readouterr().err
+    assert "exists; name a new folder, or remove this one" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
-    assert main(["export", str(run), "--output", str(tmp_path / "file" / "out")]) == 2
+    below_file = str(tmp_path / "file" / "out")
+    assert main(["export", str(run), "--output", below_file]) == 2
     output = capsys.readouterr().err
-    assert f"--output={tmp_path / 'file' / 'out'} cannot be written" in output
+    assert f"--output={below_file} cannot be written" in output
     assert "merger" not in output
 
 
@@ -109,8 +106,8 @@ def test_export_refuses_what_it_would_overwrite_and_a_policy_that_is_not_there(t
 def test_one_key_makes_both_policies_deterministic_down_to_verls_own(preset, on_cpu):
     for deterministic in (True, False):
         config = read_config(preset, [f"deterministic={deterministic}", "data.seed=7"])
-        for view in map_views(config):
-            policy = view.actor_rollout_ref
+        for name in ("code", "test"):
+            policy = config.for_policy(name).actor_rollout_ref
             for block in (policy.actor.fsdp_config, policy.ref.fsdp_config):
                 assert (block.full_determinism, block.seed) == (deterministic, 7)
             # vLLM's batch-invariant kernels are for GPUs.

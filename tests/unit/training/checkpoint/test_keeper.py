@@ -1,6 +1,5 @@
 """What the keeper saves of a step comes back, policies and dataloader being stand-ins."""
 
-import json
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +9,7 @@ from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import CheckpointError
 from code_a1_recipe.runs.folder import RunFolder
 from code_a1_recipe.training.checkpoint import random_states
-from code_a1_recipe.training.checkpoint.folder import EXTENSIONS_NAME, STATE_NAME
+from code_a1_recipe.training.checkpoint.folder import EXTENSIONS_NAME
 from code_a1_recipe.training.checkpoint.keeper import CheckpointKeeper, TrainState
 
 
@@ -33,12 +32,6 @@ class Keepers:
 
     def resume(self):
         return self.make().resume(policies={}, dataloader=self.dataloader)
-
-    def change_state(self, folder, change):
-        path = folder / STATE_NAME
-        state = json.loads(path.read_text())
-        change(state)
-        path.write_text(json.dumps(state))
 
 
 @pytest.fixture

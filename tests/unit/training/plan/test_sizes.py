@@ -1,5 +1,7 @@
 """Sizes that nobody sets: they follow from the model and the lengths."""
 
+import operator
+
 import pytest
 
 from code_a1_recipe.config.compose import read_config
@@ -23,24 +25,14 @@ def test_lengths_that_are_overridden_are_followed():
     assert (rollout.max_model_len, rollout.max_num_batched_tokens) == (6512, 6512)
 
 
-@pytest.mark.parametrize(
-    ("override", "value"),
-    [
-        ("actor_rollout_ref.rollout.max_model_len=2048", ("rollout", "max_model_len", 2048)),
-        ("actor_rollout_ref.actor.ppo_max_token_len_per_gpu=4096", ("actor", "ppo_max_token_len_per_gpu", 4096)),
-    ],
-)
-def test_what_a_user_sets_stays(override, value):
-    block, key, expected = value
-    config = with_sizes(read_config("smollm2-135m", ["run_dir=outputs/x", override]))
-    assert getattr(getattr(config.policies.code, block), key) == expected
+@pytest.mark.parametrize("setting", ["rollout.max_model_len=2048", "actor.ppo_max_token_len_per_gpu=4096"])
+def test_what_a_user_sets_stays(setting):
+    config = with_sizes(read_config("smollm2-135m", ["run_dir=outputs/x", f"actor_rollout_ref.{setting}"]))
+    key, _, value = setting.partition("=")
+    assert operator.attrgetter(key)(config.policies.code) == int(value)
 
 
 def test_the_tiny_models_keep_their_settings():
-    config = with_sizes(read_config("cpu", ["run_dir=outputs/x"]))
-    rollout = config.policies.test.rollout
-    assert (rollout.max_model_len, rollout.max_num_batched_tokens, rollout.checkpoint_engine[BUCKET]) == (
-        1024,
-        4096,
-        16,
-    )
+    rollout = with_sizes(read_config("cpu", ["run_dir=outputs/x"])).policies.test.rollout
+    assert (rollout.max_model_len, rollout.max_num_batched_tokens) == (1024, 4096)
+    assert rollout.checkpoint_engine[BUCKET] == 16

@@ -1,0 +1,214 @@
+"""Packed rows that hold each prompt once: their segments, positions and attention."""
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.attention.varlen import varlen_attn
+from torch.nn.functional import scaled_dot_product_attention
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+Seen = list[list[slice]]
+"""For each segment the parts of a row that it attends to. A response attends to its prompt and then to itself, a prompt
+only to itself."""
+
+
+class Segments(NamedTuple):
+    """The prompts and responses of a packed row, in their order. The row holds each prompt once."""
+
+    seen: Seen
+    query_ends: Tensor
+    """0, and then the end of each segment in the row; int32, (segments + 1,)."""
+    key_ends: Tensor
+    """0, and then the end of each segment's keys in ``keys_at``; int32, (segments + 1,)."""
+    keys_at: Tensor
+    """Positions of each segment's keys in the row, one segment after the other; (keys,)."""
+    longest: tuple[int, int]
+    """Largest numbers of tokens and of keys in a segment."""
+
+    @classmethod
+    def of(cls, seen: Seen, *, device: torch.device) -> "Segments":
+        """Make segments whose tensors are on ``device``."""
+
+        def ends(sizes: list[int]) -> Tensor:
+            return torch.tensor([0, *accumulate(sizes)], dtype=torch.int32, device=device)
+
+        num_queries = []
+        num_keys = []
+        keys_at = []
+        for parts in seen:
+            positions = [_positions(part) for part in parts]
+            num_queries.append(len(positions[-1]))
+            num_keys.append(sum(map(len, positions)))
+            keys_at += positions
+        return cls(
+            seen=seen,
+            query_ends=ends(num_queries),
+            key_ends=ends(num_keys),
+            keys_at=torch.cat(keys_at).to(device),
+            longest=(max(num_queries), max(num_keys)),
+        )
+
+
+def _positions(part: slice) -> Tensor:
+    return torch.arange(part.start, part.stop)
+
+
+def share_prompts(ids: Tensor, offsets: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Seen]:
+    """Drop every repeated prompt from a packed row.
+
+    Args:
+        ids: tokens of all sequences; (tokens,).
+        offsets: the start of each sequence, and the end of the last one; (sequences + 1,).
+        lengths: the number of tokens in the response at the end of each sequence; (sequences,).
+
+    Returns:
+        Positions of the row that are kept, (kept,); for each position of the row its index among the kept positions,
+        (tokens,); the parts that each segment attends to, as in ``Segments``.
+    """
+    prompts: dict[tuple[int, ...], slice] = {}  # the place of each prompt among the kept positions
+    kept = []
+    places = []
+    seen: Seen = []
+    size = 0
+
+    def keep(start: int, end: int) -> slice:
+        """Keep positions of the row, and return their place among all kept positions."""
+        nonlocal size
+        kept.append(torch.arange(start, end))
+        place = slice(size, size + end - start)
+        size = place.stop
+        return place
+
+    bounds = pairwise(offsets.tolist())
+    for (start, end), response in zip(bounds, lengths.tolist(), strict=True):
+        middle = end - response
+        prompt = tuple(ids[start:middle].tolist())
+        if prompt not in prompts:
+            prompts[prompt] = keep(start, middle)
+            seen.append([prompts[prompt]])
+        parts = [prompts[prompt], keep(middle, end)]
+        seen.append(parts)
+        places += [_positions(part) for part in parts]
+    return torch.cat(kept), torch.cat(places), seen
+
+
+# Keys may have fewer heads than queries. torch 2.11 accepts that. Later releases need an argument for it.
+_FEWER_KEY_HEADS: dict[str, bool] = {}
+if "enable_gqa" in inspect.signature(varlen_attn).parameters:
+    _FEWER_KEY_HEADS["enable_gqa"] = True
+
+
+def takes_flash_attention(query: Tensor) -> bool:
+    """Whether flash attention can take this query, which must be on a card and in half precision."""
+    return query.is_cuda and query.dtype in (torch.bfloat16, torch.float16)
+
+
+def attend_to_segments(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: None,
+    *,
+    segments: Segments,
+    scaling: float,
+    dropout: float = 0.0,
+    **ignored: Any,
+) -> tuple[Tensor, None]:
+    """Compute causal attention, through transformers' interface. Each response sees its prompt and itself.
+
+    The last query of a segment sees all keys of the segment, the query before it all keys except the last, and so on.
+    Flash attention does the same in a causal call with more keys than queries.
+
+    Args:
+        module: the layer.
+        query: (1, heads, kept, size).
+        key: (1, heads of keys, kept, size).
+        value: has the shape of ``key``.
+        attention_mask: None, since the segments take its place.
+        segments: the parts that each segment sees.
+        scaling: factor of the scores.
+        dropout: rate, in [0, 1).
+        ignored: further arguments of transformers' interface.
+
+    Returns:
+        (1, kept, heads, size), and None in place of attention weights.
+    """
+    if takes_flash_attention(query):
+        return _attend_at_once(query, key, value, segments=segments, scaling=scaling), None
+    times = query.shape[1] // key.shape[1]
+    key = key.repeat_interleave(times, dim=1)  # (1, heads, kept, size)
+    value = value.repeat_interleave(times, dim=1)
+    attend: Callable[..., Tensor] = partial(
+        scaled_dot_product_attention,
+        dropout_p=dropout,
+        scale=scaling,
+    )
+    results = []
+    for parts in segments.seen:
+        queries = query[:, :, parts[-1]]
+        keys = torch.cat([key[:, :, part] for part in parts], dim=2)
+        values = torch.cat([value[:, :, part] for part in parts], dim=2)
+        num_queries, num_keys = queries.shape[2], keys.shape[2]
+        if num_keys == num_queries:
+            result = attend(queries, keys, values, is_causal=True)
+        else:
+            all_pairs = query.new_ones(num_queries, num_keys, dtype=torch.bool)
+            mask = all_pairs.tril(num_keys - num_queries)
+            result = attend(queries, keys, values, attn_mask=mask)
+        results.append(result)
+    attended = torch.cat(results, dim=2)  # (1, heads, kept, size)
+    return attended.transpose(1, 2).contiguous(), None
+
+
+def _attend_at_once(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    segments: Segments,
+    scaling: float,
+) -> Tensor:
+    """Compute the attention of all segments in one call of flash attention.
+
+    Args and result are those of :func:`attend_to_segments`.
+    """
+    queries = query[0].transpose(0, 1)  # (kept, heads, size)
+    keys = key[0].transpose(0, 1)  # (kept, heads of keys, size)
+    values = value[0].transpose(0, 1)
+    attend: Callable[..., Any] = partial(varlen_attn, scale=scaling, window_size=(-1, 0))
+    attended: Tensor = attend(
+        queries,
+        keys[segments.keys_at],
+        values[segments.keys_at],
+        segments.query_ends,
+        segments.key_ends,
+        *segments.longest,
+        **_FEWER_KEY_HEADS,
+    )
+    return attended[None]
+
+
+ALL_ATTENTION_FUNCTIONS.register(attend_to_segments.__name__, attend_to_segments)
+
+
+def response_positions(offsets: Tensor, lengths: Tensor) -> Tensor:
+    """Return for each token of a response the position before it in a packed row. verl reads log-probabilities there.
+
+    Args:
+        offsets, lengths: as in :func:`share_prompts`.
+
+    Returns:
+        (responses' tokens,).
+    """
+    positions = []
+    ends = offsets[1:].tolist()
+    for end, length in zip(ends, lengths.tolist(), strict=True):
+        start = end - length
+        positions.append(torch.arange(start - 1, end - 1))
+    return torch.cat(positions)
