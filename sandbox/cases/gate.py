@@ -1,6 +1,6 @@
-"""The static gate with a memory, which reads each text of a question only once.
+"""The static gate with a cache, so that each text of a question is usually parsed only once.
 
-The suites of one question share many asserts, and reading an assert costs about as much as judging it.
+The suites of one question share many asserts, and parsing an assert takes about as long as judging it.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +12,8 @@ from .reference_interface import Interface
 
 MAX_TEXTS_PER_QUESTION = 1024
 _MAX_KEPT = 256
-"""Characters. Longer texts of all questions share one cache of ``_MAX_LONG_TEXTS``, to save memory."""
+"""Limit in characters of the texts that a question's own cache keeps. To save memory, all longer texts of all
+questions share one cache."""
 _MAX_LONG_TEXTS = 512
 
 
@@ -21,17 +22,22 @@ class Gate:
 
     Args:
         reference: source of the reference solution.
-        entry_points: names that tests must call; empty means all at top level.
-        assert_chars: longest text that is read.
+        entry_points: names that tests may call; empty means all public names at top level.
+        assert_chars: longest text that is parsed, in characters.
         kind: how tests use a program.
     """
 
     def __init__(
-        self, reference: str, entry_points: tuple[str, ...], *, assert_chars: int, kind: Kind = Kind.FUNCTIONS
+        self,
+        reference: str,
+        entry_points: tuple[str, ...],
+        *,
+        assert_chars: int,
+        kind: Kind = Kind.FUNCTIONS,
     ) -> None:
         self.interface = Interface.of(reference, entry_points, kind=kind)
-        self._assert = _remembering(parse_assert, self.interface, assert_chars)
-        self._call = _remembering(parse_call, self.interface, assert_chars)
+        self._assert = _cached(parse_assert, self.interface, assert_chars)
+        self._call = _cached(parse_call, self.interface, assert_chars)
 
     def suite(self, texts: Iterable[str]) -> Suite:
         """Gate every assert of one suite. A second assert that makes the same call is a duplicate."""
@@ -42,11 +48,13 @@ class Gate:
         return self._call(text)
 
 
-def _remembering(
-    parse: Callable[..., Case | Rejection], interface: Interface, assert_chars: int
+def _cached(
+    parse: Callable[..., Case | Rejection],
+    interface: Interface,
+    assert_chars: int,
 ) -> Callable[[str], Case | Rejection]:
     parse = partial(parse, interface=interface, assert_chars=assert_chars)
-    # Each question has its own cache, so that one with many texts cannot push out the texts of another.
+    # Each question has its own cache, so that a question with many texts cannot push out the texts of another question.
     parse_short = lru_cache(MAX_TEXTS_PER_QUESTION)(parse)
 
     def read(text: str) -> Case | Rejection:
