@@ -11,7 +11,7 @@ from ..values.alike import alike_containers
 from ..values.encoding import canonical_key
 from ..values.literals import (
     INPUT_ENTRY,
-    LIBRARY_MODULES,
+    LIBRARY,
     LIBRARY_NAMES,
     SPELLED_BUILTINS,
     LiteralReader,
@@ -30,7 +30,6 @@ _MAX_ROUNDED_DIGITS = 15
 _MAX_CANONICAL_TEXT = 4_096
 """Limit in characters. A call keeps its own text if its canonical text would be longer (``[0] * 10_000``)."""
 _KEY_BYTES = 16
-_LIBRARY = frozenset({*LIBRARY_NAMES, *LIBRARY_MODULES})
 
 
 class RejectedError(Exception):
@@ -145,7 +144,7 @@ class CallReader:
         """Return the source to evaluate, and whether it needs names of the standard library."""
         own_names = self._interface.entry_points.keys()
         # If a question defines its own ``Counter``, its tests mean that class.
-        if not _LIBRARY.isdisjoint(own_names):
+        if not LIBRARY.isdisjoint(own_names):
             return ast.unparse(node), False
         # The canonical text calls builtins such as ``float``, which a question may define anew.
         is_redefined = not SPELLED_BUILTINS.isdisjoint(own_names)
