@@ -20,7 +20,12 @@ _Known = dict[str, ast.expr]
 _Asserted = Iterator[tuple[ast.stmt, ast.expr]]
 
 
-def asserted(module: ast.Module, *, only_tests: bool, in_place: Collection[str] = frozenset()) -> _Asserted:
+def asserted(
+    module: ast.Module,
+    *,
+    only_tests: bool,
+    in_place: Collection[str] = frozenset(),
+) -> _Asserted:
     """Yield each ``assert``, and each call of a method such as ``self.assertEqual``, with its condition.
 
     The conditions come in written order. A ``for`` loop over a written list or tuple yields its conditions once for
@@ -96,11 +101,10 @@ class _Reader:
         match statement:
             case ast.For(target=target, iter=values):
                 names = _names(target)
-            case ast.FunctionDef(decorator_list=[ast.Call(ast.Attribute(attr="parametrize"), [given, values, *_])]):
-                # Pytest takes the names as "a, b" and as ["a", "b"].
-                texts = [str(part.value) for part in ast.walk(given) if isinstance(part, ast.Constant)]
-                joined = ",".join(texts)
-                names = joined.replace(",", " ").split()
+            case ast.FunctionDef(
+                decorator_list=[ast.Call(ast.Attribute(attr="parametrize"), [written, values, *_])],
+            ):
+                names = _parameter_names(written)
             case _:
                 return [], [{}]
         values = self._put_in(values, known)
@@ -139,6 +143,16 @@ def _is_test(statement: ast.AST) -> bool:
         return True
     name = str(getattr(statement, "name", "test"))
     return _TEST_NAME.search(name) is not None
+
+
+def _parameter_names(node: ast.expr) -> list[str]:
+    """Read names of parameters, which pytest accepts as "a, b" and as ["a", "b"]."""
+    names: list[str] = []
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant):
+            text = str(part.value)
+            names += text.replace(",", " ").split()
+    return names
 
 
 def _expressions(item: ast.expr, num_names: int) -> list[ast.expr]:

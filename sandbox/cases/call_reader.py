@@ -135,7 +135,8 @@ class CallReader:
         """Tell whether the outermost call is the one under test, and has a first argument that the call can change."""
         if not isinstance(node, ast.Call) or not node.args:
             return False
-        if isinstance(node.func, ast.Name) and node.func.id not in self._interface.entry_points:
+        called = node.func
+        if isinstance(called, ast.Name) and called.id not in self._interface.entry_points:
             return False
         # The value decides, not the text: a number cannot change, but has many spellings (`5--2`).
         return not isinstance(self._literal(node.args[0]), Hashable)
@@ -154,7 +155,8 @@ class CallReader:
         # Parsing takes long, and most texts contain none of the names. The search also finds names inside strings.
         if not any(name in target.text for name in LIBRARY_NAMES):
             return target.text, False
-        return target.text, names_library(ast.parse(target.text, mode="eval"))
+        parsed = ast.parse(target.text, mode="eval")
+        return target.text, names_library(parsed)
 
     def _target(self, node: ast.expr) -> _Target:
         match node:
@@ -166,7 +168,8 @@ class CallReader:
                 bound, text = self._arguments(node, method.parameters)
                 return _step(target, name, [bound], method, text=text)
             case ast.Attribute(owner, name):
-                return _step(self._target(owner), name, [], EntryPoint(), text="")
+                target = self._target(owner)
+                return _step(target, name, [], EntryPoint(), text="")
             case ast.Subscript(owner, index):
                 target = self._target(owner)
                 # ``f(x)[:0] == []`` would be right about any program.
@@ -182,19 +185,19 @@ class CallReader:
         if entry is not None:
             bound, text = self._arguments(node, entry.parameters)
             return _Target(name, name + text, [bound], entry, awaitable=entry.is_async)
-        if name in _READERS and node.args:
-            target = self._target(node.args[0])
-            further = ast.Call(node.func, node.args[1:], node.keywords)
-            beside, keywords = self._values(further)
-            if not _reads_plainly(name, beside, keywords):
-                raise _no_call(f"{name}() with further arguments; compare the whole result")
-            if target.awaitable:
-                raise _no_call(f"{name}() of a result that must be awaited first")
-            arguments = [target.text, *map(spell, beside)]
-            target.text = name + _spell_arguments(arguments, keywords)
-            target.entry = EntryPoint()
-            return target
-        raise _no_call(f"{name!r} is not an entry point of the question ({_names(self._interface)})")
+        if name not in _READERS or not node.args:
+            raise _no_call(f"{name!r} is not an entry point of the question ({_names(self._interface)})")
+        first, *others = node.args
+        target = self._target(first)
+        further, keywords = self._values(ast.Call(node.func, others, node.keywords))
+        if not _reads_plainly(name, further, keywords):
+            raise _no_call(f"{name}() with further arguments; compare the whole result")
+        if target.awaitable:
+            raise _no_call(f"{name}() of a result that must be awaited first")
+        arguments = [target.text, *map(spell, further)]
+        target.text = name + _spell_arguments(arguments, keywords)
+        target.entry = EntryPoint()
+        return target
 
     def _arguments(self, node: ast.Call, parameters: Parameters | None) -> tuple[Any, str]:
         """Return the arguments in a form that all their spellings share, and their canonical text."""
@@ -246,7 +249,14 @@ def _spell_arguments(positional: Iterable[str], keywords: dict[str, Any]) -> str
     return f"({arguments})"
 
 
-def _step(target: _Target, attribute: str, arguments: list[Any], method: EntryPoint, *, text: str) -> _Target:
+def _step(
+    target: _Target,
+    attribute: str,
+    arguments: list[Any],
+    method: EntryPoint,
+    *,
+    text: str,
+) -> _Target:
     """Add one attribute or method of an object under test to its target.
 
     Args:
@@ -269,14 +279,19 @@ def _step(target: _Target, attribute: str, arguments: list[Any], method: EntryPo
     return target
 
 
-def _reads_plainly(name: str, beside: list[Any], keywords: dict[str, Any]) -> bool:
-    """Tell whether the result is the builtin's only argument. ``sorted`` may have ``reverse``, ``round`` few digits."""
-    match name, beside:
-        case "sorted", []:
-            return keywords.keys() <= {"reverse"}
-        case "round", [digits]:
-            return not keywords and type(digits) is int and 0 <= digits <= _MAX_ROUNDED_DIGITS
-    return not beside and not keywords
+def _reads_plainly(name: str, further: list[Any], keywords: dict[str, Any]) -> bool:
+    """Tell whether a builtin may have these arguments after the result. Only two builtins may have any.
+
+    ``sorted`` may have ``reverse``, and ``round`` may have a small number of digits.
+    """
+    if not further and not keywords:
+        return True
+    if name == "sorted":
+        return not further and keywords.keys() <= {"reverse"}
+    if name != "round" or keywords or len(further) != 1:
+        return False
+    digits = further[0]
+    return type(digits) is int and 0 <= digits <= _MAX_ROUNDED_DIGITS
 
 
 def _names(interface: Interface) -> str:

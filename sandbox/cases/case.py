@@ -97,6 +97,10 @@ class Case:
     """Encoded expected output; empty for a replayed call."""
 
 
+Gated = Case | Rejection
+"""Result of the static gate for one text."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
     """The asserts of one suite after the static gate. Both fields keep the order of the suite."""

@@ -171,7 +171,12 @@ def _bound(node: ast.AST) -> Iterator[str]:
         yield from _bound(child)
 
 
-def changed_names(statement: ast.AST, *, heeds_calls: bool, imported: Collection[str] = frozenset()) -> Iterator[str]:
+def changed_names(
+    statement: ast.AST,
+    *,
+    heeds_calls: bool,
+    imported: Collection[str] = frozenset(),
+) -> Iterator[str]:
     """Yield names that a statement binds, or whose values it may change by an item, an attribute or a method call.
 
     Args:
@@ -182,11 +187,7 @@ def changed_names(statement: ast.AST, *, heeds_calls: bool, imported: Collection
     """
     yield from _bound(statement)
     for node in ast.walk(statement):
-        owner: ast.expr | None = None
-        if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            owner = node.value
-        elif heeds_calls and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            owner = node.func.value
+        owner = _changed_value(node, heeds_calls=heeds_calls)
         while isinstance(owner, ast.Subscript | ast.Attribute):
             owner = owner.value
         if not isinstance(owner, ast.Name):
@@ -195,6 +196,18 @@ def changed_names(statement: ast.AST, *, heeds_calls: bool, imported: Collection
             yield from (given.id for given in node.args if isinstance(given, ast.Name))
         else:
             yield owner.id
+
+
+def _changed_value(node: ast.AST, *, heeds_calls: bool) -> ast.expr | None:
+    """Return the expression whose value a node changes, or None if the node changes no part of a value."""
+    match node:
+        case ast.Subscript(owner, ctx=ast.Store() | ast.Del()):
+            return owner
+        case ast.Attribute(owner, ctx=ast.Store() | ast.Del()):
+            return owner
+        case ast.Call(ast.Attribute(owner)) if heeds_calls:
+            return owner
+    return None
 
 
 def _read(node: ast.Module | ast.stmt) -> set[str]:
@@ -218,6 +231,8 @@ def _is_setting(statement: ast.stmt) -> bool:
     match statement:
         case ast.Expr(value=ast.Call(func=function)):
             return ast.unparse(function) in _SETTINGS
-        case ast.ImportFrom(module="__future__") | ast.ImportFrom(names=[ast.alias(name="*")]):
+        case ast.ImportFrom(module="__future__"):
+            return True
+        case ast.ImportFrom(names=[ast.alias(name="*")]):
             return True
     return False

@@ -6,10 +6,11 @@ The suites of one question share many asserts, and parsing an assert takes about
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 
-from .case import Case, Kind, Rejection, Suite
+from .case import Gated, Kind, Suite
 from .parser import gather_suite, parse_assert, parse_call
 from .reference_interface import Interface
 
+_Reader = Callable[[str], Gated]
 MAX_TEXTS_PER_QUESTION = 1024
 _MAX_KEPT = 256
 """Limit in characters of the texts that a question's own cache keeps. To save memory, all longer texts of all
@@ -43,21 +44,17 @@ class Gate:
         """Gate every assert of one suite. A second assert that makes the same call is a duplicate."""
         return gather_suite(map(self._assert, texts))
 
-    def call(self, text: str) -> Case | Rejection:
+    def call(self, text: str) -> Gated:
         """Gate one replayed call, which is the left side of an assert."""
         return self._call(text)
 
 
-def _cached(
-    parse: Callable[..., Case | Rejection],
-    interface: Interface,
-    assert_chars: int,
-) -> Callable[[str], Case | Rejection]:
+def _cached(parse: Callable[..., Gated], interface: Interface, assert_chars: int) -> _Reader:
     parse = partial(parse, interface=interface, assert_chars=assert_chars)
     # Each question has its own cache, so that a question with many texts cannot push out the texts of another question.
     parse_short = lru_cache(MAX_TEXTS_PER_QUESTION)(parse)
 
-    def read(text: str) -> Case | Rejection:
+    def read(text: str) -> Gated:
         if len(text) <= _MAX_KEPT:
             return parse_short(text)
         return _read_long(parse, text)
@@ -66,5 +63,5 @@ def _cached(
 
 
 @lru_cache(_MAX_LONG_TEXTS)
-def _read_long(parse: Callable[[str], Case | Rejection], text: str) -> Case | Rejection:
+def _read_long(parse: _Reader, text: str) -> Gated:
     return parse(text)

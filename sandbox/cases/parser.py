@@ -34,7 +34,7 @@ from ..errors import UnencodableError, ValueFormatError
 from ..values.encoding import encode
 from ..values.literals import LiteralReader
 from .call_reader import CallReader, RejectedError
-from .case import Case, Kind, Rejection, RejectionReason, Suite
+from .case import Case, Gated, Kind, Rejection, RejectionReason, Suite
 from .condition import compared
 from .reference_interface import PARSE_ERRORS, Interface, parse_untrusted
 
@@ -47,7 +47,7 @@ def parse_suite(texts: Iterable[str], interface: Interface, *, assert_chars: int
     return gather_suite(parse_assert(text, interface, assert_chars=assert_chars) for text in texts)
 
 
-def gather_suite(asserts: Iterable[Case | Rejection]) -> Suite:
+def gather_suite(asserts: Iterable[Gated]) -> Suite:
     """Make a suite of asserts that were gated one by one, and refuse the duplicates among them."""
     cases: list[Case] = []
     rejections: list[Rejection] = []
@@ -57,7 +57,11 @@ def gather_suite(asserts: Iterable[Case | Rejection]) -> Suite:
             rejections.append(parsed)
         # Keys are compared, not texts: one bug must not count once for each spelling of its call.
         elif parsed.key in seen:
-            duplicate = Rejection(text=parsed.text, reason=RejectionReason.DUPLICATE, detail=parsed.call.text)
+            duplicate = Rejection(
+                text=parsed.text,
+                reason=RejectionReason.DUPLICATE,
+                detail=parsed.call.text,
+            )
             rejections.append(duplicate)
         else:
             seen.add(parsed.key)
@@ -65,17 +69,17 @@ def gather_suite(asserts: Iterable[Case | Rejection]) -> Suite:
     return Suite(cases=tuple(cases), rejections=tuple(rejections))
 
 
-def parse_assert(text: str, interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Case | Rejection:
+def parse_assert(text: str, interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Gated:
     """Gate one assert. Never raises, whatever the text."""
     return _gated(text, interface, assert_chars, is_assert=True)
 
 
-def parse_call(text: str, interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Case | Rejection:
+def parse_call(text: str, interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Gated:
     """Gate one replayed call, which is the left side of an assert. Never raises, whatever the text."""
     return _gated(text, interface, assert_chars, is_assert=False)
 
 
-def _gated(text: str, interface: Interface, assert_chars: int, *, is_assert: bool) -> Case | Rejection:
+def _gated(text: str, interface: Interface, assert_chars: int, *, is_assert: bool) -> Gated:
     try:
         return _case(text, interface, assert_chars, is_assert=is_assert)
     except RejectedError as error:

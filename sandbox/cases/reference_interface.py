@@ -105,7 +105,13 @@ class Interface:
     kind: Kind = Kind.FUNCTIONS
 
     @classmethod
-    def of(cls, reference: str, names: Sequence[str] = (), *, kind: Kind = Kind.FUNCTIONS) -> "Interface":
+    def of(
+        cls,
+        reference: str,
+        names: Sequence[str] = (),
+        *,
+        kind: Kind = Kind.FUNCTIONS,
+    ) -> "Interface":
         """Read the entry points of a reference. A program that reads standard input has one entry point, ``run``.
 
         Args:
@@ -151,8 +157,11 @@ def parse_untrusted(text: str) -> ast.Module:
 
 
 def _top_level(module: ast.Module) -> dict[str, EntryPoint]:
-    classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
     found: dict[str, EntryPoint] = {}
+    classes: dict[str, ast.ClassDef] = {}
+    for node in module.body:
+        if isinstance(node, ast.ClassDef):
+            classes[node.name] = node
     for node in module.body:
         if isinstance(node, _FunctionNode):
             found[node.name] = _function(node, skip_first=False)
@@ -208,20 +217,21 @@ def _own_parts(node: _FunctionNode) -> Iterator[ast.AST]:
 def _parameters(arguments: ast.arguments, *, skip_first: bool) -> Parameters:
     positional = [parameter.arg for parameter in (*arguments.posonlyargs, *arguments.args)]
     keyword_only = [parameter.arg for parameter in arguments.kwonlyargs]
-    # ``defaults`` belongs to the last positional parameters, so both lists are read from their ends.
-    nodes = dict(zip(positional[::-1], arguments.defaults[::-1], strict=False))
-    for name, keyword_default in zip(keyword_only, arguments.kw_defaults, strict=True):
-        if keyword_default:
-            nodes[name] = keyword_default
+    # ``arguments.defaults`` belongs to the last positional parameters.
+    with_default = positional[len(positional) - len(arguments.defaults) :]
+    names = [*with_default, *keyword_only]
+    nodes = [*arguments.defaults, *arguments.kw_defaults]
     defaults: dict[str, Any] = {}
-    for name, node in nodes.items():
+    for name, node in zip(names, nodes, strict=True):
+        if node is None:
+            continue  # a keyword-only parameter without a default
         # If the default is not a literal, f() and f(default) count as two different calls.
         with contextlib.suppress(ValueFormatError):
             defaults[name] = LiteralReader(arithmetic=False).read(node)
-    dropped = int(skip_first)
+    num_skipped = 1 if skip_first else 0
     return Parameters(
-        positional=tuple(positional[dropped:]),
-        num_positional_only=max(0, len(arguments.posonlyargs) - dropped),
+        positional=tuple(positional[num_skipped:]),
+        num_positional_only=max(0, len(arguments.posonlyargs) - num_skipped),
         keyword_only=tuple(keyword_only),
         defaults=defaults,
         has_varargs=arguments.vararg is not None,
@@ -240,10 +250,11 @@ def _class(
     constructor: Parameters | None = None
     seen |= {node.name}
     for base in node.bases:
+        name = base.id if isinstance(base, ast.Name) else ""
         # A base class from another module is unknown, so tests cannot use its members.
-        if not isinstance(base, ast.Name) or base.id not in classes.keys() - seen:
+        if name not in classes or name in seen:
             continue
-        inherited = _class(classes[base.id], classes, seen)
+        inherited = _class(classes[name], classes, seen)
         methods |= inherited.methods
         members |= inherited.members
         constructor = inherited.parameters
@@ -274,5 +285,6 @@ def _stored_attributes(method: _FunctionNode) -> Iterator[str]:
     first_parameters = [parameter.arg for parameter in method.args.args[:1]]
     for part in ast.walk(method):
         match part:
-            case ast.Attribute(ast.Name(owner), attribute, ast.Store()) if owner in first_parameters:
-                yield attribute
+            case ast.Attribute(ast.Name(owner), attribute, ast.Store()):
+                if owner in first_parameters:
+                    yield attribute

@@ -55,7 +55,9 @@ def matches(reference: bytes, value: bytes, *, in_any_order: bool = False) -> bo
         return False
     try:
         wanted, found = decode_raw(reference), decode_raw(value)
-        if in_any_order and isinstance(wanted, (list, tuple)) and type(wanted) is type(found):
+        if in_any_order and isinstance(wanted, (list, tuple)):
+            if type(wanted) is not type(found):
+                return False
             # A ``RawSet`` may hold equal items several times.
             return _close_sets(RawSet([*wanted]), RawSet([*found]))
         return _close(wanted, found)
@@ -84,7 +86,9 @@ def comparer(
         if type(reference) is not type(value):
             return False
         if isinstance(reference, (list, tuple, deque)):
-            return len(reference) == len(value) and all(map(same, reference, value))
+            if len(reference) != len(value):
+                return False
+            return all(map(same, reference, value))
         if isinstance(reference, RawDict):
             return same_dicts(reference, value)
         if isinstance(reference, RawSet):
@@ -131,7 +135,8 @@ def _close_numbers(reference: Any, value: Any) -> bool:
         if isinstance(value, int) and abs(value) >= 1 << 1000:
             return False
         value = complex(value)
-        return _close_numbers(reference.real, value.real) and _close_numbers(reference.imag, value.imag)
+        is_close = _close_numbers(reference.real, value.real)
+        return is_close and _close_numbers(reference.imag, value.imag)
     # Only a finite float of the reference has a tolerance.
     if not isinstance(reference, float) or not math.isfinite(reference):
         return False
@@ -146,7 +151,9 @@ def _close_numbers(reference: Any, value: Any) -> bool:
 
 
 def _is_nan(value: Any) -> bool:
-    return value.is_nan() if isinstance(value, Decimal) else bool(value != value)
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return bool(value != value)
 
 
 def _reduced(value: Any) -> Any:

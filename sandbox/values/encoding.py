@@ -142,15 +142,16 @@ def _complex(value: complex, depth: int, unify: bool) -> bytes:
 
 def _ratio(value: Fraction | RawRatio, depth: int, unify: bool) -> bytes:
     numerator, denominator = value.numerator, value.denominator
+    if unify and denominator == 1:
+        return b"i%s;" % _hex(numerator)
     if unify:
-        if denominator == 1:
-            return b"i%s;" % _hex(numerator)
         try:
             near = numerator / denominator
-            if near.as_integer_ratio() == (numerator, denominator):
-                return b"f" + _pack_float(near)
+            is_float = near.as_integer_ratio() == (numerator, denominator)
         except OverflowError:
-            pass  # the ratio is too large for a float
+            is_float = False  # the ratio is too large for a float
+        if is_float:
+            return b"f" + _pack_float(near)
     return b"q%s/%s;" % (_hex(numerator), _hex(denominator))
 
 
@@ -189,7 +190,9 @@ def _set(value: Iterable[Any], depth: int, unify: bool) -> bytes:
 def _dict(value: dict[Any, Any], depth: int, unify: bool) -> bytes:
     pairs = []
     for key, item in value.items():
-        pairs.append((_encode(key, depth, unify), _encode(item, depth, unify)))
+        key_bytes = _encode(key, depth, unify)
+        item_bytes = _encode(item, depth, unify)
+        pairs.append((key_bytes, item_bytes))
     pairs.sort()
     items = [key + item for key, item in pairs]
     return b"d%d:" % len(items) + b"".join(items)
@@ -266,8 +269,9 @@ def _encode_other(value: Any, kind: type, depth: int, unify: bool) -> bytes:
         if type(plain) is not kind:
             return _encode(plain, depth, unify)
     # These classes are recognized by name, because the prelude of each question defines its own classes.
-    if kind.__name__ in ("ListNode", "TreeNode"):
-        values = _node_values(value, is_tree=kind.__name__ == "TreeNode")
+    is_tree = kind.__name__ == "TreeNode"
+    if is_tree or kind.__name__ == "ListNode":
+        values = _node_values(value, is_tree=is_tree)
         return _encode(values, depth, unify)
     raise UnencodableError(f"{kind.__module__}.{kind.__qualname__} is not a builtin value")
 

@@ -42,7 +42,12 @@ LIBRARY_MODULES = ("collections", "decimal", "fractions", "math")
 LIBRARY = frozenset({*LIBRARY_NAMES, *LIBRARY_MODULES})
 SPELLED_BUILTINS = frozenset({"bytearray", "complex", "float", "frozenset", "range", "set"})
 """Builtins that the texts of ``spell`` call."""
-_MATH_CONSTANTS = {"math.inf": math.inf, "math.nan": math.nan, "math.pi": math.pi, "math.e": math.e}
+_MATH_CONSTANTS = {
+    "math.inf": math.inf,
+    "math.nan": math.nan,
+    "math.pi": math.pi,
+    "math.e": math.e,
+}
 MAX_DECIMAL_INT_BITS = 14_000
 """Python neither prints nor parses a longer decimal integer (about 4,300 digits). Hexadecimal integers have no such
 limit."""
@@ -115,7 +120,8 @@ def _spell_items(values: Any, kind: type) -> str:
 def num_items(value: Any) -> int:
     """Count the items of a value, nested items included."""
     if isinstance(value, dict):
-        return 1 + sum(num_items(key) + num_items(item) for key, item in value.items())
+        num_keys = sum(map(num_items, value.keys()))
+        return 1 + num_keys + sum(map(num_items, value.values()))
     if isinstance(value, (list, tuple, set, frozenset, deque)):
         return 1 + sum(map(num_items, value))
     if isinstance(value, (str, bytes, bytearray)):
@@ -192,7 +198,8 @@ class LiteralReader:
         raise ValueFormatError(f"{_source(node)} is not a literal")
 
     def _binary(self, node: ast.BinOp) -> Any:
-        left, right = self._read(node.left), self._read(node.right)
+        left = self._read(node.left)
+        right = self._read(node.right)
         # ``1+2j`` is one literal, though it is written with an operator.
         if isinstance(left, (int, float)) and isinstance(right, complex):
             match node.op:
@@ -207,7 +214,8 @@ class LiteralReader:
             return self._fold_sequences(node.op, left, right)
         value = _fold_numbers(node.op, left, right)
         if isinstance(value, int):
-            self._take(value.bit_length() // 64, "arithmetic on large integers")
+            num_words = value.bit_length() // 64
+            self._take(num_words, "arithmetic on large integers")
         return value
 
     def _fold_sequences(self, op: ast.operator, left: Any, right: Any) -> Any:
@@ -216,10 +224,12 @@ class LiteralReader:
         is_sequence = isinstance(left, (str, bytes, list, tuple))
         if is_sequence and isinstance(op, ast.Mult) and isinstance(right, int):
             # The items are counted before the value is built, because a dozen characters can ask for a terabyte.
-            self._take(num_items(left) * max(right, 1), "a repetition")
+            count = num_items(left) * max(right, 1)
+            self._take(count, "a repetition")
             return left * right
         if is_sequence and isinstance(op, ast.Add) and type(left) is type(right):
-            self._take(num_items(left) + num_items(right), "a concatenation")
+            count = num_items(left) + num_items(right)
+            self._take(count, "a concatenation")
             return left + right
         raise ValueFormatError(f"operator {type(op).__name__} on {type(left).__name__} is not allowed in a literal")
 
@@ -316,7 +326,8 @@ def _check_argument(value: Any, constructor: Callable[..., Any], name: str) -> N
 def _fold_numbers(op: ast.operator, left: Any, right: Any) -> Any:
     if isinstance(op, ast.Pow) and isinstance(left, int) and isinstance(right, int):
         # The size is checked before the power is computed, because the power may not fit into memory.
-        if right > 0 and left.bit_length() * right > MAX_INT_BITS:
+        num_bits = left.bit_length() * right
+        if num_bits > MAX_INT_BITS:
             raise ValueFormatError(f"a power of more than {MAX_INT_BITS} bits")
         return left**right
     fold = _NUMBER_FOLDS.get(type(op))
@@ -347,10 +358,11 @@ _NUMBER_FOLDS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mod: operator.mod,
     ast.Pow: operator.pow,
 }
-_FACTORIES: dict[str, type] = {kind.__name__: kind for kind in (int, float, str, list, set, dict, tuple, bool)}
+_FACTORY_KINDS = (int, float, str, list, set, dict, tuple, bool)
+_FACTORIES: dict[str, type] = {kind.__name__: kind for kind in _FACTORY_KINDS}
 _SIZED_BY_INT = (list, tuple, set, frozenset, bytes, bytearray, deque)
 _CONSTRUCTORS: dict[str, Callable[..., Any]] = {
-    **{kind.__name__: kind for kind in (list, tuple, set, frozenset, dict, float, complex, range, bytes, bytearray)},
+    **{kind.__name__: kind for kind in (*_SIZED_BY_INT, dict, float, complex, range)},
     **LIBRARY_NAMES,
     **{f"{kind.__module__}.{name}": kind for name, kind in LIBRARY_NAMES.items()},
 }
