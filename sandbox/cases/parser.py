@@ -42,9 +42,9 @@ DEFAULT_ASSERT_CHARS = 65_536
 _GATE_ERRORS = (TypeError, ArithmeticError, *PARSE_ERRORS)
 
 
-def parse_suite(texts: Iterable[str], interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Suite:
+def parse_suite(texts: Iterable[str], interface: Interface) -> Suite:
     """Gate every assert of one suite. A second assert that makes the same call is refused as a duplicate."""
-    return gather_suite(parse_assert(text, interface, assert_chars=assert_chars) for text in texts)
+    return gather_suite(parse_assert(text, interface) for text in texts)
 
 
 def gather_suite(asserts: Iterable[Gated]) -> Suite:

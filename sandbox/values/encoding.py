@@ -22,8 +22,8 @@ An instance of a subclass (namedtuple, IntEnum, Counter, OrderedDict, defaultdic
 builtin base. The base's own methods read the instance, so an overridden ``__eq__`` or ``__iter__`` has no effect. NumPy
 scalars are encoded as Python values. NumPy arrays are refused, because ``==`` on them gives no truth value.
 
-With ``unify=True``, equal values have equal bytes even across numeric types (``1 == 1.0 == True``). These bytes are
-keys, and are never decoded.
+The bytes of ``canonical_key`` are equal for equal values even across numeric types (``1 == 1.0 == True``). They are
+never decoded. In this module, the parameter ``unify`` asks for these bytes.
 """
 
 import struct
@@ -40,12 +40,11 @@ from ..errors import UnencodableError
 MAX_DEPTH = 200
 """Limit of containers inside one another. Encoder and decoder refuse deeper values, and therefore cyclic values."""
 _MAX_DECIMAL_EXPONENT = 400
-"""Under ``unify``, a Decimal becomes a ratio only if its exponent and its digits are within this limit. Larger ones
-would need at least ten times their bytes as ratios, and a set may hold a hundred thousand of them."""
+"""In a key, a Decimal becomes a ratio only if its exponent and its digits are within this limit. A larger Decimal
+would need at least ten times its bytes as a ratio, and a set may hold a hundred thousand Decimals."""
 
 _MAX_NODES = 10_000
 _pack_float = struct.Struct(">d").pack
-_KEYS_VIEW: type = type({}.keys())
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +70,13 @@ class RawDict:
     values: list[Any]
 
 
-def encode(value: object, *, unify: bool = False) -> bytes:
+def encode(value: object) -> bytes:
     """Encode a builtin value.
 
     Raises:
         UnencodableError: the value or one of its items has a type that the module's table lacks, or is nested too deep.
     """
-    return _encode(value, 0, unify)
+    return _encode(value, 0, False)
 
 
 def canonical_key(value: object) -> bytes:
@@ -226,7 +225,7 @@ _ENCODERS: dict[type, Callable[[Any, int, bool], bytes]] = {
     dict: _dict,
     set: _set,
     frozenset: _set,
-    _KEYS_VIEW: _set,  # a view of keys equals a set of the same keys
+    type({}.keys()): _set,  # a view of keys equals a set of the same keys
     bytes: _bytes,
     bytearray: _bytes,
     complex: _complex,
