@@ -23,6 +23,7 @@ class Stack:
         return self.items.pop()
 """
 INTERFACE = Interface.of(REFERENCE)
+READERS = ("list", "tuple", "set", "frozenset", "dict", "sorted", "len", "sum", "min", "max", "abs", "round", "float")
 
 
 def accepted(*texts):
@@ -79,22 +80,7 @@ def test_s85_a_claim_is_a_literal_or_an_integer_written_with_a_power():
 
 
 def test_s86_a_result_may_be_read_with_a_subscript_or_one_of_these_builtins():
-    readers = (
-        "list",
-        "tuple",
-        "set",
-        "frozenset",
-        "dict",
-        "sorted",
-        "len",
-        "sum",
-        "min",
-        "max",
-        "abs",
-        "round",
-        "float",
-    )
-    accepted(*(f"assert {name}(f(1)) == 1" for name in readers))
+    accepted(*(f"assert {name}(f(1)) == 1" for name in READERS))
     accepted("assert f(1)[0] == 1", "assert sorted(f(1), reverse=True) == 1", "assert round(f(1), 2) == 1")
 
 

@@ -16,21 +16,26 @@ REFUSED_BY_TIER_0 = {"K11": "file writes", "K13": "processes"}
 ALSO_FINE = {"T28": {"pass": 1, "valid": 1}}
 
 
+def entries(file):
+    return {entry["id"]: entry for entry in json.loads(file.read_text())}
+
+
+def judged(file, repository):
+    command = [sys.executable, "-m", "sandbox", "judge", "--workers", "2", str(file)]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True, timeout=600)
+    lines = {line["id"]: line for line in map(json.loads, done.stdout.splitlines())}
+    assert list(lines) == list(entries(file))
+    return lines
+
+
 @pytest.fixture(scope="module")
 def corpus(shared_dir):
-    return {entry["id"]: entry for entry in json.loads((shared_dir / "corpus/cheating_programs.json").read_text())}
+    return entries(shared_dir / "corpus/cheating_programs.json")
 
 
 @pytest.fixture(scope="module")
-def lines(shared_dir, repository, corpus):
-    command = [sys.executable, "-m", "sandbox", "judge", "--workers", "2"]
-    done = subprocess.run(
-        [*command, str(shared_dir / "corpus/cheating_programs.json")],
-        cwd=repository, capture_output=True, text=True, check=True, timeout=600,
-    )  # fmt: skip
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [line["id"] for line in found] == list(corpus)
-    return {line["id"]: line for line in found}
+def lines(shared_dir, repository):
+    return judged(shared_dir / "corpus/cheating_programs.json", repository)
 
 
 def test_nothing_is_credited_beyond_the_honest_verdict(corpus, lines):
@@ -79,25 +84,23 @@ ONE_FAMILY = {"C27", "C29", "C45"}
 
 def test_the_third_round_of_attacks_has_its_deserved_values(shared_dir, repository):
     file = shared_dir / "corpus/attacks_turn3.json"
-    command = [sys.executable, "-m", "sandbox", "judge", "--workers", "2", str(file)]
-    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True, timeout=600)
-    found = {line["id"]: line for line in map(json.loads, done.stdout.splitlines())}
     other = {}
-    for entry in json.loads(file.read_text()):
-        line, honest = found[entry["id"]], entry["honest"]
-        if entry["id"] in ONE_FAMILY:
+    lines = judged(file, repository)
+    for name, entry in entries(file).items():
+        line, honest = lines[name], entry["honest"]
+        if name in ONE_FAMILY:
             assert line["passed"] == 0
-        elif entry["id"] in EQUAL_PROGRAMS_PASS:
+        elif name in EQUAL_PROGRAMS_PASS:
             assert line["passed"] == line["valid"]
         elif (line["passed"], line["valid"]) != (honest["pass"], honest["valid"]):
-            other[entry["id"]] = line["passed"] - honest["pass"]
+            other[name] = line["passed"] - honest["pass"]
     assert other == dict.fromkeys(NO_LONGER_PRETENDS, 1)
 
 
 @pytest.mark.parametrize("name", sorted(ONE_FAMILY))
 def test_one_mistake_earns_as_one_failed_case_among_others(shared_dir, name):
-    entries = {entry["id"]: entry for entry in json.loads((shared_dir / "corpus/attacks_turn3.json").read_text())}
-    entry, number = entries[name], len(entries[name]["tests"])
+    entry = entries(shared_dir / "corpus/attacks_turn3.json")[name]
+    number = len(entry["tests"])
     request = {"reference": entry["gt"], "candidate": entry["code"], "tests": entry["tests"], "kind": "stdin"}
     with LocalRunner() as runner:
         verdict = Judge(runner).judge(JudgeRequest.from_mapping(request))
