@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -35,7 +34,7 @@ class BrokenPromiseError(AssertionError):
     """A reader did with some bytes what it says it never does."""
 
 
-def require(condition: object, promise: str) -> None:
+def require(condition, promise):
     if not condition:
         raise BrokenPromiseError(promise)
 
@@ -57,14 +56,14 @@ _MAX_FRAME = 1024
 class _Wire:
     """A channel that delivers given chunks, then hangs up."""
 
-    def __init__(self, chunks: list[bytes]) -> None:
+    def __init__(self, chunks):
         self._chunks = iter(chunks)
 
-    def recv(self, count: int) -> bytes:
+    def recv(self, count):
         return next(self._chunks, b"")
 
 
-def _attempt(*, timed: bool) -> Attempt:
+def _attempt(*, timed):
     program = Program(
         prelude="",
         source="",
@@ -76,7 +75,7 @@ def _attempt(*, timed: bool) -> Attempt:
     return Attempt(program=program, indices=range(_NUM_CALLS), seconds_left=1.0, take=lambda result: True)
 
 
-def _chunks(data: bytes, cuts: bytes) -> list[bytes]:
+def _chunks(data, cuts):
     """``data`` in pieces whose sizes follow ``cuts``."""
     pieces, at, turn = [], 0, 0
     while at < len(data):
@@ -86,12 +85,12 @@ def _chunks(data: bytes, cuts: bytes) -> list[bytes]:
     return pieces
 
 
-def _read_all(data: bytes, cuts: bytes, *, timed: bool) -> tuple[ExitReason, list[tuple[CallStatus, bytes]], Attempt]:
+def _read_all(data, cuts, *, timed):
     attempt, pieces = _attempt(timed=timed), _chunks(data, cuts)
     attempt._request_calls()
     wire = _Wire(pieces)
     for _ in range(len(pieces) + 1):
-        stop = attempt._read(wire)  # type: ignore[arg-type]
+        stop = attempt._read(wire)
         if stop is not None:
             return stop, [(answer.status, answer.value) for answer in attempt.results], attempt
         longest = HEADER.size + _MAX_FRAME + CPU_TIME.size
@@ -99,9 +98,9 @@ def _read_all(data: bytes, cuts: bytes, *, timed: bool) -> tuple[ExitReason, lis
     raise BrokenPromiseError("a hang-up ends the attempt")
 
 
-def _model(data: bytes, *, timed: bool) -> tuple[ExitReason | None, list[tuple[CallStatus, bytes]]]:
+def _model(data, *, timed):
     """The protocol in ten lines, for one delivery in a piece; None where the process ended in between."""
-    answers: list[tuple[CallStatus, bytes]] = []
+    answers = []
     wanted = [b"R", b"L"]
     num_clock_bytes = CPU_TIME.size if timed else 0
     while len(data) >= HEADER.size:
@@ -114,15 +113,9 @@ def _model(data: bytes, *, timed: bool) -> tuple[ExitReason | None, list[tuple[C
         data = rest
         if wanted:
             if kind != wanted.pop(0):
-                is_load_error = kind == b"X" and len(wanted) == 0
-                return (
-                    ExitReason.LOAD_FAILED
-                    if is_load_error
-                    else ExitReason.BROKE_PROTOCOL
-                    if not wanted
-                    else ExitReason.SETUP_FAILED,
-                    answers,
-                )
+                if wanted:
+                    return ExitReason.SETUP_FAILED, answers
+                return ExitReason.LOAD_FAILED if kind == b"X" else ExitReason.BROKE_PROTOCOL, answers
         elif kind not in _ANSWERS or length < num_clock_bytes:
             return ExitReason.BROKE_PROTOCOL, answers
         else:
@@ -132,7 +125,7 @@ def _model(data: bytes, *, timed: bool) -> tuple[ExitReason | None, list[tuple[C
     return None, answers
 
 
-def frames(data: bytes) -> None:
+def frames(data):
     """The frame reader: agrees with the protocol's ten-line model, however the bytes are cut."""
     if len(data) < 2:
         return
@@ -161,7 +154,7 @@ def frames(data: bytes) -> None:
 # Bounded decoder and comparison -------------------------------------------------------------------------------
 
 
-def decoder(data: bytes) -> None:
+def decoder(data):
     """``decode``, ``decode_raw``, ``matches``, ``to_literal`` and the keys, on bytes a program may send."""
     place = data[0] % (len(data) or 1) if data else 0
     one, other = data[1 : 1 + place], data[1 + place :]
@@ -177,7 +170,7 @@ def decoder(data: bytes) -> None:
         require(len(other) <= 8 * len(reference) + 64, "nothing long is compared")
 
 
-def _decode_one(claim: bytes) -> None:
+def _decode_one(claim):
     raw_error = value = None
     try:
         decode_raw(claim)
@@ -201,7 +194,7 @@ def _decode_one(claim: bytes) -> None:
         require(matches(again, case.expected_value), f"{literal[:80]} reads back as another value")
 
 
-def _has_key(value: object) -> bool:
+def _has_key(value):
     try:
         canonical_key(value)
     except UnencodableError:  # a range that no index can count
@@ -236,14 +229,14 @@ _TOKENS = (
 )  # fmt: skip
 
 
-def _text(data: bytes) -> str:
+def _text(data):
     """Odd first byte: the rest chooses tokens; even: the rest is the text itself, broken UTF-8 included."""
     if data and data[0] & 1:
         return "".join(_TOKENS[byte % len(_TOKENS)] for byte in data[1:])
     return data[1:].decode("utf-8", "surrogateescape")
 
 
-def parser(data: bytes) -> None:
+def parser(data):
     """The static gate: a case or a typed rejection, and what it accepts it accepts again unchanged."""
     text = _text(data)
     for written in (text, f"assert f({text}", f"assert {text}"):
@@ -263,21 +256,21 @@ def parser(data: bytes) -> None:
     require(len({case.key for case in suite.cases}) == len(suite.cases), "every call is made once")
 
 
-def _check_call(case: Case) -> None:
-    again = parse_call(case.call.text, _INTERFACE, assert_chars=1 << 24)
+def _check_call(case, interface=_INTERFACE):
+    again = parse_call(case.call.text, interface, assert_chars=1 << 24)
     require(isinstance(again, Case), f"a call's own text is refused: {again}")
-    require((again.call, again.key) == (case.call, case.key), "a call's own text is another call")  # type: ignore[union-attr]
+    require((again.call, again.key) == (case.call, case.key), "a call's own text is another call")
     pack_call(case.call.expression, awaited=case.call.awaited, uses_library=case.call.uses_library)
-    ast.parse(case.call.text if not case.call.awaited else case.call.text.removeprefix("await "), mode="eval")
+    ast.parse(case.call.evaluated, mode="eval")
 
 
-def _check_case(case: Case) -> None:
+def _check_case(case):
     _check_call(case)
     require(encode(decode(case.expected_value)) == case.expected_value, "a claim is canonical")
     require(matches(case.expected_value, case.expected_value), "a claim equals itself")
     again = parse_assert(f"assert f() == {to_literal(case.expected_value)}", _INTERFACE, assert_chars=1 << 24)
     require(isinstance(again, Case), f"a claim's own literal is refused: {again}")
-    require(matches(case.expected_value, again.expected_value), "a claim's own literal is another value")  # type: ignore[union-attr]
+    require(matches(case.expected_value, again.expected_value), "a claim's own literal is another value")
 
 
 # Extractor ----------------------------------------------------------------------------------------------------
@@ -291,7 +284,7 @@ _PIECES = (
 )  # fmt: skip
 
 
-def extractor(data: bytes) -> None:
+def extractor(data):
     """Candidate and suite out of any response: a piece of it, or a typed refusal."""
     odd = bool(data) and bool(data[0] & 1)
     text = "".join(_PIECES[byte % len(_PIECES)] for byte in data[1:]) if odd else _text(data)
@@ -325,7 +318,7 @@ _IN_PLACE = Interface.of(_REFERENCE, kind=Kind.IN_PLACE)
 _CHECKERS = tuple(map(output_checker, (*CHECKERS, "floats:0", "floats:1e308")))
 
 
-def inputs(data: bytes) -> None:
+def inputs(data):
     """The gate of the other two kinds: what it accepts it accepts again; and the checkers, on any two texts."""
     text = _text(data)
     for written in (text, f"assert run({text!r}) == {text!r}", f"assert run({text}", f"run({text})"):
@@ -333,10 +326,7 @@ def inputs(data: bytes) -> None:
             for parsed in (parse_assert(written, interface), parse_call(written, interface)):
                 require(isinstance(parsed, Case | Rejection), "any text is a case or a rejection")
                 if isinstance(parsed, Case):
-                    again = parse_call(parsed.call.text, interface, assert_chars=1 << 24)
-                    require(isinstance(again, Case), f"a call's own text is refused: {again}")
-                    require((again.call, again.key) == (parsed.call, parsed.key), "its own text is another call")  # type: ignore[union-attr]
-                    ast.parse(parsed.call.evaluated, mode="eval")
+                    _check_call(parsed, interface)
     one, _, other = text.partition("\n")
     for same in _CHECKERS:
         require("---" in one or same(encode(one), encode(one)), "a text equals itself, or is several outputs")
@@ -347,7 +337,7 @@ def inputs(data: bytes) -> None:
 # Bodies of the service ----------------------------------------------------------------------------------------
 
 
-def bodies(data: bytes) -> None:
+def bodies(data):
     """JSON of clients: a request or a program, or a ValueError that says why not."""
     try:
         body = json.loads(data)
@@ -360,7 +350,7 @@ def bodies(data: bytes) -> None:
             require(str(error), "a refusal says why")
 
 
-TARGETS: dict[str, Callable[[bytes], None]] = {
+TARGETS = {
     "frames": frames,
     "decoder": decoder,
     "parser": parser,
@@ -373,14 +363,14 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 # Seeds --------------------------------------------------------------------------------------------------------
 
 
-def saved_inputs(name: str) -> Iterator[bytes]:
+def saved_inputs(name):
     """Inputs kept in ``seeds``: hexadecimal, one a line, ``#`` begins a comment."""
     for line in (_SEEDS / f"{name}.hex").read_text().splitlines():
         if text := line.partition("#")[0].strip():
             yield bytes.fromhex(text)
 
 
-def valid_inputs(name: str) -> Iterator[bytes]:
+def valid_inputs(name):
     """Well-formed inputs from which mutation starts."""
     if name == "frames":
         answers = [(b"R", b""), (b"L", b""), (b"V", b"i1;"), (b"E", b"ValueError: x"), (b"U", b"object")]

@@ -74,16 +74,6 @@ def test_nan_equals_nan_in_every_container(items):
     assert matches(encode({"a": tuple(items)}), encode({"a": tuple(float("nan") for _ in items)}))
 
 
-@given(st.binary(max_size=60))
-def test_arbitrary_bytes_decode_or_raise_the_one_typed_error(data):
-    try:
-        value = decode(data)
-    except ValueFormatError:
-        return
-    encode(value)
-    assert isinstance(to_literal(data), str)
-
-
 @given(values, st.data())
 def test_damaged_bytes_decode_or_raise_the_one_typed_error(value, data):
     original = encode(value)
