@@ -28,7 +28,8 @@ _READERS = frozenset(
 # Negative digits could round every result to 0, and rounding a Fraction to many digits would take long.
 _MAX_ROUNDED_DIGITS = 15
 _MAX_CANONICAL_TEXT = 4_096
-"""Limit in characters. A call keeps its own text if its canonical text would be longer (``[0] * 10_000``)."""
+"""Limit in characters. If the canonical text of a call would be longer (``[0] * 10_000``), the call keeps its own
+literals."""
 _KEY_BYTES = 16
 
 

@@ -2,9 +2,8 @@
 
 Literals are constants, signed numbers, ``1+2j``, displays of literals (``[1, {2}]``), and calls of a few constructors
 with literals (``set()``, ``float('inf')``, ``deque([1])``...). An integer written with a power (``2 ** 31 - 1``,
-``10 ** 9 + 7``) is a literal as well, because Python reads no decimal integer of more than 4,300 digits. With
-``arithmetic=True``, which only arguments have, constant arithmetic such as ``[0] * 1000`` is evaluated up to a limit of
-items.
+``10 ** 9 + 7``) is a literal as well, because Python reads no decimal integer of more than 4,300 digits. The reader of
+arguments (``arithmetic=True``) also evaluates constant arithmetic such as ``[0] * 1000``, up to a limit of items.
 """
 
 import ast
@@ -207,7 +206,7 @@ class LiteralReader:
                     return left + right
                 case ast.Sub():
                     return left - right
-        # The author of an expected output must predict the value. The reader must not compute the value instead.
+        # An expected output must state its value. If the reader computed the value, the author need not predict it.
         if not self._arithmetic and not _has_power(node):
             raise ValueFormatError(f"{_source(node)} is computed, not literal")
         if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):

@@ -1,8 +1,7 @@
-"""What the rows of the table need: one runner, and short ways to ask a judge.
+"""Fixtures for the rows of the table: one runner, and short ways to ask a judge.
 
-A test is called ``test_sNN_...`` after the row it checks.
+A test that checks row SNN is called ``test_sNN_...``.
 """
-
 
 import pytest
 
@@ -39,13 +38,13 @@ def outcomes(ask):
 
 @pytest.fixture
 def reasons(ask):
-    """Why a suite's asserts were refused."""
+    """The reasons for which a suite's asserts were refused."""
     return lambda *args, **request: [one.reason.value for one in ask(*args, **request).suites[0].rejections]
 
 
 @pytest.fixture
 def meet(ask):
-    """The outcome when the reference returns the value of one expression and the candidate that of another."""
+    """The outcome if the reference returns the value of one expression, and the candidate the value of another."""
 
     def run(reference, candidate, *, given=""):
         program = NAMES + given + "\ndef f():\n    return {}\n"
@@ -57,7 +56,7 @@ def meet(ask):
 
 @pytest.fixture
 def compare(ask):
-    """Check pairs of expressions, the reference's and the candidate's: which pass and which are wrong values."""
+    """Check which pairs of two expressions, the reference's and the candidate's, are equal, and which are not."""
 
     def run(same=(), different=(), given=""):
         pairs = (*same, *different)

@@ -1,4 +1,4 @@
-"""Rows S40 to S59: what an early end does to its case and to the following ones."""
+"""Rows S40 to S59: how an early end affects its case and the following cases."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ FIVE = tuple(f"assert f({n}) == {2 * n}" for n in range(5))
 
 
 def but_for_two(statement, prelude=""):
-    """A program that is right but for f(2)."""
+    """Return a program that is correct except for f(2)."""
     return f"{prelude}\ndef f(n):\n    if n == 2:\n        {statement}\n    return 2 * n\n"
 
 
@@ -27,7 +27,7 @@ def spin(seconds):
 
 @pytest.fixture
 def failed_detail(ask):
-    """The detail of the failed case, if f(2) alone fails with this outcome."""
+    """Check that f(2) alone fails, with the given outcome, and return the detail of its case."""
 
     def run(outcome, candidate):
         cases = ask(DOUBLE, candidate, *FIVE).suites[0].cases
@@ -83,7 +83,10 @@ def test_s44_calls_left_after_the_total_time_are_timed_out_unasked_and_say_so(ru
     limits = replace(runner.limits, cpu_seconds_per_case=0.4, min_cpu_seconds_per_case=0.4, total_seconds=1.0)
     cases = ask(DOUBLE, "def f(n):\n    while True: pass\n", *FIVE, limits=limits).suites[0].cases
     assert {case.outcome for case in cases} == {CaseOutcome.TIMED_OUT}
-    assert sum(case.detail == TOTAL_SPENT for case in cases) in (3, 4)  # starting the process is slow under load
+    assert sum(case.detail == TOTAL_SPENT for case in cases) in (
+        3,
+        4,
+    )  # the start of the process is slow on a busy machine
 
 
 @pytest.mark.parametrize("statement", ["sys.exit(0)", "raise SystemExit", "raise KeyboardInterrupt", "exit()"])
@@ -110,7 +113,7 @@ def test_s49_a_recursion_error_is_an_exception_of_its_case(failed_detail):
 
 def test_s50_an_overflow_of_the_stack_is_one_failed_case(runner, outcomes):
     deep = "import sys\nsys.setrecursionlimit(10 ** 9)\ndef g(n):\n    return list(map(g, [n]))\n" + but_for_two("g(n)")
-    # Touching the pages of a stack is CPU time, which other work on the machine makes several times as long.
+    # Writing to new pages of a stack takes CPU time, and several times as much on a busy machine.
     limits = replace(runner.limits, cpu_seconds_per_case=10.0)
     assert outcomes(DOUBLE, deep, *FIVE, limits=limits) in (one_of_five("died"), one_of_five("raised"))
 

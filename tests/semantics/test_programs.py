@@ -1,4 +1,4 @@
-"""Rows S60 to S79: what a program finds around it."""
+"""Rows S60 to S79 and S110: the environment in which a program runs."""
 
 import pytest
 
@@ -9,7 +9,7 @@ REFUSED = "def f(n):\n    try:\n        {}\n    except OSError:\n        return 
 
 @pytest.fixture
 def passes(outcomes):
-    """Check that a candidate doubles its argument."""
+    """Check that both cases of ``TWO`` pass."""
 
     def check(candidate):
         assert outcomes(DOUBLE, candidate, *TWO) == ["passed"] * 2
@@ -38,7 +38,7 @@ def test_s62_each_case_makes_its_own_object_and_may_chain_methods_and_read_attri
     )
     asserts = ("assert Stack([1]).push(2).pop() == 2", "assert Stack([1]).push(2).items == [1, 2]")
     assert outcomes(program, program, *asserts, "assert Stack([1]).pop() == 1") == ["passed"] * 3
-    hidden = program.replace("self.items", "self.buf")  # an attribute of the reference's own, no parameter
+    hidden = program.replace("self.items", "self.buf")  # no parameter of the constructor has this name
     check = "assert Stack([1]).buf == [1]"
     assert reasons(hidden, hidden, check) == ["no_call"]
     assert ask(hidden, hidden, check, entry_points=("Stack", "Stack.buf")).suites[0].num_valid == 1
@@ -115,7 +115,7 @@ def test_s110_lists_and_trees_of_nodes_are_written_and_compared_by_their_values(
     tree = "assert f(tree_node([4, None, 7, 6, 9])) == tree_node([4, 7, None, 9, 6])"
     assert ask(mirror, mirror, tree, prelude=NODES).suites[0].cases[0].expected_correct
     assert outcomes(mirror, "def f(root):\n    return root\n", tree, prelude=NODES) == ["wrong_value"]
-    assert reasons(mirror, mirror, tree) == ["reference_raised"]  # no prelude
+    assert reasons(mirror, mirror, tree) == ["reference_raised"]  # without the prelude
     assert reasons(mirror, mirror, "assert f(tree_node(*[1])) == 1", prelude=NODES) == ["argument_not_literal"]
 
 

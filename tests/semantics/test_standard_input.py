@@ -1,4 +1,4 @@
-"""Rows S100 to S109, and S111: programs that read standard input and print, calls that change an argument in place."""
+"""Rows S100 to S109, S111 and S112: programs that read standard input, and calls that change an argument."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ def printed(outcomes):
 
 @pytest.fixture
 def both(printed):
-    """The outcome of both cases of ``TWO``, which must be the same."""
+    """The outcome that both cases of ``TWO`` must have in common."""
 
     def run(candidate, **request):
         (outcome,) = set(printed(SUM, candidate, *TWO, **request))
@@ -79,7 +79,7 @@ def test_s102_an_input_is_given_as_it_stands_and_other_bytes_are_another_case(as
 
 
 def families(suite):
-    """Numbers of the families of a suite's cases, in the order in which they are met."""
+    """Number the families in the order of their first cases, and return each case's number."""
     numbers = {}
     return [numbers.setdefault(case.family, len(numbers)) for case in suite.cases]
 
@@ -91,7 +91,14 @@ def test_s111_failed_inputs_that_show_one_mistake_are_one_family(ask):
         return families(suite)
 
     square, wrong = "n = int(input())\nprint(n * n)\n", "n = int(input())\nprint(n * n if n != 3 else 0)\n"
-    assert found(square, wrong, "3\n0", "3\nx y", "03", "3\n3.0", "4", "4\n0") == [0, 0, 0, 0, 1, 2]  # two passed
+    assert found(square, wrong, "3\n0", "3\nx y", "03", "3\n3.0", "4", "4\n0") == [
+        0,
+        0,
+        0,
+        0,
+        1,
+        2,
+    ]  # two inputs passed
     first_two, zero = "a, b, *_ = input().split()\nprint(int(a) + int(b))\n", "print(0)"
     assert found(first_two, zero, "3 4 y", "3 4 x", "3 4 z z", "3 5", "4 3") == [0, 0, 0, 1, 2]
     assert found("print(float(input()))", zero, "1.5", "1.50", "15e-1", "+1.5", "1_5e-1", "2.5") == [0] * 5 + [1]
@@ -169,7 +176,7 @@ def test_s103_an_expected_output_is_right_by_the_checker_too(ask):
     asserts = ('assert run("1") == "1 0"', 'assert run("2") == "1 1"')
     cases = ask(reference, reference, *asserts, kind="stdin", checker="accepted").suites[0].cases
     found = [(case.expected_correct, case.outcome.value) for case in cases]
-    assert found == [(True, "passed"), (False, "passed")]  # the same text, all of it
+    assert found == [(True, "passed"), (False, "passed")]  # both programs print all accepted outputs
     yes = ("print('YES')", "print('yes')", 'assert run("") == "Yes"')
     (case,) = ask(*yes, kind="stdin", checker="caseless").suites[0].cases
     assert (case.expected_correct, case.outcome.value) == (True, "passed")
@@ -181,7 +188,7 @@ def test_s112_the_items_of_a_list_may_be_right_in_any_order(ask, outcomes):
     candidate = "def f(n): return [[3], [3], [1, 2]] if n == 3 else ([3], [1, 2])"
     cases = ask(reference, candidate, *asserts, checker="any_order").suites[0].cases
     found = [(case.expected_correct, case.outcome.value) for case in cases]
-    assert found == [(True, "passed"), (False, "wrong_value")]  # a tuple is no list
+    assert found == [(True, "passed"), (False, "wrong_value")]  # a tuple does not equal a list
     other = "def f(n): return [[3], [1, 2], [1, 2]]"
     assert outcomes(reference, other, asserts[0], checker="any_order") == ["wrong_value"]
     with pytest.raises(ValueError, match="unknown checker 'floats' for kind functions"):
@@ -299,7 +306,7 @@ def test_what_cannot_change_is_no_case_in_place(reasons):
 
 
 def test_the_last_output_is_waited_for_however_late_its_reader_gets_a_processor():
-    """A second was too little on a machine with seven times as much to do as it has cores."""
+    """One second was too short on a machine with seven busy processes for each core."""
     source = "\n".join(
         (
             "import os, sys",

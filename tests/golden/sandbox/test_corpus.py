@@ -1,4 +1,4 @@
-"""The corpus of cheating, hostile and honest programs, through the command line."""
+"""The command line judges a corpus of cheating, hostile and honest programs."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ from sandbox import Judge, JudgeRequest, LocalRunner
 pytestmark = [pytest.mark.shared, pytest.mark.nightly]
 
 REFUSED_BY_TIER_0 = {"K11": "file writes", "K13": "processes"}
-# The corpus's own note on T28: the reference is random, but r(1) == 0 always holds, "so 1 valid is also fine".
+# The corpus notes on T28: the reference is random, but r(1) == 0 always holds, "so 1 valid is also fine".
 ALSO_FINE = {"T28": {"pass": 1, "valid": 1}}
 
 
@@ -64,7 +64,7 @@ def test_honest_candidates_under_hostile_tests_lose_nothing_but_what_the_policy_
         for name, entry in corpus.items()
         if entry["role"] == "test" and lines[name]["passed"] < entry["honest"]["pass"]
     }
-    # T20: the reference loses 1/3 to cancellation and answers 0; no tolerance can tell that from a wrong answer.
+    # T20: because of cancellation the reference returns 0 instead of 1/3. No tolerance can tell 0 from a wrong value.
     assert short == {"T20": (3, 4)}
 
 
@@ -73,12 +73,12 @@ def test_partly_right_candidates_get_exactly_their_part(lines):
     assert exact == {"C24": 1, "C33": 3, "M03": 8, "M04": 3, "R07": 8, "R15": 8, "T29": 3, "T30": 3}
 
 
-# A29 pretends to need time for an input that it has seen beforehand. It sees none but its own, so it pretends nothing
-# and is right; `test_an_input_is_not_known_before_it_is_asked` makes it need the time.
+# A29 pretends to need time for an input that it has seen early. It sees only its own input, so it pretends nothing and
+# is correct. `test_an_input_is_not_known_before_it_is_asked` judges a program that really needs the time.
 NO_LONGER_PRETENDS = {"A29"}
-# Not refused, but stable: the reference is asked as a candidate is, so a program that is equal to it passes.
+# Not refused, but stable: the reference runs in the same way as a candidate, so an equal program passes.
 EQUAL_PROGRAMS_PASS = {"C11", "F01"}
-# All inputs are cases, whose failures are one: see the next test.
+# All inputs are valid cases, but all their failures are one family. The next test checks this.
 ONE_FAMILY = {"C27", "C29", "C45"}
 
 

@@ -1,7 +1,7 @@
-"""Which values EvalPlus takes for equal, which the judge does, and every place where they part.
+"""Values that EvalPlus and the judge consider equal, and every place where the two differ.
 
-EvalPlus (arXiv:2305.01210, the ``assertion`` of its published tests): ``out == exp``, or else, where ``exp`` is
-a float or a list or tuple of nothing but floats, ``numpy.allclose(out, exp, rtol=1e-7, atol=1e-6)``.
+The rule of EvalPlus (arXiv:2305.01210, the ``assertion`` of its published tests) is ``out == exp``. If ``exp`` is a
+float, or a list or tuple of floats only, ``numpy.allclose(out, exp, rtol=1e-7, atol=1e-6)`` is enough.
 """
 
 from collections import deque
@@ -13,7 +13,7 @@ import pytest
 
 from sandbox.text import encode, matches
 
-# Expected value and output that both EvalPlus and the judge take for equal.
+# Pairs of an expected value and an output that are equal for EvalPlus and for the judge.
 EQUAL = [
     (1, True),
     (1, 1.0),
@@ -41,7 +41,7 @@ EQUAL = [
     (0.3, Fraction(30000001, 100000000)),
     (2**70, float(2**70)),
 ]
-# Expected value and output that both take for different.
+# Pairs that differ for both.
 DIFFERENT = [
     (True, 0),
     (2, 2.0000000001),
@@ -72,7 +72,7 @@ DIFFERENT = [
     ([], ""),
     (2**70 + 1, float(2**70)),
 ]
-# Expected value, output, whether the judge takes them for equal, and why. EvalPlus decides the opposite.
+# Pairs, whether they are equal for the judge, and why. EvalPlus decides the opposite.
 PARTED = [
     ([[0.3]], [[0.1 + 0.2]], True, "the tolerance holds at every depth"),
     ([1, 0.3], [1, 0.1 + 0.2], True, "the tolerance holds beside other values"),

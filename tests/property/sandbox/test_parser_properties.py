@@ -1,4 +1,4 @@
-"""The static gate never raises, and says the same of a call text as of the assert it came from."""
+"""Laws of the static gate: it never raises, and all spellings of a call give the same case."""
 
 from hypothesis import given, strategies as st
 
@@ -26,13 +26,9 @@ asserts = st.lists(fragments, max_size=14).map(" ".join)
 
 
 @given(st.one_of(st.text(), asserts, asserts.map("assert f(".__add__)))
-def test_any_text_is_a_case_or_a_typed_rejection(text):
+def test_any_text_is_a_case_or_a_typed_rejection_and_an_interface(text):
     assert isinstance(parse_assert(text, INTERFACE), Case | Rejection)
     assert isinstance(parse_call(text, INTERFACE), Case | Rejection)
-
-
-@given(st.one_of(st.text(), asserts))
-def test_any_text_is_an_interface(text):
     assert isinstance(Interface.of(text), Interface)
 
 
@@ -55,7 +51,7 @@ plain = st.recursive(
 
 
 def spellings(value):
-    """Source texts of ``value``, of which one is drawn."""
+    """Draw one of the source texts of ``value``."""
     if type(value) is list:
         items = st.tuples(*map(spellings, value)).map(", ".join)
         return st.builds(str.format, st.sampled_from(["[{}]", "list([{}])", "[] + [{}]"]), items)
@@ -105,6 +101,6 @@ def test_different_arguments_have_different_keys_and_texts(one, other):
 )
 def test_constructed_arguments_are_a_fixed_point_too(constructor, items):
     case = parse_call(f"f({constructor.format(items)})", INTERFACE)
-    if isinstance(case, Case):  # items may be unhashable
+    if isinstance(case, Case):  # a set of unhashable items is refused
         again = parse_call(case.call.text, INTERFACE)
         assert (again.call, again.key) == (case.call, case.key)

@@ -19,7 +19,7 @@ def same(checker, one, other):
 
 @given(TEXTS, st.sampled_from([*CHECKERS, "floats:0.5"]))
 def test_every_text_is_right_beside_itself(text, checker):
-    assert same(checker, text, text) or (checker == "accepted" and "---" in text)  # that is several outputs
+    assert same(checker, text, text) or (checker == "accepted" and "---" in text)  # the text then lists several outputs
 
 
 @given(TEXTS, TEXTS)

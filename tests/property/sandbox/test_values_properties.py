@@ -1,4 +1,4 @@
-"""Laws of canonical bytes, searched for exceptions."""
+"""Laws of canonical bytes and of the comparison."""
 
 import contextlib
 from collections import deque
@@ -140,7 +140,7 @@ def test_an_integer_of_the_reference_has_no_tolerance(reference, shift):
 
 @given(finite | st.floats(allow_nan=False, allow_infinity=False), shifts)
 def test_the_tolerance_is_that_of_allclose(reference, shift):
-    """At any size and sign of the reference, on both sides of the tolerance."""
+    """The references have any size and sign, and the claims lie on both sides of the tolerance."""
     claim = reference + shift * (1 + abs(reference) / 10)
     expected = claim == reference or abs(claim - reference) <= 1e-6 + 1e-7 * abs(reference)
     assert matches(encode(reference), encode(claim)) == expected

@@ -1,4 +1,4 @@
-"""Canonical bytes: what is equal, what is not, and what hostile bytes come to."""
+"""Canonical bytes: which values are equal, and how hostile bytes are refused."""
 
 import time
 from collections import deque
