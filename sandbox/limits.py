@@ -43,7 +43,7 @@ class Limits:
     """CPU seconds of one case for the reference. A call that takes longer is not a valid case. Each time-out of the
     reference halves this limit, but at least a quarter of it remains."""
     reference_factor: float = 10.0
-    """How many times slower than the reference a program may be."""
+    """Factor by which a program may be slower than the reference."""
     wall_seconds_per_case: float = 1.5
     """Idle seconds of one case. A program is idle while it sleeps or is deadlocked, but not while it waits for a
     processor. This value is for a CPU limit of ``cpu_seconds_per_case``, and changes in proportion to the CPU limit."""

@@ -61,7 +61,7 @@ class _Reader:
                     if name.startswith("assert"):
                         yield statement, self._put_in(call, known)
                 case ast.With(items=[item, *_]) if "aises" in ast.unparse(item):
-                    pass  # conditions below `with pytest.raises(...)` are not meant to hold
+                    pass  # conditions below `with pytest.raises(...)` are expected to fail
                 case ast.Assign([ast.Name(name)], value):
                     if not isinstance(value, ast.Name):
                         assigned[name] = self._put_in(value, known)

@@ -173,9 +173,9 @@ class CallReader:
                 return _step(target, name, [], EntryPoint(), text="")
             case ast.Subscript(owner, index):
                 target = self._target(owner)
-                # ``f(x)[:0] == []`` would be right about any program.
+                # ``f(x)[:0] == []`` is true for almost every program.
                 if isinstance(index, ast.Slice):
-                    raise _no_call("a slice of the result; compare the whole result")
+                    raise _no_call("the test takes a slice of the result; compare the whole result")
                 target.text += f"[{spell(self._literal(index))}]"
                 target.entry = EntryPoint()
                 return target
@@ -192,9 +192,9 @@ class CallReader:
         target = self._target(first)
         further, keywords = self._values(ast.Call(node.func, others, node.keywords))
         if not _reads_plainly(name, further, keywords):
-            raise _no_call(f"{name}() with further arguments; compare the whole result")
+            raise _no_call(f"{name}() has further arguments; compare the whole result")
         if target.awaitable:
-            raise _no_call(f"{name}() of a result that must be awaited first")
+            raise _no_call(f"{name}() gets a result that must be awaited first")
         arguments = [target.text, *map(spell, further)]
         target.text = name + _spell_arguments(arguments, keywords)
         target.entry = EntryPoint()

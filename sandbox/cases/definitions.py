@@ -177,7 +177,7 @@ def changed_names(
     heeds_calls: bool,
     imported: Collection[str] = frozenset(),
 ) -> Iterator[str]:
-    """Yield names that a statement binds, or whose values it may change by an item, an attribute or a method call.
+    """Yield names that a statement binds, or whose values it may change through an item, an attribute or a method.
 
     Args:
         statement: any statement.

@@ -41,11 +41,11 @@ class Gate:
         self._call = _cached(parse_call, self.interface, assert_chars)
 
     def suite(self, texts: Iterable[str]) -> Suite:
-        """Gate every assert of one suite. A second assert that makes the same call is a duplicate."""
+        """Turn the asserts of one suite into cases and rejections. A second assert of the same call is a duplicate."""
         return gather_suite(map(self._assert, texts))
 
     def call(self, text: str) -> Gated:
-        """Gate one replayed call, which is the left side of an assert."""
+        """Turn one replayed call, which is the left side of an assert, into a case or a rejection."""
         return self._call(text)
 
 

@@ -43,12 +43,12 @@ _GATE_ERRORS = (TypeError, ArithmeticError, *PARSE_ERRORS)
 
 
 def parse_suite(texts: Iterable[str], interface: Interface) -> Suite:
-    """Gate every assert of one suite. A second assert that makes the same call is refused as a duplicate."""
+    """Turn the asserts of one suite into cases and rejections. A second assert of the same call is a duplicate."""
     return gather_suite(parse_assert(text, interface) for text in texts)
 
 
 def gather_suite(asserts: Iterable[Gated]) -> Suite:
-    """Make a suite of asserts that were gated one by one, and refuse the duplicates among them."""
+    """Make a suite of cases and rejections, and refuse the duplicates among the cases."""
     cases: list[Case] = []
     rejections: list[Rejection] = []
     seen: set[bytes] = set()
@@ -70,12 +70,12 @@ def gather_suite(asserts: Iterable[Gated]) -> Suite:
 
 
 def parse_assert(text: str, interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Gated:
-    """Gate one assert. Never raises, whatever the text."""
+    """Turn the source of one assert into a case or a rejection. Never raises, whatever the text."""
     return _gated(text, interface, assert_chars, is_assert=True)
 
 
 def parse_call(text: str, interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Gated:
-    """Gate one replayed call, which is the left side of an assert. Never raises, whatever the text."""
+    """Turn the source of one replayed call, the left side of an assert, into a case or a rejection. Never raises."""
     return _gated(text, interface, assert_chars, is_assert=False)
 
 

@@ -185,7 +185,7 @@ def _close_sets(reference: RawSet, value: RawSet) -> bool:
     for item in wanted + found:
         if type(item) not in (int, float):
             return False
-    # If any pairing is within the tolerance, the pairing of the sorted items is as well.
+    # If the items can be paired within the tolerance at all, then the sorted items match in their order.
     return all(map(_close, sorted(wanted), sorted(found)))
 
 

@@ -119,7 +119,13 @@ def _decode(data: bytes, at: int, depth: int, raw: bool) -> tuple[Any, int]:
     raise ValueFormatError(f"unknown tag {tag!r}")
 
 
-def _decode_items(data: bytes, at: int, depth: int, tag: bytes, raw: bool) -> tuple[Any, int]:
+def _decode_items(
+    data: bytes,
+    at: int,
+    depth: int,
+    tag: bytes,
+    raw: bool,
+) -> tuple[Any, int]:
     count, at = _read_count(data, at)
     num_items = 2 * count if tag == b"d" else count
     items: list[Any] = []

@@ -136,7 +136,9 @@ def _float(value: float, unify: bool) -> bytes:
 def _complex(value: complex, depth: int, unify: bool) -> bytes:
     if unify and value.imag == 0:
         return _float(value.real, True)
-    return b"c" + _float(value.real, unify) + _float(value.imag, unify)
+    real = _float(value.real, unify)
+    imag = _float(value.imag, unify)
+    return b"c" + real + imag
 
 
 def _ratio(value: Fraction | RawRatio, depth: int, unify: bool) -> bytes:
