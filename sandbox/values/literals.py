@@ -41,12 +41,7 @@ LIBRARY_MODULES = ("collections", "decimal", "fractions", "math")
 LIBRARY = frozenset({*LIBRARY_NAMES, *LIBRARY_MODULES})
 SPELLED_BUILTINS = frozenset({"bytearray", "complex", "float", "frozenset", "range", "set"})
 """Builtins that the texts of ``spell`` call."""
-_MATH_CONSTANTS = {
-    "math.inf": math.inf,
-    "math.nan": math.nan,
-    "math.pi": math.pi,
-    "math.e": math.e,
-}
+_MATH_CONSTANTS = {"math.inf": math.inf, "math.nan": math.nan, "math.pi": math.pi, "math.e": math.e}
 MAX_DECIMAL_INT_BITS = 14_000
 """Python neither prints nor parses a longer decimal integer (about 4,300 digits). Hexadecimal integers have no such
 limit."""
@@ -119,8 +114,7 @@ def _spell_items(values: Any, kind: type) -> str:
 def num_items(value: Any) -> int:
     """Count the items of a value, nested items included."""
     if isinstance(value, dict):
-        num_keys = sum(map(num_items, value.keys()))
-        return 1 + num_keys + sum(map(num_items, value.values()))
+        return 1 + sum(num_items(key) + num_items(item) for key, item in value.items())
     if isinstance(value, (list, tuple, set, frozenset, deque)):
         return 1 + sum(map(num_items, value))
     if isinstance(value, (str, bytes, bytearray)):
@@ -173,21 +167,15 @@ class LiteralReader:
             case ast.Set(items):
                 return {self._read(item) for item in items}
             case ast.Dict(keys, values):
-                return self._dict(keys, values)
+                if None in keys:
+                    raise ValueFormatError("'**' in a dict display")
+                return {self._read(key): self._read(item) for key, item in zip(keys, values, strict=True) if key}
             case ast.Call():
                 return self._construct(node)
         source = _source(node)
         if source in _MATH_CONSTANTS:
             return _MATH_CONSTANTS[source]
         raise ValueFormatError(f"{source} is not a literal")
-
-    def _dict(self, keys: list[ast.expr | None], values: list[ast.expr]) -> dict[Any, Any]:
-        found: dict[Any, Any] = {}
-        for key, item in zip(keys, values, strict=True):
-            if key is None:
-                raise ValueFormatError("'**' in a dict display")
-            found[self._read(key)] = self._read(item)
-        return found
 
     def _unary(self, node: ast.UnaryOp) -> Any:
         value = self._read(node.operand)
@@ -213,8 +201,7 @@ class LiteralReader:
             return self._fold_sequences(node.op, left, right)
         value = _fold_numbers(node.op, left, right)
         if isinstance(value, int):
-            num_words = value.bit_length() // 64
-            self._take(num_words, "arithmetic on large integers")
+            self._take(value.bit_length() // 64, "arithmetic on large integers")
         return value
 
     def _fold_sequences(self, op: ast.operator, left: Any, right: Any) -> Any:
@@ -223,12 +210,10 @@ class LiteralReader:
         is_sequence = isinstance(left, (str, bytes, list, tuple))
         if is_sequence and isinstance(op, ast.Mult) and isinstance(right, int):
             # The items are counted before the value is built, because a dozen characters can ask for a terabyte.
-            count = num_items(left) * max(right, 1)
-            self._take(count, "a repetition")
+            self._take(num_items(left) * max(right, 1), "a repetition")
             return left * right
         if is_sequence and isinstance(op, ast.Add) and type(left) is type(right):
-            count = num_items(left) + num_items(right)
-            self._take(count, "a concatenation")
+            self._take(num_items(left) + num_items(right), "a concatenation")
             return left + right
         raise ValueFormatError(f"operator {type(op).__name__} on {type(left).__name__} is not allowed in a literal")
 
@@ -292,10 +277,7 @@ def _is_power(node: ast.expr) -> bool:
 
 
 def _unsigned(node: ast.expr) -> ast.expr:
-    match node:
-        case ast.UnaryOp(ast.USub() | ast.UAdd(), operand):
-            return operand
-    return node
+    return node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)) else node
 
 
 def _is_integer(node: ast.expr) -> bool:

@@ -214,6 +214,7 @@ def test_keywords_become_positions_where_the_signature_places_them(signature, wr
         ("f(range(5), bytearray(b'a'), math.pi)", "f(range(0, 5, 1), bytearray(b'a'), 3.141592653589793)"),
         ('f("a" "b", u"c")', "f('ab', 'c')"),
         ("f((1,), ())", "f((1,), ())"),
+        ("f([{1: 2}] * 2, 1 - 2j)", "f([{1: 2}, {1: 2}], complex(1.0, -2.0))"),
         ("f(2 ** 20000)", "f(2 ** 20000)"),
         ("f([0] * 3000)", "f([0] * 3000)"),
     ],
