@@ -1,4 +1,4 @@
-"""Judges untrusted Python programs: runs them in confinement and compares what they return.
+"""Judges untrusted Python programs: runs them in confinement and compares their return values.
 
 >>> from sandbox import Judge, JudgeRequest, LocalRunner
 >>> with LocalRunner() as runner:
@@ -13,20 +13,22 @@
 >>> verdict.suites[0].cases[0].outcome.value
 'passed'
 
-Other packages import only from this page and from ``sandbox.text`` (asserts and values as text).
-The tests in ``tests/conformance`` state what a runner must do.
+Other packages import only from ``sandbox`` and from ``sandbox.text``, which works on source text and values.
+The tests in ``tests/conformance`` specify what a runner must do.
 
 ======================================  ===========================================================================
 Need                                    Name
 ======================================  ===========================================================================
-judge one candidate / on every core     ``Judge`` / ``JudgeProcesses``; ``JudgeRequest``
+judge candidates one by one             ``Judge``, ``JudgeRequest``
+judge candidates on every core          ``JudgeProcesses``, ``WorkerSettings``
 read the result                         ``CandidateVerdict``, ``SuiteVerdict``, ``CaseResult``, ``CaseOutcome``
-run a program without a verdict         ``LocalRunner``, ``SandboxFusionRunner``; ``Program``, ``Role``
-write another runner                    ``Runner``, ``ProgramResult``, ``CallResult``, ``CallStatus``
-bound what a program may use            ``Limits``
-ask what this machine confines          ``probe``, ``LOCAL_TIERS``, ``OPTIONAL_FEATURES``
+read why asserts were refused           ``Rejection``, ``RejectionReason``
+run a program without a verdict         ``LocalRunner``, ``SandboxFusionRunner``; ``Program``, ``Call``, ``Role``
+write another runner                    ``Runner``, ``ProgramResult``, ``CallResult``, ``CallStatus``, ``Closing``
+limit time, memory and files            ``Limits``
+ask what this machine can confine       ``probe``, ``LOCAL_TIERS``, ``OPTIONAL_FEATURES``
 ask references for expected values      ``ReferencePass``
-programs that read standard input       ``Kind``
+choose how tests use a program          ``Kind``
 ======================================  ===========================================================================
 """
 

@@ -8,28 +8,28 @@ class SandboxError(RuntimeError):
 class SandboxUnavailableError(SandboxError):
     """The sandbox could not run the program, so nothing is known about the program.
 
-    Runners and ``Judge.judge`` raise it. Code that catches it may ask again, or may leave the row out and count it.
-    It must never become a verdict or a reward, not even a reward of zero.
+    Runners and ``Judge.judge`` raise this error. Code that catches the error may ask again, or may leave the row out
+    and count it. The error must never become a verdict or a reward, not even a reward of zero.
     """
 
 
 class ProcessLostError(SandboxError):
-    """A fork server or a judge process is gone, and another one must be started. Never leaves the package."""
+    """A fork server or a judge process has ended, and must be replaced. This error never leaves the package."""
 
 
 class SandboxConfigError(SandboxError, ValueError):
     """A setting is wrong, or this machine lacks a protection and ``allow_missing`` does not accept the loss.
 
-    It is raised while settings are read and while a runner starts. Its message tells the user which setting to change.
+    Code that reads settings or starts a runner raises this error. The message tells the user which setting to change.
     """
 
 
 class ValueFormatError(SandboxError, ValueError):
-    """Bytes that are no encoded value, or source text that is no literal.
+    """Bytes that are not an encoded value, or source text that is not a literal.
 
-    Programs or authors of tests wrote them, so callers treat them as a wrong answer or a wrong test.
+    A program or the author of a test wrote them, so callers treat them as a wrong answer or a wrong test.
     """
 
 
 class UnencodableError(SandboxError, TypeError):
-    """A value whose type has no canonical bytes."""
+    """A value that has no canonical bytes, because of its type or its depth."""

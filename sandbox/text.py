@@ -1,4 +1,4 @@
-"""Names to read, compare and print asserts, programs and values without a judge.
+"""Public names that read, compare and print asserts, programs and values without a judge.
 
 ======================================  ===========================================================================
 Need                                    Name
@@ -6,9 +6,9 @@ Need                                    Name
 read an assert without running it       ``Gate``, ``parse_assert``, ``Interface``, ``asserted``
 look at a program without running it    ``defined_names``, ``missing_names``, ``parse_untrusted``, ``syntax_key``
 compare, decode and print values        ``matches``, ``comparer``, ``decode``, ``encode``, ``to_literal``, ``spell``
-programs that read standard input       ``CHECKERS``, ``output_checker``, ``INPUT_ENTRY``
-programs that solve nothing             ``control_programs``, ``passes_all``
-remarks in ``CaseResult.detail``        ``TOTAL_SPENT``, ``HANGS_THROUGHOUT``, ``NOT_ASKED``
+judge programs that read standard input ``CHECKERS``, ``output_checker``, ``INPUT_ENTRY``
+make programs that solve nothing        ``control_programs``, ``passes_all``
+compare with ``CaseResult.detail``      ``TOTAL_SPENT``, ``HANGS_THROUGHOUT``, ``NOT_ASKED``
 ======================================  ===========================================================================
 """
 

@@ -1,1 +1,1 @@
-"""Turns the text of an assert into a case or a typed rejection. Nothing is executed."""
+"""Turns the source of an assert into a case, or into a rejection with a reason. Nothing is executed."""

@@ -1,4 +1,4 @@
-"""Find the conditions that tests assert: plainly, by pytest, by unittest, and in loops over written values."""
+"""Find the conditions that test code asserts with ``assert``, pytest or unittest, also in loops over written lists."""
 
 import ast
 import copy
@@ -10,26 +10,34 @@ from .condition import last_name
 from .definitions import changed_names
 
 _MAX_WORK = 100_000
-"""Limit for one module: statements that are read, plus nodes that replace names. Nested loops multiply both."""
-_IS_TEST = re.compile(r"^[Tt]est|(?:^|_)tests?(?:_|$)|Tests?(?:Case)?$|^main$")
+"""Limit of work on one module: statements that are read, plus syntax nodes that are copied. Nested loops multiply
+both."""
+_TEST_NAME = re.compile(r"^[Tt]est|(?:^|_)tests?(?:_|$)|Tests?(?:Case)?$|^main$")
 """Finds names of tests: ``test_add``, ``TestAdd``, ``TotalTests``, ``run_tests``, but not ``latest``."""
 _Node = TypeVar("_Node", bound=ast.expr)
 _Known = dict[str, ast.expr]
-"""The expression that each name stands for."""
+"""Maps a variable's name to the expression that was assigned to it."""
 _Asserted = Iterator[tuple[ast.stmt, ast.expr]]
 
 
-def asserted(module: ast.Module, *, only_tests: bool, in_place: Collection[str] = frozenset()) -> _Asserted:
-    """Yield each assert, or call of a method such as ``self.assertEqual``, with its condition, in written order.
+def asserted(
+    module: ast.Module,
+    *,
+    only_tests: bool,
+    in_place: Collection[str] = frozenset(),
+) -> _Asserted:
+    """Yield each ``assert``, and each call of a method such as ``self.assertEqual``, with its condition.
 
-    A loop over a list or tuple of expressions, or ``pytest.mark.parametrize`` with such a list, gives one condition
-    for each round. A condition contains, in the place of a name, the expression that was assigned to it above, unless
-    a statement in between may have changed it. A condition without such names is the statement's own node.
+    The conditions come in written order. A ``for`` loop over a written list or tuple yields its conditions once for
+    each item, and a function below ``pytest.mark.parametrize`` does the same. Each variable in a condition is replaced
+    by the expression that was assigned to the variable, unless a statement in between may have changed its value. A
+    condition without such variables is not copied.
 
     Args:
         module: parsed tests.
-        only_tests: leave out functions and classes whose names are no names of tests.
-        in_place: functions that change their first argument. After a statement ``f(x)``, ``f(x)`` replaces ``x``.
+        only_tests: leave out functions and classes whose names are not names of tests.
+        in_place: names of functions that change their first argument. After the statement ``f(x)``, the variable ``x``
+            is replaced by the call ``f(x)``.
     """
     yield from _Reader(only_tests, in_place).conditions(module, {})
 
@@ -53,12 +61,12 @@ class _Reader:
                     if name.startswith("assert"):
                         yield statement, self._put_in(call, known)
                 case ast.With(items=[item, *_]) if "aises" in ast.unparse(item):
-                    pass  # conditions below `with pytest.raises(...)` are not meant to hold
+                    pass  # conditions below `with pytest.raises(...)` are expected to fail
                 case ast.Assign([ast.Name(name)], value):
                     if not isinstance(value, ast.Name):
                         assigned[name] = self._put_in(value, known)
                 case ast.Expr(ast.Call(ast.Name(called), [ast.Name(name), *_]) as call):
-                    # From here on the name holds the argument that the call has changed.
+                    # From here on, the variable holds the argument that the call has changed.
                     if called in self._in_place:
                         assigned[name] = self._put_in(call, known)
                 case _:
@@ -69,17 +77,18 @@ class _Reader:
             known |= assigned
 
     def _below(self, statement: ast.AST, known: _Known) -> _Asserted:
-        name = str(getattr(statement, "name", "test"))
-        bases = map(last_name, getattr(statement, "bases", []))
-        is_test = "TestCase" in bases or _IS_TEST.search(name)
-        if self._only_tests and not is_test:
+        """Yield the conditions below a compound statement, once for each of its rounds."""
+        if self._only_tests and not _is_test(statement):
             return
         bound, rounds = self._rounds(statement, known)
-        names = {part.arg for part in ast.walk(statement) if isinstance(part, ast.arg)}
-        names.update(bound)
-        if isinstance(statement, ast.For | ast.While):  # an earlier round may have changed these names
-            names |= _changed(statement)
-        outside = {name: value for name, value in known.items() if name not in names}
+        unknown = set(bound)
+        for part in ast.walk(statement):
+            if isinstance(part, ast.arg):
+                unknown.add(part.arg)
+        if isinstance(statement, ast.For | ast.While):
+            # An earlier round may have changed these variables.
+            unknown |= _changed(statement)
+        outside = {name: value for name, value in known.items() if name not in unknown}
         for number, values in enumerate(rounds):
             # The first round is always read, so that every assert is found at least once.
             if number and self._work_left < 0:
@@ -92,11 +101,10 @@ class _Reader:
         match statement:
             case ast.For(target=target, iter=values):
                 names = _names(target)
-            case ast.FunctionDef(decorator_list=[ast.Call(ast.Attribute(attr="parametrize"), [given, values, *_])]):
-                # Pytest takes the names as "a, b" and as ["a", "b"].
-                texts = [str(part.value) for part in ast.walk(given) if isinstance(part, ast.Constant)]
-                joined = ",".join(texts)
-                names = joined.replace(",", " ").split()
+            case ast.FunctionDef(
+                decorator_list=[ast.Call(ast.Attribute(attr="parametrize"), [written, values, *_])],
+            ):
+                names = _parameter_names(written)
             case _:
                 return [], [{}]
         values = self._put_in(values, known)
@@ -108,7 +116,7 @@ class _Reader:
             if len(expressions) != len(names):
                 return names, [{}]
             rounds.append(dict(zip(names, expressions, strict=True)))
-        # Without known rounds the code below is read once, and these names stay unknown in it.
+        # Without known rounds, the code below is read once, and these names have no known expressions in it.
         if not rounds or self._work_left < 0:
             rounds = [{}]
         return names, rounds
@@ -124,12 +132,31 @@ class _Reader:
             return node
         try:
             return put_in(node, known)
-        except RecursionError:  # the parser takes deeper trees than the copy
+        except RecursionError:  # the parser accepts deeper trees than ``deepcopy``
             return node
 
 
+def _is_test(statement: ast.AST) -> bool:
+    """Tell whether a function or class is a test. Statements without a name count as tests."""
+    bases = map(last_name, getattr(statement, "bases", []))
+    if "TestCase" in bases:
+        return True
+    name = str(getattr(statement, "name", "test"))
+    return _TEST_NAME.search(name) is not None
+
+
+def _parameter_names(node: ast.expr) -> list[str]:
+    """Read names of parameters, which pytest accepts as "a, b" and as ["a", "b"]."""
+    names: list[str] = []
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant):
+            text = str(part.value)
+            names += text.replace(",", " ").split()
+    return names
+
+
 def _expressions(item: ast.expr, num_names: int) -> list[ast.expr]:
-    """Take one round's item apart, into one expression for each name if it has so many."""
+    """Split the item of one round into one expression for each name, if the item has that many parts."""
     match item:
         case ast.Call(ast.Attribute(attr="param"), arguments):  # pytest.param(1, 2, id="three")
             return arguments
@@ -149,8 +176,10 @@ def _changed(statement: ast.AST) -> set[str]:
         match part:
             case ast.Expr(ast.Call(ast.Name(called), arguments)):
                 if called != "print":
-                    names.update(*map(_names, arguments))
-            case ast.Assign(value=ast.Name(name)):  # from here on, either of two names may change the value
+                    for argument in arguments:
+                        names.update(_names(argument))
+            case ast.Assign(value=ast.Name(name)):
+                # After `b = a`, a change through either name changes the value of both.
                 names.add(name)
     return names
 
@@ -176,7 +205,7 @@ class _Replacing(ast.NodeTransformer):
 
 
 def put_in(node: _Node, known: Mapping[str, ast.expr]) -> _Node:
-    """Copy an expression with the known expressions in the place of names."""
+    """Copy an expression, and replace each name by its known expression."""
     copied = copy.deepcopy(node)
     replaced: _Node = _Replacing(known).visit(copied)
     return replaced

@@ -1,4 +1,4 @@
-"""Read the left side of an assert: its call, in one text for all spellings, and the key of that call."""
+"""Read the left side of an assert: its call in canonical spelling, and the call's key."""
 
 import ast
 from collections.abc import Hashable, Iterable
@@ -11,7 +11,7 @@ from ..values.alike import alike_containers
 from ..values.encoding import canonical_key
 from ..values.literals import (
     INPUT_ENTRY,
-    LIBRARY_MODULES,
+    LIBRARY,
     LIBRARY_NAMES,
     SPELLED_BUILTINS,
     LiteralReader,
@@ -24,17 +24,17 @@ from .reference_interface import EntryPoint, Interface, Parameters
 _READERS = frozenset(
     ["list", "tuple", "set", "frozenset", "dict", "sorted", "len", "sum", "min", "max", "abs", "round", "float"]
 )
-"""Builtins that may wrap the call under test, with no further arguments but those in ``_reads_plainly``."""
-# Negative digits could round every result to 0, and many digits of a Fraction would take long.
+"""Builtins that may wrap the call under test. ``_reads_plainly`` lists the further arguments that are allowed."""
+# Negative digits could round every result to 0, and rounding a Fraction to many digits would take long.
 _MAX_ROUNDED_DIGITS = 15
 _MAX_CANONICAL_TEXT = 4_096
-"""Characters. A call that folded literals (``[0] * 10_000``) would make longer keeps its own text."""
+"""Limit in characters. If the canonical text of a call would be longer (``[0] * 10_000``), the call keeps its own
+literals."""
 _KEY_BYTES = 16
-_LIBRARY = frozenset({*LIBRARY_NAMES, *LIBRARY_MODULES})
 
 
 class RejectedError(Exception):
-    """The text is no case. The gate turns this error into a ``Rejection``."""
+    """The text is not a valid case. The gate turns this error into a ``Rejection``."""
 
     def __init__(self, reason: RejectionReason, detail: str) -> None:
         super().__init__(detail)
@@ -52,16 +52,18 @@ def _not_literal(detail: object) -> RejectedError:
 
 @dataclass(slots=True)
 class _Target:
-    """The call of the left side without its spelling."""
+    """The part of the left side that has been read so far."""
 
     name: str
+    """The function or class that the first call names."""
     text: str
-    """The call and its read in canonical spelling."""
+    """Canonical source of the call and of the expressions around it that read its result."""
     steps: list[Any] = field(default_factory=list)
-    """Bound arguments of the first call, then the calls of methods on an object under test."""
+    """Bound arguments of the first call, then the members of the object that the test calls or reads."""
     entry: EntryPoint = field(default_factory=EntryPoint)
-    """The class under test, with the methods that the next step may name. A function has none."""
+    """The class of the object, with the methods that the next step may name. Other results have none."""
     awaitable: bool = False
+    """The result must be awaited."""
     shows_nothing: bool = False
     """The last step calls a method that returns nothing, though the object has other members to read."""
 
@@ -75,42 +77,45 @@ class CallReader:
 
     def __init__(self, interface: Interface, assert_chars: int) -> None:
         self._interface = interface
-        self._assert_chars, self._longest_text = assert_chars, min(_MAX_CANONICAL_TEXT, assert_chars)
+        self._assert_chars = assert_chars
         self._literals = LiteralReader(arithmetic=True)
 
     def read(self, node: ast.expr) -> tuple[Call, bytes, bytes]:
         """Read one call.
 
         Returns:
-            The call, and ``Case.key`` and ``Case.family`` of cases with it.
+            The call, and the ``key`` and ``family`` of a ``Case`` that makes this call.
 
         Raises:
-            RejectedError: the node calls nothing that is under test, or an argument is no literal.
+            RejectedError: the node does not call an entry point, or an argument is not a literal.
         """
         if self._interface.kind is Kind.STDIN:
             return self._input_call(node)
         node, awaited = _strip_await(node)
         target = self._target(node)
+        awaited = awaited or target.awaitable
         is_in_place = self._interface.kind is Kind.IN_PLACE
-        if is_in_place and (awaited or target.awaitable or not self._has_argument(node)):
-            raise _no_call("what is compared is the first argument after the call: f(argument, ...) == what it is then")
+        if is_in_place and (awaited or not self._has_argument(node)):
+            raise _no_call("the test must compare the first argument after the call: f(argument, ...) == value")
         if target.shows_nothing and not is_in_place:
-            raise _no_call(
-                f"{target.steps[-1][0]}() returns nothing in the reference; read the object's state after it"
-            )
+            method = target.steps[-1][0]
+            raise _no_call(f"{method}() returns nothing in the reference; read the object's state after it")
         try:
             key = _digest((target.name, target.steps))
             family = _digest((target.name, alike_containers(target.steps)))
         except UnencodableError as error:
             raise _not_literal(error) from error
         expression, uses_library = self._expression(node, target)
-        awaited = awaited or target.awaitable
-        callee_chars = _callee_chars(expression) if is_in_place else 0
-        call = Call(expression=expression, awaited=awaited, uses_library=uses_library, callee_chars=callee_chars)
+        call = Call(
+            expression=expression,
+            awaited=awaited,
+            uses_library=uses_library,
+            callee_chars=_callee_chars(expression) if is_in_place else 0,
+        )
         return call, key, family
 
     def _input_call(self, node: ast.expr) -> tuple[Call, bytes, bytes]:
-        """Read ``run(text)``. The program gets exactly these characters, so that the key keeps all of them."""
+        """Read ``run(text)``. The key keeps every character of the text, because the program reads exactly these."""
         text = None
         match node:
             case ast.Call(ast.Name(name)) if name == INPUT_ENTRY:
@@ -118,9 +123,7 @@ class CallReader:
                 if len(arguments) == 1 and not keywords:
                     text = arguments[0]
         if not isinstance(text, str):
-            raise _no_call(
-                f"a program that reads standard input is tested by {INPUT_ENTRY}(text) == text, and nothing else"
-            )
+            raise _no_call(f"a test of a program that reads standard input must be {INPUT_ENTRY}(text) == text")
         expression = f"{INPUT_ENTRY}({text!r})"
         if len(expression) > self._assert_chars:
             raise _not_literal(
@@ -130,25 +133,31 @@ class CallReader:
         return Call(expression=expression), key, key
 
     def _has_argument(self, node: ast.expr) -> bool:
-        """Tell whether the outermost node calls what is under test, with a first argument that can change."""
+        """Tell whether the outermost call is the one under test, and has a first argument that the call can change."""
         if not isinstance(node, ast.Call) or not node.args:
             return False
-        if isinstance(node.func, ast.Name) and node.func.id not in self._interface.entry_points:
+        called = node.func
+        if isinstance(called, ast.Name) and called.id not in self._interface.entry_points:
             return False
-        # The value decides, because a number, which cannot change, may be written in many ways (`5--2`).
+        # The value decides, not the text: a number cannot change, but has many spellings (`5--2`).
         return not isinstance(self._literal(node.args[0]), Hashable)
 
     def _expression(self, node: ast.expr, target: _Target) -> tuple[str, bool]:
-        """Return the text to evaluate, and whether it needs the library's names."""
-        # The canonical text names constructors, which must be the library's own.
+        """Return the source to evaluate, and whether it needs names of the standard library."""
         own_names = self._interface.entry_points.keys()
-        if not _LIBRARY.isdisjoint(own_names):  # tests of a question with its own ``Counter`` mean that class
+        # If a question defines its own ``Counter``, its tests mean that class.
+        if not LIBRARY.isdisjoint(own_names):
             return ast.unparse(node), False
-        if len(target.text) > self._longest_text or not SPELLED_BUILTINS.isdisjoint(own_names):
+        # The canonical text calls builtins such as ``float``, which a question may define anew.
+        is_redefined = not SPELLED_BUILTINS.isdisjoint(own_names)
+        longest_text = min(_MAX_CANONICAL_TEXT, self._assert_chars)
+        if is_redefined or len(target.text) > longest_text:
             return ast.unparse(node), names_library(node)
-        # A quick search spares most texts the second parsing. It also finds names inside strings.
-        may_name = any(name in target.text for name in LIBRARY_NAMES)
-        return target.text, may_name and names_library(ast.parse(target.text, mode="eval"))
+        # Parsing takes long, and most texts contain none of the names. The search also finds names inside strings.
+        if not any(name in target.text for name in LIBRARY_NAMES):
+            return target.text, False
+        parsed = ast.parse(target.text, mode="eval")
+        return target.text, names_library(parsed)
 
     def _target(self, node: ast.expr) -> _Target:
         match node:
@@ -160,42 +169,46 @@ class CallReader:
                 bound, text = self._arguments(node, method.parameters)
                 return _step(target, name, [bound], method, text=text)
             case ast.Attribute(owner, name):
-                return _step(self._target(owner), name, [], EntryPoint(), text="")
+                target = self._target(owner)
+                return _step(target, name, [], EntryPoint(), text="")
             case ast.Subscript(owner, index):
                 target = self._target(owner)
-                # ``f(x)[:0] == []`` would be right about any program.
+                # ``f(x)[:0] == []`` is true for almost every program.
                 if isinstance(index, ast.Slice):
-                    raise _no_call("a slice of the result; compare the whole result")
+                    raise _no_call("the test takes a slice of the result; compare the whole result")
                 target.text += f"[{spell(self._literal(index))}]"
                 target.entry = EntryPoint()
                 return target
-        raise _no_call(f"the left side is no call of {_names(self._interface)}")
+        raise _no_call(f"the left side calls no entry point of the question ({_names(self._interface)})")
 
     def _named_call(self, node: ast.Call, name: str) -> _Target:
         entry = self._interface.entry_points.get(name)
         if entry is not None:
             bound, text = self._arguments(node, entry.parameters)
             return _Target(name, name + text, [bound], entry, awaitable=entry.is_async)
-        if name in _READERS and node.args:
-            target = self._target(node.args[0])
-            beside, keywords = self._values(ast.Call(node.func, node.args[1:], node.keywords))
-            if not _reads_plainly(name, beside, keywords):
-                raise _no_call(f"{name}() with further arguments; compare the whole result")
-            # A coroutine is no value to wrap.
-            if target.awaitable:
-                raise _no_call(f"{name}() of a result that must be awaited first")
-            target.text = f"{name}{_spell_arguments([target.text, *map(spell, beside)], keywords)}"
-            target.entry = EntryPoint()
-            return target
-        raise _no_call(f"{name!r} is none of {_names(self._interface)}")
+        if name not in _READERS or not node.args:
+            raise _no_call(f"{name!r} is not an entry point of the question ({_names(self._interface)})")
+        first, *others = node.args
+        target = self._target(first)
+        further, keywords = self._values(ast.Call(node.func, others, node.keywords))
+        if not _reads_plainly(name, further, keywords):
+            raise _no_call(f"{name}() has further arguments; compare the whole result")
+        if target.awaitable:
+            raise _no_call(f"{name}() gets a result that must be awaited first")
+        arguments = [target.text, *map(spell, further)]
+        target.text = name + _spell_arguments(arguments, keywords)
+        target.entry = EntryPoint()
+        return target
 
     def _arguments(self, node: ast.Call, parameters: Parameters | None) -> tuple[Any, str]:
-        """Return the arguments in the form that all their spellings share, and their canonical text."""
+        """Return the arguments in a form that all their spellings share, and their canonical text."""
         arguments, keywords = self._values(node)
         if parameters is None:
-            return (arguments, keywords), _spell_arguments(map(spell, arguments), keywords)
+            text = _spell_arguments(map(spell, arguments), keywords)
+            return (arguments, keywords), text
         placed, named = parameters.by_position(arguments, keywords)
-        return parameters.bind(arguments, keywords), _spell_arguments(map(spell, placed), named)
+        text = _spell_arguments(map(spell, placed), named)
+        return parameters.bind(arguments, keywords), text
 
     def _values(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
         arguments = [self._literal(argument) for argument in node.args]
@@ -216,11 +229,12 @@ class CallReader:
 def _callee_chars(expression: str) -> int:
     called = ast.parse(expression, mode="eval").body
     assert isinstance(called, ast.Call), "_has_argument has seen a call"
-    return len(ast.get_source_segment(expression, called.func) or "")
+    callee = ast.get_source_segment(expression, called.func)
+    return len(callee or "")
 
 
 def _strip_await(node: ast.expr) -> tuple[ast.expr, bool]:
-    """Strip ``await`` and ``asyncio.run``, and tell whether one was there. The judge itself awaits results."""
+    """Strip ``await`` or ``asyncio.run``, and tell whether the node had one. The judge itself awaits results."""
     match node:
         case ast.Await(awaited):
             return awaited, True
@@ -231,16 +245,34 @@ def _strip_await(node: ast.expr) -> tuple[ast.expr, bool]:
 
 
 def _spell_arguments(positional: Iterable[str], keywords: dict[str, Any]) -> str:
-    return f"({', '.join([*positional, *(f'{name}={spell(value)}' for name, value in keywords.items())])})"
+    named = [f"{name}={spell(value)}" for name, value in keywords.items()]
+    arguments = ", ".join([*positional, *named])
+    return f"({arguments})"
 
 
-def _step(target: _Target, attribute: str, arguments: list[Any], method: EntryPoint, *, text: str) -> _Target:
-    """Add one attribute or method of an object under test to its target. ``text`` spells the arguments."""
+def _step(
+    target: _Target,
+    attribute: str,
+    arguments: list[Any],
+    method: EntryPoint,
+    *,
+    text: str,
+) -> _Target:
+    """Add one attribute or method of an object under test to its target.
+
+    Args:
+        target: the object. It is changed.
+        attribute: the attribute, or the name of the method.
+        arguments: the method's bound arguments as a list of one item; empty for an attribute.
+        method: the method; an empty entry point for an attribute.
+        text: source of the method's arguments; empty for an attribute.
+    """
     if attribute.startswith("_"):
         raise _no_call(f"the attribute {attribute!r} is private")
     if attribute not in target.entry.members:
-        raise _no_call(f"{attribute!r} is no member of a class under test; compare the whole result")
-    has_others = any(not name.startswith("_") for name in target.entry.members - {attribute})
+        raise _no_call(f"{attribute!r} is not a member of a class under test; compare the whole result")
+    other_members = target.entry.members - {attribute}
+    has_others = any(not name.startswith("_") for name in other_members)
     target.steps.append([attribute, *arguments])
     target.text += f".{attribute}{text}"
     target.shows_nothing = method.returns_nothing and has_others
@@ -248,16 +280,23 @@ def _step(target: _Target, attribute: str, arguments: list[Any], method: EntryPo
     return target
 
 
-def _reads_plainly(name: str, beside: list[Any], keywords: dict[str, Any]) -> bool:
-    """Tell whether a builtin gets the result alone, or is ``sorted(x, reverse=...)`` or ``round(x, few digits)``."""
-    match name, beside:
-        case "sorted", []:
-            return keywords.keys() <= {"reverse"}
-        case "round", [digits]:
-            return not keywords and type(digits) is int and 0 <= digits <= _MAX_ROUNDED_DIGITS
-    return not beside and not keywords
+def _reads_plainly(name: str, further: list[Any], keywords: dict[str, Any]) -> bool:
+    """Tell whether a builtin may have these arguments after the result. Only two builtins may have any.
+
+    ``sorted`` may have ``reverse``, and ``round`` may have a small number of digits.
+    """
+    if not further and not keywords:
+        return True
+    if name == "sorted":
+        return not further and keywords.keys() <= {"reverse"}
+    if name != "round" or keywords or len(further) != 1:
+        return False
+    digits = further[0]
+    return type(digits) is int and 0 <= digits <= _MAX_ROUNDED_DIGITS
 
 
 def _names(interface: Interface) -> str:
     names = sorted(interface.entry_points)
-    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") or "the question (it has no entry points)"
+    if len(names) > 8:
+        names = [*names[:8], "..."]
+    return ", ".join(names) or "it has none"

@@ -1,4 +1,4 @@
-"""Test cases as data: the call, the expected output, and the reason of a refusal."""
+"""Test cases as data, and the reasons for which asserts are refused."""
 
 import ast
 import enum
@@ -9,15 +9,15 @@ class Kind(enum.StrEnum):
     """How the tests of a question use a program."""
 
     FUNCTIONS = "functions"
-    """They call its functions and classes, and compare what these return."""
+    """Tests call the program's functions and classes, and compare the return values."""
     STDIN = "stdin"
-    """They give it a standard input, and compare what it prints: ``run("3\\n") == "6\\n"``."""
+    """Tests give the program a standard input, and compare the printed output: ``run("3\\n") == "6\\n"``."""
     IN_PLACE = "in_place"
-    """They call its functions, and compare the first argument after the call."""
+    """Tests call the program's functions, and compare the first argument after the call."""
 
 
 class RejectionReason(enum.StrEnum):
-    """Reasons why an assert is no valid case. The first six need the text of the suite alone."""
+    """Reasons why an assert is not a valid case. The first six follow from the text of the suite alone."""
 
     UNPARSABLE = "unparsable"
     NOT_AN_EQUALITY = "not_an_equality"
@@ -36,7 +36,7 @@ class Rejection:
     """One refused assert."""
 
     text: str
-    """The assert (or replayed call) as it was written."""
+    """The assert or replayed call, as the author wrote it."""
     reason: RejectionReason
     detail: str = ""
 
@@ -46,20 +46,22 @@ class Call:
     """The left side of an assert, ready to be evaluated in a program's namespace."""
 
     expression: str
-    """Canonical source, without ``await``: one text for all spellings of the same values."""
+    """Canonical source without ``await``. All spellings of the same values share one text."""
     awaited: bool = False
-    """The expression yields an awaitable, whose result is the value."""
+    """The expression gives an awaitable. The result of that awaitable is the return value."""
     uses_library: bool = False
     """The arguments name constructors of the standard library, which the program may not have imported."""
     callee_chars: int = 0
-    """Length of the called function's text if tests compare the first argument after the call; else 0."""
+    """Number of characters of the called function's source if tests compare the first argument after the call; else
+    0."""
 
     def __hash__(self) -> int:
-        return hash(self.expression)  # a string remembers its hash, and each call is looked up a dozen times
+        # A string caches its hash, and each call is looked up a dozen times.
+        return hash(self.expression)
 
     @property
     def input(self) -> str:
-        """The text of ``run(text)``. Calls of a program that reads standard input have no other form."""
+        """The text of ``run(text)``, which is the only form of a call of kind ``STDIN``."""
         return str(ast.literal_eval(self.expression[self.expression.index("(") :]))
 
     @property
@@ -67,13 +69,14 @@ class Call:
         """The expression that a program's process evaluates."""
         if not self.callee_chars:
             return self.expression
-        callee, arguments = self.expression[: self.callee_chars], self.expression[self.callee_chars + 1 :]
-        # The function calls ``f`` and returns its first argument as the call left it.
+        callee = self.expression[: self.callee_chars]
+        arguments = self.expression[self.callee_chars + 1 :]
+        # The lambda calls ``f``, and returns the first argument after the call.
         return f"(lambda f, a, *o, **k: (f(a, *o, **k), a)[1])({callee}, {arguments}"
 
     @property
     def text(self) -> str:
-        """Canonical source; parsing it again gives the same call."""
+        """Canonical source with ``await`` where needed. Parsing this text gives the same call again."""
         return f"await {self.expression}" if self.awaited else self.expression
 
 
@@ -84,18 +87,23 @@ class Case:
     text: str
     call: Call
     key: bytes
-    """16 bytes. Asserts that make the same call share them, whatever its spelling and the read of its result."""
+    """16 bytes. All asserts that make the same call have the same key. The spelling of the call and the way in which
+    the assert reads its result do not matter."""
     family: bytes
-    """16 bytes. Calls with the same items in another container share them as well."""
+    """16 bytes. Calls whose arguments have the same items in other containers also have the same family."""
     expected: str
-    """The expected output as written; empty for a replayed call."""
+    """Source of the expected output; empty for a replayed call."""
     expected_value: bytes
-    """The expected output, encoded; empty for a replayed call."""
+    """Encoded expected output; empty for a replayed call."""
+
+
+Gated = Case | Rejection
+"""Result of the static gate for one text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """The asserts of one suite after the static gate, each list in written order."""
+    """The asserts of one suite after the static gate. Both fields keep the order of the suite."""
 
     cases: tuple[Case, ...]
     rejections: tuple[Rejection, ...]

@@ -1,4 +1,4 @@
-"""Read the result and the value that a condition compares, in plain asserts, unittest, pytest and problem sets."""
+"""Read which result a condition compares with which value: in asserts, unittest, pytest and public problem sets."""
 
 import ast
 
@@ -17,36 +17,39 @@ _EQUAL = {
     "is_same_list": True,
     "is_same_tree": True,
 }
-"""Functions that compare two values (unittest, libraries, LeetCodeDataset), and whether they compare exactly."""
+"""Functions that compare two values, each with a flag that tells whether it compares exactly. They come from unittest,
+libraries and LeetCodeDataset."""
 
 
 def compared(test: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
     """Read a condition: ``f(1) == 2``, ``2 == f(1)``, ``f(1) is True``, ``not f(1)``, ``isclose(f(1), 2.0)``, ...
 
     Returns:
-        The result, the value, and whether the condition holds exactly if the two are equal. A condition without a
-        written value gets ``True`` or ``False``, and is not exact, because other values are true as well.
+        The node of the result, the node of the value, and whether the condition holds if and only if the two are equal.
+        A condition such as ``f(1)`` contains no value. Its value is then ``True`` or ``False``, and the condition is
+        not exact, because values other than ``True`` are truthy as well.
 
     Raises:
         ValueFormatError: the condition has another form.
     """
     left, right, is_exact = _sides(test)
-    # ``2 == f(1)`` says the same as ``f(1) == 2``.
     if not isinstance(left, _RESULT) and isinstance(right, _RESULT):
         left, right = right, left
     if not is_exact and not isinstance(left, _RESULT):
-        raise ValueFormatError("the condition does not say that a result is equal to a value")
+        raise ValueFormatError("the condition does not compare the result of a call with a value")
     return left, right, is_exact
 
 
 def _sides(test: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
     match test:
-        case ast.Compare(left, [ast.Eq()], [ast.Call(function, [right, *_])]) if last_name(function) == "approx":
-            return left, right, False
         case ast.Compare(left, [ast.Eq()], [right]):
+            match right:
+                case ast.Call(function, [near, *_]) if last_name(function) == "approx":
+                    return left, near, False
             return left, right, True
         case ast.Compare(left, [ast.Is()], [right]):
             return left, right, False
+        # abs(f(1) - 0.5) < 1e-3
         case ast.Compare(
             ast.Call(
                 ast.Name("abs"),
@@ -57,19 +60,19 @@ def _sides(test: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
             return left, right, False
         case ast.UnaryOp(ast.Not(), left):
             return left, ast.Constant(False), False
-        case ast.Call(function, arguments):
-            match last_name(function), arguments:
-                case name, [left, right, *_] if name in _EQUAL:
-                    return left, right, _EQUAL[name]
-                case "assertIsNone", [left, *_]:
+        case ast.Call(function, [left, right, *_]) if last_name(function) in _EQUAL:
+            return left, right, _EQUAL[last_name(function)]
+        case ast.Call(function, [left, *_]):
+            match last_name(function):
+                case "assertIsNone":
                     return left, ast.Constant(None), False
-                case "assertTrue", [left, *_]:
+                case "assertTrue":
                     return _sides(left)
-                case "assertFalse", [left, *_]:
+                case "assertFalse":
                     return _sides(ast.UnaryOp(ast.Not(), left))
     return test, ast.Constant(True), False
 
 
 def last_name(node: ast.expr) -> str:
-    """Return ``c`` of ``c`` and of ``a.b.c``, and an empty text for any other expression."""
+    """Return the last name of an expression: ``c`` for ``c`` and for ``a.b.c``, and an empty text for others."""
     return node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")

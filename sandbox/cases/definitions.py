@@ -1,7 +1,7 @@
 """Names that a program defines, and the program without its examples.
 
-The parser takes texts that Python then refuses (``def f(a, a)``) or that are too deep to walk. The names of such a
-program are unknown, and no function here raises.
+The parser accepts some texts that Python's compiler refuses (``def f(a, a)``), and some that are nested too deep for
+the functions of this module. For such a program they return no names, or None. They never raise.
 """
 
 import ast
@@ -17,7 +17,7 @@ from .reference_interface import PARSE_ERRORS, parse_untrusted
 
 _IMPORTED = re.compile(r"^ *(?:from|import) (\w+)", re.MULTILINE)
 _STATE = re.compile(r"@|\b(?:class|exec|globals?|nonlocal|setattr|vars)\b|\w\.\w+(?:\[.*\])* [^ ]?= |def .*=")
-"""Finds ways to keep state: decorators, classes, variables of other scopes, attributes, default arguments."""
+"""Finds code that may keep state: decorators, classes, variables of other scopes, attributes, default arguments."""
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _BUILTINS = {*dir(builtins), "__file__"}
 _SETTINGS = (
@@ -26,13 +26,13 @@ _SETTINGS = (
     "sys.set_int_max_str_digits",
     "threading.stack_size",
 )
-"""Calls that change how definitions run. They are no examples."""
+"""Calls that change how definitions run. They do not count as examples."""
 
 
 def defined_names(module: ast.Module) -> set[str]:
-    """Collect names that the program itself makes at top level, also below ``if``, ``try``, ``with`` and loops.
+    """Collect names that the program binds at top level, also below ``if``, ``try``, ``with`` and loops.
 
-    Imports at the very top level do not count.
+    Imports count only below another statement, as in ``try: import numpy``.
     """
     names: set[str] = set()
     with contextlib.suppress(RecursionError):
@@ -44,7 +44,7 @@ def defined_names(module: ast.Module) -> set[str]:
 
 
 def imported_names(module: ast.Module) -> set[str]:
-    """Collect names that statements at the very top level import."""
+    """Collect names that a program imports at top level, but not below another statement."""
     names: set[str] = set()
     for statement in module.body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -53,17 +53,20 @@ def imported_names(module: ast.Module) -> set[str]:
 
 
 def missing_names(module: ast.Module) -> set[str]:
-    """Collect names that the program reads from its top level and never binds there. Other code may define them."""
+    """Collect names that the program reads from its top level but never binds there. Other code may define them."""
     try:
-        return _read(module).difference(_BUILTINS, *map(_bound, module.body))
+        missing = _read(module) - _BUILTINS
+        for statement in module.body:
+            missing.difference_update(_bound(statement))
+        return missing
     except PARSE_ERRORS:
         return set()
 
 
 def with_solution(source: str, methods: Collection[str]) -> str:
-    """Add a class ``Solution`` that holds the functions with these names, unless the program has such a class.
+    """Add a class ``Solution`` with the program's functions of these names, unless the program has such a class.
 
-    LiveCodeBench's judge takes either form as well.
+    LiveCodeBench's judge also accepts a function in the place of a method.
     """
     try:
         module = parse_untrusted(source)
@@ -73,12 +76,17 @@ def with_solution(source: str, methods: Collection[str]) -> str:
         return source
     lines = []
     for node in module.body:
-        if isinstance(node, ast.FunctionDef) and node.name in methods:
-            # The class must not pass its object to a plain function, but to one that was written as a method.
-            has_self = [parameter.arg for parameter in node.args.args[:1]] == ["self"]
-            value = node.name if has_self else f"staticmethod({node.name})"
-            lines.append(f"    {node.name} = {value}\n")
-    return "".join([source, "\n\nclass Solution:\n", *lines]) if lines else source
+        if not isinstance(node, ast.FunctionDef) or node.name not in methods:
+            continue
+        value = node.name
+        first_parameters = [parameter.arg for parameter in node.args.args[:1]]
+        # A method gets its object as the first argument. A plain function must not get the object.
+        if first_parameters != ["self"]:
+            value = f"staticmethod({value})"
+        lines.append(f"    {node.name} = {value}\n")
+    if not lines:
+        return source
+    return "".join([source, "\n\nclass Solution:\n", *lines])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +95,15 @@ class Definitions:
 
     source: str
     needs_no_examples: bool
-    """The text shows no example that could fill a state, and no slow import: the program may be stopped early."""
+    """The whole program has no code that may keep state and no slow import, so a long example may be stopped early."""
 
 
 def without_examples(source: str, names: Collection[str]) -> Definitions | None:
     """Keep a program's functions and classes, and the statements that define the names they use.
 
     Returns:
-        The kept statements in their order. None if the program defines none of ``names``, if nothing is left out, or
-        if the parser refuses the source.
+        The kept statements in their order. None if the program defines none of ``names``, if no statement is left out,
+        or if the parser refuses the source.
     """
     try:
         return _without_examples(parse_untrusted(source), names)
@@ -112,18 +120,21 @@ def _without_examples(module: ast.Module, names: Collection[str]) -> Definitions
     for statement in module.body:
         is_kept = isinstance(statement, _DEFINITIONS) or _is_setting(statement)
         (kept if is_kept else rest).append(statement)
-    # A needed statement may need others in turn: a definition its table, the table a loop, and the loop its bound.
+    # A needed statement may need another one: a function reads a table, a loop fills the table, a constant ends the
+    # loop.
     while needed := [statement for statement in rest if _makes(statement, names, kept, imported)]:
         kept += needed
         rest = [statement for statement in rest if statement not in needed]
     if not rest:
         return None
     body = [statement for statement in module.body if statement in kept]
+    definitions = ast.unparse(ast.Module(body, type_ignores=[]))
     plain_kinds = _DEFINITIONS | ast.Import | ast.ImportFrom
     is_plain = all(isinstance(statement, plain_kinds) for statement in kept)
     text = ast.unparse(module)
-    is_quick = is_plain and not _STATE.search(text) and sys.stdlib_module_names >= set(_IMPORTED.findall(text))
-    return Definitions(ast.unparse(ast.Module(body, type_ignores=[])), is_quick)
+    imports_quickly = sys.stdlib_module_names >= set(_IMPORTED.findall(text))
+    needs_no_examples = is_plain and imports_quickly and not _STATE.search(text)
+    return Definitions(definitions, needs_no_examples)
 
 
 def _makes(
@@ -134,56 +145,73 @@ def _makes(
 ) -> bool:
     """Tell whether a statement makes or changes one of the names, or a name that a kept statement reads."""
     if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
-        return False  # a script's own run
-    # An assignment's value does not count as a change: `total = items.pop()` belongs to an example.
+        return False  # `if __name__ == "__main__":` runs the program as a script
+    # A call in an assignment does not count as a change: `total = items.pop()` belongs to an example.
     may_call = isinstance(statement, ast.Expr | ast.For | ast.While)
     changed = set(changed_names(statement, heeds_calls=may_call, imported=imported))
-    return not changed.isdisjoint(names) or any(changed & _read(one) for one in kept)
+    if not changed.isdisjoint(names):
+        return True
+    return any(changed & _read(other) for other in kept)
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
-    """Yield names that a statement and the statements below it bind in the scope of that statement."""
+    """Yield names that a statement, or a statement below it, binds in the scope of the first."""
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             yield node.name
-            return  # the body has a scope of its own
+            return  # names in its body belong to another scope
         case ast.Import() | ast.ImportFrom():
             for alias in node.names:
                 yield (alias.asname or alias.name).partition(".")[0]
         case ast.Name(ctx=ast.Store()):
             yield node.id
         case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            return  # names inside stay inside
+            return  # names in it belong to another scope
     for child in ast.iter_child_nodes(node):
         yield from _bound(child)
 
 
-def changed_names(statement: ast.AST, *, heeds_calls: bool, imported: Collection[str] = frozenset()) -> Iterator[str]:
-    """Yield names that a statement binds, or whose values it may change by an item, an attribute or a method call.
+def changed_names(
+    statement: ast.AST,
+    *,
+    heeds_calls: bool,
+    imported: Collection[str] = frozenset(),
+) -> Iterator[str]:
+    """Yield names that a statement binds, or whose values it may change through an item, an attribute or a method.
 
     Args:
         statement: any statement.
-        heeds_calls: method calls count as changes.
-        imported: modules. Their functions change the arguments (``heapq.heapify(heap)``) and not the module.
+        heeds_calls: a method call counts as a change of its object.
+        imported: names of modules. Their functions may change an argument (``heapq.heapify(heap)``), but not the
+            module.
     """
     yield from _bound(statement)
     for node in ast.walk(statement):
-        owner: ast.expr | None = None
-        if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            owner = node.value
-        elif heeds_calls and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            owner = node.func.value
+        owner = _changed_value(node, heeds_calls=heeds_calls)
         while isinstance(owner, ast.Subscript | ast.Attribute):
             owner = owner.value
-        if isinstance(owner, ast.Name):
-            if isinstance(node, ast.Call) and owner.id in imported:
-                yield from (given.id for given in node.args if isinstance(given, ast.Name))
-            else:
-                yield owner.id
+        if not isinstance(owner, ast.Name):
+            continue
+        if isinstance(node, ast.Call) and owner.id in imported:
+            yield from (given.id for given in node.args if isinstance(given, ast.Name))
+        else:
+            yield owner.id
+
+
+def _changed_value(node: ast.AST, *, heeds_calls: bool) -> ast.expr | None:
+    """Return the expression whose value a node changes, or None if the node changes no part of a value."""
+    match node:
+        case ast.Subscript(owner, ctx=ast.Store() | ast.Del()):
+            return owner
+        case ast.Attribute(owner, ctx=ast.Store() | ast.Del()):
+            return owner
+        case ast.Call(ast.Attribute(owner)) if heeds_calls:
+            return owner
+    return None
 
 
 def _read(node: ast.Module | ast.stmt) -> set[str]:
-    """Collect names that a statement, or a function in it, reads from the program's top level."""
+    """Collect top-level names that a module or statement reads, also in the functions and classes it contains."""
     table = symtable.symtable(ast.unparse(node), "<program>", "exec")
     names = set()
     tables = [table]
@@ -192,16 +220,19 @@ def _read(node: ast.Module | ast.stmt) -> set[str]:
         tables += inner.get_children()
         for symbol in inner.get_symbols():
             # At top level every name is global, though symtable calls some of them local.
-            if symbol.is_referenced() and (inner is table or symbol.is_global()):
+            is_global = inner is table or symbol.is_global()
+            if is_global and symbol.is_referenced():
                 names.add(symbol.get_name())
     return names
 
 
 def _is_setting(statement: ast.stmt) -> bool:
-    """Tell whether this is a call of ``_SETTINGS``, ``from __future__`` or ``from module import *``."""
+    """Tell whether a statement is a call of ``_SETTINGS``, ``from __future__ import`` or ``from module import *``."""
     match statement:
         case ast.Expr(value=ast.Call(func=function)):
             return ast.unparse(function) in _SETTINGS
-        case ast.ImportFrom(module="__future__") | ast.ImportFrom(names=[ast.alias(name="*")]):
+        case ast.ImportFrom(module="__future__"):
+            return True
+        case ast.ImportFrom(names=[ast.alias(name="*")]):
             return True
     return False

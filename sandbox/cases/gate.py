@@ -1,18 +1,20 @@
-"""The static gate with a memory, which reads each text of a question only once.
+"""The static gate with a cache, so that each text of a question is usually parsed only once.
 
-The suites of one question share many asserts, and reading an assert costs about as much as judging it.
+The suites of one question share many asserts, and parsing an assert takes about as long as judging it.
 """
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 
-from .case import Case, Kind, Rejection, Suite
+from .case import Gated, Kind, Suite
 from .parser import gather_suite, parse_assert, parse_call
 from .reference_interface import Interface
 
+_Reader = Callable[[str], Gated]
 MAX_TEXTS_PER_QUESTION = 1024
 _MAX_KEPT = 256
-"""Characters. Longer texts of all questions share one cache of ``_MAX_LONG_TEXTS``, to save memory."""
+"""Limit in characters of the texts that a question's own cache keeps. To save memory, all longer texts of all
+questions share one cache."""
 _MAX_LONG_TEXTS = 512
 
 
@@ -21,35 +23,38 @@ class Gate:
 
     Args:
         reference: source of the reference solution.
-        entry_points: names that tests must call; empty means all at top level.
-        assert_chars: longest text that is read.
+        entry_points: names that tests may call; empty means all public names at top level.
+        assert_chars: longest text that is parsed, in characters.
         kind: how tests use a program.
     """
 
     def __init__(
-        self, reference: str, entry_points: tuple[str, ...], *, assert_chars: int, kind: Kind = Kind.FUNCTIONS
+        self,
+        reference: str,
+        entry_points: tuple[str, ...],
+        *,
+        assert_chars: int,
+        kind: Kind = Kind.FUNCTIONS,
     ) -> None:
         self.interface = Interface.of(reference, entry_points, kind=kind)
-        self._assert = _remembering(parse_assert, self.interface, assert_chars)
-        self._call = _remembering(parse_call, self.interface, assert_chars)
+        self._assert = _cached(parse_assert, self.interface, assert_chars)
+        self._call = _cached(parse_call, self.interface, assert_chars)
 
     def suite(self, texts: Iterable[str]) -> Suite:
-        """Gate every assert of one suite. A second assert that makes the same call is a duplicate."""
+        """Turn the asserts of one suite into cases and rejections. A second assert of the same call is a duplicate."""
         return gather_suite(map(self._assert, texts))
 
-    def call(self, text: str) -> Case | Rejection:
-        """Gate one replayed call, which is the left side of an assert."""
+    def call(self, text: str) -> Gated:
+        """Turn one replayed call, which is the left side of an assert, into a case or a rejection."""
         return self._call(text)
 
 
-def _remembering(
-    parse: Callable[..., Case | Rejection], interface: Interface, assert_chars: int
-) -> Callable[[str], Case | Rejection]:
+def _cached(parse: Callable[..., Gated], interface: Interface, assert_chars: int) -> _Reader:
     parse = partial(parse, interface=interface, assert_chars=assert_chars)
-    # Each question has its own cache, so that one with many texts cannot push out the texts of another.
+    # Each question has its own cache, so that a question with many texts cannot push out the texts of another question.
     parse_short = lru_cache(MAX_TEXTS_PER_QUESTION)(parse)
 
-    def read(text: str) -> Case | Rejection:
+    def read(text: str) -> Gated:
         if len(text) <= _MAX_KEPT:
             return parse_short(text)
         return _read_long(parse, text)
@@ -58,5 +63,5 @@ def _remembering(
 
 
 @lru_cache(_MAX_LONG_TEXTS)
-def _read_long(parse: Callable[[str], Case | Rejection], text: str) -> Case | Rejection:
+def _read_long(parse: _Reader, text: str) -> Gated:
     return parse(text)

@@ -1,1 +1,1 @@
-"""Canonical bytes, literals and equality of builtin values."""
+"""Canonical bytes, literals and equality of builtin values, and checkers of printed texts."""

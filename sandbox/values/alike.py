@@ -1,4 +1,4 @@
-"""Inputs that most programs cannot tell apart, though their spelling or containers differ."""
+"""Find inputs that mean the same to most programs, though their spelling or their containers differ."""
 
 from collections import deque
 from functools import lru_cache
@@ -12,12 +12,12 @@ _ORDERED = (list, tuple, deque, bytes, bytearray)
 
 
 def alike_words(text: str) -> tuple[str, ...]:
-    """Split an input into words, with numbers by value: ``3  1.50`` and ``3.0 15e-1`` give the same words."""
-    return tuple(map(_spelled, text.split()))
+    """Split an input into words, with one spelling for each number: ``3  1.50`` and ``3.0 15e-1`` give equal words."""
+    return tuple(map(_respell, text.split()))
 
 
 @lru_cache(1 << 14)
-def _spelled(word: str) -> str:
+def _respell(word: str) -> str:
     if len(word) > _MAX_NUMBER_CHARS:
         return word
     for kind in (int, float):
@@ -25,9 +25,11 @@ def _spelled(word: str) -> str:
             number = kind(word)
         except ValueError:
             continue
-        # Beyond this size a float is no longer exact, so that unequal integers would get one word.
-        is_whole = abs(number) < _MAX_EXACT and number == int(number)
-        return str(int(number) if is_whole else number)
+        # Beyond this size floats are not exact, so unequal integers would get the same word.
+        is_exact = abs(number) < _MAX_EXACT
+        if is_exact and number == int(number):
+            number = int(number)
+        return str(number)
     return word
 
 

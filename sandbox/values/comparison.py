@@ -1,4 +1,4 @@
-"""Compare the candidate's value with the reference's, in the trusted process, on decoded builtin values."""
+"""Compare the candidate's value with the reference's value. Both are decoded builtin values in the trusted process."""
 
 import math
 from collections import deque
@@ -20,9 +20,10 @@ _DECODED_SIZE_FACTOR = 8
 _DECODED_SIZE_SLACK = 64
 _NUMBER_SLACK = 600
 """Bytes by which an equal number may be longer than the reference's float or boolean. An integer of 1,024 bits takes
-258, and a ratio near a float holds two such integers."""
+258 bytes, and a ratio near a float holds two such integers."""
 _MIN_COMPARED_BITS = 1 << 15
-"""Numbers are compared up to this size, or up to eight times the reference's. A ratio near a float is long."""
+"""Numbers up to this size are always compared, because a ratio near a float is long. The size limit is higher if the
+reference's number is large: eight times its bits."""
 _KEPT_LITERAL_BYTES = 256
 _NUMBERS = (int, float, complex, RawRatio, Decimal)
 
@@ -30,50 +31,64 @@ _NUMBERS = (int, float, complex, RawRatio, Decimal)
 def matches(reference: bytes, value: bytes, *, in_any_order: bool = False) -> bool:
     """Tell whether ``value`` encodes the value that ``reference`` encodes.
 
-    Numbers compare across types (``True == 1 == 1.0``), NaN equals NaN, and a tuple is no list. If the reference holds
-    a float, ``|value - reference| <= 1e-6 + 1e-7 * |reference|`` suffices. That is ``numpy.allclose`` with the
-    tolerances of EvalPlus (arXiv:2305.01210, its evaluator's defaults), at every depth instead of in flat lists only.
+    Numbers compare across types (``True == 1 == 1.0``), NaN equals NaN, and a tuple does not equal a list. A float of
+    the reference has a tolerance: ``|value - reference| <= 1e-6 + 1e-7 * |reference|``. That is ``numpy.allclose`` with
+    the tolerances of EvalPlus (arXiv:2305.01210, its evaluator's defaults). EvalPlus applies the tolerance only in flat
+    lists, and this function at every depth.
 
-    The size of ``reference`` bounds the work. An equal value needs at most eight times its bytes (``1`` and ``1.0``
-    differ by a factor of three), and the bytes by which an integer or a ratio is longer than a float. Nothing of the
-    value is hashed, reduced or converted before its size is known.
+    The size of ``reference`` bounds the work. An equal value needs at most eight times the reference's bytes (``1`` and
+    ``1.0`` differ by a factor of three), and additional bytes where an integer or a ratio stands for a float. No part
+    of the value is hashed, reduced or converted before its size is known.
 
     Args:
-        reference: encoded by the codec of this package.
+        reference: bytes from ``encode``.
         value: any bytes. Bytes that cannot be compared are not equal.
-        in_any_order: the items of a list or tuple may stand in any order. The items of nested lists may not.
+        in_any_order: the items of a list or tuple may stand in any order. The order of nested lists still counts.
     """
-    # Equal bytes are equal values, so that the common case needs no decoding.
+    # Equal bytes encode equal values, so the most frequent case needs no decoding.
     if reference == value:
         return True
-    # This also counts letters of texts, which only loosens the bound.
+    # The count includes letters of texts. They only make the limit larger.
     num_short = sum(map(reference.count, (b"f", b"T", b"F")))
-    max_size = _DECODED_SIZE_FACTOR * len(reference) + _DECODED_SIZE_SLACK + _NUMBER_SLACK * num_short
-    if len(value) > max_size:
+    slack = _DECODED_SIZE_SLACK + _NUMBER_SLACK * num_short
+    if len(value) > _DECODED_SIZE_FACTOR * len(reference) + slack:
         return False
     try:
         wanted, found = decode_raw(reference), decode_raw(value)
-        if in_any_order and isinstance(wanted, (list, tuple)) and type(wanted) is type(found):
-            return _close_sets(RawSet([*wanted]), RawSet([*found]))  # equal items count each in a ``RawSet``
+        if in_any_order and isinstance(wanted, (list, tuple)):
+            if type(wanted) is not type(found):
+                return False
+            # A ``RawSet`` may hold equal items several times.
+            return _close_sets(RawSet([*wanted]), RawSet([*found]))
         return _close(wanted, found)
+    # ValueFormatError is a ValueError, and UnencodableError is a TypeError.
     except (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError):
-        return False  # ValueFormatError and UnencodableError are ValueErrors
+        return False
 
 
-def comparer(numbers: Callable[[Any, Any], bool], sets: Callable[[RawSet, RawSet], bool]) -> Callable[[Any, Any], bool]:
-    """Make a comparison of raw values at every depth, from a rule for two numbers and a rule for two sets.
+def comparer(
+    numbers: Callable[[Any, Any], bool],
+    sets: Callable[[RawSet, RawSet], bool],
+) -> Callable[[Any, Any], bool]:
+    """Make a comparison of two raw values at every depth.
 
     Other values are equal if their types and their parts are equal. Keys of dicts are compared by ``canonical_key``.
+
+    Args:
+        numbers: tells whether two numbers are equal.
+        sets: tells whether two sets are equal.
     """
 
     def same(reference: Any, value: Any) -> bool:
-        # Numbers come first, because only they compare across types.
+        # Numbers are tested first, because only numbers compare across types.
         if isinstance(reference, _NUMBERS):
             return isinstance(value, _NUMBERS) and numbers(reference, value)
         if type(reference) is not type(value):
             return False
         if isinstance(reference, (list, tuple, deque)):
-            return len(reference) == len(value) and all(map(same, reference, value))
+            if len(reference) != len(value):
+                return False
+            return all(map(same, reference, value))
         if isinstance(reference, RawDict):
             return same_dicts(reference, value)
         if isinstance(reference, RawSet):
@@ -83,7 +98,8 @@ def comparer(numbers: Callable[[Any, Any], bool], sets: Callable[[RawSet, RawSet
     def same_dicts(reference: RawDict, value: RawDict) -> bool:
         if len(reference.keys) != len(value.keys):
             return False
-        for (wanted_key, wanted), (key, item) in zip(_by_key(reference), _by_key(value), strict=True):
+        wanted_items, items = _by_key(reference), _by_key(value)
+        for (wanted_key, wanted), (key, item) in zip(wanted_items, items, strict=True):
             if key != wanted_key or not same(wanted, item):
                 return False
         return True
@@ -93,11 +109,13 @@ def comparer(numbers: Callable[[Any, Any], bool], sets: Callable[[RawSet, RawSet
 
 def _by_key(items: RawDict) -> list[tuple[bytes, Any]]:
     """Sort items by the bytes of their keys. A dict would hash keys that an adversary chose."""
-    return sorted(zip(map(canonical_key, items.keys), items.values, strict=True), key=itemgetter(0))
+    keys = map(canonical_key, items.keys)
+    return sorted(zip(keys, items.values, strict=True), key=itemgetter(0))
 
 
 def _close_numbers(reference: Any, value: Any) -> bool:
-    if _is_nan(reference) or _is_nan(value):  # a signalling NaN would raise in the comparisons below
+    # The comparisons below would raise for a signalling NaN.
+    if _is_nan(reference) or _is_nan(value):
         return _is_nan(reference) and _is_nan(value)
     wanted_bits, num_bits = _num_bits(reference), _num_bits(value)
     if num_bits > max(_MIN_COMPARED_BITS, _DECODED_SIZE_FACTOR * wanted_bits):
@@ -105,19 +123,24 @@ def _close_numbers(reference: Any, value: Any) -> bool:
     if max(wanted_bits, num_bits) > _MIN_COMPARED_BITS:
         kinds = {type(reference), type(value)}
         # Reducing a ratio, or comparing a Decimal with an int, takes quadratic time: minutes for numbers of megabytes.
-        if RawRatio in kinds or (Decimal in kinds and len(kinds) > 1):
-            # An honest Fraction is sent reduced, so that equal values of one type have equal parts.
+        is_slow = RawRatio in kinds or (Decimal in kinds and len(kinds) > 1)
+        if is_slow:
+            # An honest program sends its Fractions reduced, so equal values of one type have equal parts.
             return len(kinds) == 1 and bool(reference == value)
     reference, value = _reduced(reference), _reduced(value)
     if reference == value:
         return True
     if isinstance(reference, complex) and isinstance(value, (int, float, complex)):
-        # An integer so large counts as equal to no complex number. A larger one could not even become a float.
+        # An integer of this size equals no complex number, and a larger one may not fit into a float.
         if isinstance(value, int) and abs(value) >= 1 << 1000:
             return False
         value = complex(value)
-        return _close_numbers(reference.real, value.real) and _close_numbers(reference.imag, value.imag)
-    if not isinstance(reference, float) or isinstance(value, complex) or not math.isfinite(reference):
+        is_close = _close_numbers(reference.real, value.real)
+        return is_close and _close_numbers(reference.imag, value.imag)
+    # Only a finite float of the reference has a tolerance.
+    if not isinstance(reference, float) or not math.isfinite(reference):
+        return False
+    if isinstance(value, complex):
         return False
     try:
         near = float(value)
@@ -128,11 +151,15 @@ def _close_numbers(reference: Any, value: Any) -> bool:
 
 
 def _is_nan(value: Any) -> bool:
-    return value.is_nan() if isinstance(value, Decimal) else bool(value != value)
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return bool(value != value)
 
 
 def _reduced(value: Any) -> Any:
-    return Fraction(value.numerator, value.denominator) if isinstance(value, RawRatio) else value
+    if isinstance(value, RawRatio):
+        return Fraction(value.numerator, value.denominator)
+    return value
 
 
 def _num_bits(value: Any) -> int:
@@ -142,7 +169,8 @@ def _num_bits(value: Any) -> int:
     if isinstance(value, int):
         return value.bit_length()
     if isinstance(value, Decimal):
-        return 4 * len(value.as_tuple().digits)
+        num_digits = len(value.as_tuple().digits)
+        return 4 * num_digits
     return 64
 
 
@@ -150,12 +178,14 @@ def _close_sets(reference: RawSet, value: RawSet) -> bool:
     wanted, found = reference.items, value.items
     if len(wanted) != len(found):
         return False
-    if sorted(map(canonical_key, wanted)) == sorted(map(canonical_key, found)):
+    wanted_keys, found_keys = map(canonical_key, wanted), map(canonical_key, found)
+    if sorted(wanted_keys) == sorted(found_keys):
         return True
-    # Only in sorted numbers do near items stand at the same place.
-    if not all(type(item) in (int, float) for item in wanted + found):
-        return False
-    # If any pairing is within the tolerance, the pairing of the sorted items is as well.
+    # The tolerance needs pairs of items. Only numbers can be paired by sorting.
+    for item in wanted + found:
+        if type(item) not in (int, float):
+            return False
+    # If the items can be paired within the tolerance at all, then the sorted items match in their order.
     return all(map(_close, sorted(wanted), sorted(found)))
 
 
@@ -163,15 +193,17 @@ _close = comparer(_close_numbers, _close_sets)
 
 
 def to_literal(data: bytes) -> str:
-    """Return Python source that evaluates to the encoded value, as ``literals.spell`` writes it.
+    """Return Python source that evaluates to the encoded value.
 
-    Dicts are in the order of their bytes. The source needs at most ``Fraction``, ``Decimal`` and ``deque`` in scope
-    beside the builtins.
+    ``literals.spell`` writes the source. Items of dicts are sorted by their bytes. Besides builtins, the source needs
+    at most ``Fraction``, ``Decimal`` and ``deque`` in scope.
 
     Raises:
-        ValueFormatError: ``data`` is not an encoded value, or its text is too large.
+        ValueFormatError: ``data`` is not an encoded value, or its source is too large.
     """
-    return _kept_literal(data) if len(data) <= _KEPT_LITERAL_BYTES else _literal(data)
+    if len(data) > _KEPT_LITERAL_BYTES:
+        return _literal(data)
+    return _kept_literal(data)
 
 
 def _literal(data: bytes) -> str:
@@ -181,12 +213,12 @@ def _literal(data: bytes) -> str:
         raise ValueFormatError(f"too large to print: {type(error).__name__}") from error
 
 
-# Short values repeat: right ones in each suite that asks for them, wrong ones in one program after the other.
+# Short values repeat: the same calls stand in several suites, and many programs make the same mistake.
 _kept_literal = lru_cache(16_384)(_literal)
 
 
 def _with_sets(value: Any) -> Any:
-    """Replace frozensets by sets, except in keys and sets, whose items must be hashable."""
+    """Replace frozensets by sets, except inside sets and dict keys, whose items must be hashable."""
     if isinstance(value, frozenset):
         return set(value)
     if isinstance(value, (list, tuple, deque)):

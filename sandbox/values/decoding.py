@@ -1,4 +1,4 @@
-"""Decode canonical bytes (see ``encoding``) to builtin values, in the trusted process."""
+"""Decode canonical bytes (see ``encoding``) to builtin values. This module runs in the trusted process."""
 
 import struct
 from collections import deque
@@ -14,7 +14,7 @@ _CONSTANTS: dict[bytes, bool | None] = {b"N": None, b"T": True, b"F": False}
 
 
 def decode(data: bytes) -> object:
-    """Decode bytes that an untrusted process sent. Sets come back as frozensets.
+    """Decode bytes that an untrusted process sent. Sets become frozensets.
 
     Raises:
         ValueFormatError: the bytes are not one complete encoded value. Nothing else is raised.
@@ -23,10 +23,10 @@ def decode(data: bytes) -> object:
 
 
 def decode_raw(data: bytes) -> object:
-    """Decode bytes in time linear in their length, whatever they hold.
+    """Decode bytes in time linear in their length, even if a hostile program wrote them.
 
-    Sets, dicts and Fractions come back as ``RawSet``, ``RawDict`` and ``RawRatio``. Their items may be unhashable or
-    repeated, and their ratios may be not reduced.
+    Sets, dicts and Fractions become ``RawSet``, ``RawDict`` and ``RawRatio``. Items of a ``RawSet`` and keys of a
+    ``RawDict`` may be unhashable or repeated, and a ``RawRatio`` need not be reduced.
 
     Raises:
         ValueFormatError: the bytes are not one complete encoded value. Nothing else is raised.
@@ -41,24 +41,27 @@ def _decode_all(data: bytes, *, raw: bool) -> object:
         raise
     except (ValueError, IndexError, TypeError, ArithmeticError, struct.error, RecursionError, MemoryError) as error:
         raise ValueFormatError(f"not an encoded value: {type(error).__name__}") from error
-    # With bytes behind it, a value would have more than one encoding.
+    # If further bytes were accepted, one value would have several encodings.
     if end != len(data):
         raise ValueFormatError(f"{len(data) - end} bytes after the value")
     return value
 
 
+# Each reader below takes the position ``at`` of its first byte, and returns the value and the position behind it.
+
+
 def _read_int(data: bytes, at: int, mark: bytes = b";") -> tuple[int, int]:
     end = data.index(mark, at)
     digits = data[at:end]
-    magnitude = digits[1:] if digits.startswith(b"-") else digits
-    # ``int`` would also take spaces, underscores and signs, which no encoder writes.
+    magnitude = digits.removeprefix(b"-")
+    # ``int`` would also accept spaces, underscores and plus signs, which the encoder never writes.
     if not magnitude or magnitude.strip(b"0123456789abcdef"):
         raise ValueFormatError("malformed integer")
     return int(digits, 16), end + 1
 
 
 def _read_count(data: bytes, at: int) -> tuple[int, int]:
-    # A count has few digits. Without the bound, the search for its end could run through megabytes.
+    # A count has few digits. Without this limit, the search for the colon could run through megabytes.
     end = data.index(b":", at, at + 12)
     digits = data[at:end]
     if not digits.isdigit():
@@ -70,7 +73,7 @@ def _read_count(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _decode(data: bytes, at: int, depth: int, raw: bool) -> tuple[Any, int]:
-    # The sender has the same limit, but shares its process with a hostile program.
+    # The encoder has the same limit, but it runs in one process with a hostile program.
     if depth > MAX_DEPTH:
         raise ValueFormatError(f"nested more than {MAX_DEPTH} deep")
     tag = data[at : at + 1]
@@ -78,20 +81,21 @@ def _decode(data: bytes, at: int, depth: int, raw: bool) -> tuple[Any, int]:
     if tag in _CONSTANTS:
         return _CONSTANTS[tag], at
     if tag == b"n":
-        return float("nan"), at  # a new object each time, because a set may hold several
+        # A new object each time: a set keeps several NaNs only if they are different objects.
+        return float("nan"), at
     if tag == b"i":
         return _read_int(data, at)
     if tag == b"f":
         return _unpack_float(data, at)[0], at + 8
-    # The tag is empty at the end of the data, and the empty text is in every text: hence ``and tag``.
-    if tag in b"sbD" and tag:
+    if tag in (b"s", b"b", b"D"):
         count, at = _read_count(data, at)
-        body, at = data[at : at + count], at + count
+        end = at + count
+        body = data[at:end]
         if tag == b"b":
-            return body, at
+            return body, end
         text = body.decode("utf-8", "surrogatepass")
-        return (text if tag == b"s" else Decimal(text)), at
-    if tag in b"ltQSd" and tag:
+        return (text if tag == b"s" else Decimal(text)), end
+    if tag in (b"l", b"t", b"Q", b"S", b"d"):
         return _decode_items(data, at, depth, tag, raw)
     if tag == b"c":
         real, at = _decode(data, at, depth + 1, raw)
@@ -102,10 +106,11 @@ def _decode(data: bytes, at: int, depth: int, raw: bool) -> tuple[Any, int]:
     if tag == b"q":
         numerator, at = _read_int(data, at, b"/")
         denominator, at = _read_int(data, at)
-        # A negative denominator would give a number two forms, and zero would raise later, far from here.
+        # A negative denominator would give the same number two forms. Zero would raise an error only later.
         if denominator <= 0:
             raise ValueFormatError("malformed ratio")
-        return (RawRatio if raw else Fraction)(numerator, denominator), at
+        kind = RawRatio if raw else Fraction
+        return kind(numerator, denominator), at
     if tag == b"r":
         start, at = _read_int(data, at)
         stop, at = _read_int(data, at)
@@ -114,10 +119,17 @@ def _decode(data: bytes, at: int, depth: int, raw: bool) -> tuple[Any, int]:
     raise ValueFormatError(f"unknown tag {tag!r}")
 
 
-def _decode_items(data: bytes, at: int, depth: int, tag: bytes, raw: bool) -> tuple[Any, int]:
+def _decode_items(
+    data: bytes,
+    at: int,
+    depth: int,
+    tag: bytes,
+    raw: bool,
+) -> tuple[Any, int]:
     count, at = _read_count(data, at)
+    num_items = 2 * count if tag == b"d" else count
     items: list[Any] = []
-    for _ in range(2 * count if tag == b"d" else count):
+    for _ in range(num_items):
         item, at = _decode(data, at, depth + 1, raw)
         items.append(item)
     if tag == b"l":
@@ -126,15 +138,18 @@ def _decode_items(data: bytes, at: int, depth: int, tag: bytes, raw: bool) -> tu
         return tuple(items), at
     if tag == b"Q":
         return deque(items), at
-    if raw:
-        return (RawSet(items) if tag == b"S" else RawDict(items[::2], items[1::2])), at
     if tag == b"S":
+        if raw:
+            return RawSet(items), at
         unique = frozenset(items)
-        # No encoder repeats an item, so a hostile program wrote these bytes.
+        # The encoder never repeats an item or a key, so a hostile program wrote these bytes.
         if len(unique) != count:
             raise ValueFormatError("repeated set item")
         return unique, at
-    mapping = dict(zip(items[::2], items[1::2], strict=True))
+    keys, values = items[::2], items[1::2]
+    if raw:
+        return RawDict(keys, values), at
+    mapping = dict(zip(keys, values, strict=True))
     if len(mapping) != count:
         raise ValueFormatError("repeated dict key")
     return mapping, at

@@ -1,7 +1,7 @@
 """Canonical bytes of builtin values.
 
-``encode`` runs in the untrusted process, ``decoding.decode`` in the trusted one. The bytes are a prefix code: a tag
-byte and a fixed or counted body, so that no content can imitate structure.
+``encode`` runs in the untrusted process, and ``decoding.decode`` in the trusted process. The bytes are a prefix code:
+each value has a tag byte, and a body of fixed or stated length. So no text inside a value can look like another value.
 
 =====  ==========================================================================
 tag    value
@@ -18,12 +18,12 @@ S d    set or frozenset, dict: items sorted by their bytes
 r      range, three ints
 =====  ==========================================================================
 
-Subclasses (namedtuple, IntEnum, Counter, OrderedDict, defaultdict...) count as their builtin base. The base's own
-methods read them, so that an overridden ``__eq__`` or ``__iter__`` has no effect. NumPy scalars count as the Python
-value. NumPy arrays are refused, because ``==`` on them gives no truth value.
+An instance of a subclass (namedtuple, IntEnum, Counter, OrderedDict, defaultdict...) is encoded as a value of its
+builtin base. The base's own methods read the instance, so an overridden ``__eq__`` or ``__iter__`` has no effect. NumPy
+scalars are encoded as Python values. NumPy arrays are refused, because ``==`` on them gives no truth value.
 
-With ``unify=True`` equal values have equal bytes even across numeric types (``1 == 1.0 == True``). That form serves
-as a key and is never decoded.
+The bytes of ``canonical_key`` are equal for equal values even across numeric types (``1 == 1.0 == True``). They are
+never decoded. In this module, the parameter ``unify`` asks for these bytes.
 """
 
 import struct
@@ -38,19 +38,18 @@ from typing import Any
 from ..errors import UnencodableError
 
 MAX_DEPTH = 200
-"""Limit of containers inside one another. Both sides refuse deeper and cyclic values."""
+"""Limit of containers inside one another. Encoder and decoder refuse deeper values, and therefore cyclic values."""
 _MAX_DECIMAL_EXPONENT = 400
-"""Decimals beyond 10**+-400, or with more digits, keep their own form under ``unify``. As ratios they would take ten
-times their bytes or more, and a set may hold a hundred thousand of them."""
+"""In a key, a Decimal becomes a ratio only if its exponent and its digits are within this limit. A larger Decimal
+would need at least ten times its bytes as a ratio, and a set may hold a hundred thousand Decimals."""
 
 _MAX_NODES = 10_000
 _pack_float = struct.Struct(">d").pack
-_KEYS_VIEW: type = type({}.keys())
 
 
 @dataclass(frozen=True, slots=True)
 class RawRatio:
-    """A Fraction that is not reduced, because reducing takes quadratic time."""
+    """A Fraction that has not been reduced, because reducing takes quadratic time."""
 
     numerator: int
     denominator: int
@@ -58,47 +57,53 @@ class RawRatio:
 
 @dataclass(frozen=True, slots=True)
 class RawSet:
-    """The items of a set, not hashed, because hostile integers can all have one hash."""
+    """The items of a set in a list, because hostile integers may all have the same hash."""
 
     items: list[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class RawDict:
-    """The items of a dict, not hashed."""
+    """The keys and values of a dict in two lists, because hostile integers may all have the same hash."""
 
     keys: list[Any]
     values: list[Any]
 
 
-def encode(value: object, *, unify: bool = False) -> bytes:
+def encode(value: object) -> bytes:
     """Encode a builtin value.
 
     Raises:
-        UnencodableError: the value, or an item of it, has another type than the module's table, or is nested too deep.
+        UnencodableError: the value or one of its items has a type that the module's table lacks, or is nested too deep.
     """
-    return _encode(value, 0, unify)
+    return _encode(value, 0, False)
 
 
 def canonical_key(value: object) -> bytes:
-    """Encode a value so that equal values have equal bytes, also across numeric types. NaN equals NaN."""
+    """Encode a value so that equal values have equal bytes, even across numeric types. All NaNs have the same bytes.
+
+    Raises:
+        UnencodableError: as ``encode`` does.
+    """
     return _encode(value, 0, True)
 
 
 def _encode(value: Any, depth: int, unify: bool) -> bytes:
     if value is None:
         return b"N"
-    # This runs for every item of every value: the most frequent types come first, without a table.
+    # This code runs for every item of every value, so the most frequent types come first and need no table.
     kind = type(value)
     if kind is int:
         return b"i%s;" % _hex(value)
     if kind is str:
         return _text(b"s", value)
     if kind is bool:
-        return b"i%d;" % value if unify else (b"T" if value else b"F")
+        if unify:
+            return b"i%d;" % value
+        return b"T" if value else b"F"
     if kind is float:
         return _float(value, unify)
-    # Checked before a container is entered, so that cyclic values end here as well.
+    # The depth is checked before a container's items are read, so that a cyclic value ends here as well.
     if depth >= MAX_DEPTH:
         raise UnencodableError(f"nested more than {MAX_DEPTH} deep")
     encoder = _ENCODERS.get(kind)
@@ -108,8 +113,10 @@ def _encode(value: Any, depth: int, unify: bool) -> bytes:
 
 
 def _hex(value: int) -> bytes:
-    # Decimal text of a large integer would take quadratic time, and Python refuses it beyond 4,300 digits.
-    return (b"%x" % value) if value >= 0 else b"-%x" % -value
+    # Decimal digits of a large integer would take quadratic time, and Python refuses more than 4,300 of them.
+    if value < 0:
+        return b"-%x" % -value
+    return b"%x" % value
 
 
 def _text(tag: bytes, value: str) -> bytes:
@@ -118,7 +125,7 @@ def _text(tag: bytes, value: str) -> bytes:
 
 
 def _float(value: float, unify: bool) -> bytes:
-    # All NaNs share one form, because their payload is no part of the value.
+    # All NaNs share one form. The other bits of a NaN are not part of the value.
     if value != value:
         return b"n"
     if unify and value.is_integer():
@@ -129,20 +136,23 @@ def _float(value: float, unify: bool) -> bytes:
 def _complex(value: complex, depth: int, unify: bool) -> bytes:
     if unify and value.imag == 0:
         return _float(value.real, True)
-    return b"c" + _float(value.real, unify) + _float(value.imag, unify)
+    real = _float(value.real, unify)
+    imag = _float(value.imag, unify)
+    return b"c" + real + imag
 
 
 def _ratio(value: Fraction | RawRatio, depth: int, unify: bool) -> bytes:
     numerator, denominator = value.numerator, value.denominator
+    if unify and denominator == 1:
+        return b"i%s;" % _hex(numerator)
     if unify:
-        if denominator == 1:
-            return b"i%s;" % _hex(numerator)
         try:
             near = numerator / denominator
-            if near.as_integer_ratio() == (numerator, denominator):
-                return b"f" + _pack_float(near)
-        except OverflowError:  # the ratio is beyond the range of floats
-            pass
+            is_float = near.as_integer_ratio() == (numerator, denominator)
+        except OverflowError:
+            is_float = False  # the ratio is too large for a float
+        if is_float:
+            return b"f" + _pack_float(near)
     return b"q%s/%s;" % (_hex(numerator), _hex(denominator))
 
 
@@ -155,28 +165,38 @@ def _decimal(value: Decimal, depth: int, unify: bool) -> bytes:
         if not value:
             return b"i0;"
         sign, digits, exponent = value.as_tuple()
-        if max(abs(value.adjusted()), len(digits)) <= _MAX_DECIMAL_EXPONENT:
+        size = max(abs(value.adjusted()), len(digits))
+        if size <= _MAX_DECIMAL_EXPONENT:
             return _ratio(Fraction(value), depth, True)
-        # Normalized by hand, because Decimal.normalize rounds to the context's precision and has a limit of exponents.
+        # Decimal.normalize would round to the context's precision, and it does not accept every exponent.
         all_digits = "".join(map(str, digits)).lstrip("0")
         kept = all_digits.rstrip("0")
-        return _text(b"D", f"{'-' * sign}{kept}E{int(exponent) + len(all_digits) - len(kept)}")
+        num_zeros = len(all_digits) - len(kept)
+        minus = "-" * sign
+        return _text(b"D", f"{minus}{kept}E{int(exponent) + num_zeros}")
     return _text(b"D", str(value))
 
 
 def _items(tag: bytes, values: Collection[Any], depth: int, unify: bool) -> bytes:
-    return b"%s%d:" % (tag, len(values)) + b"".join([_encode(item, depth, unify) for item in values])
+    items = [_encode(item, depth, unify) for item in values]
+    return b"%s%d:" % (tag, len(items)) + b"".join(items)
 
 
 def _set(value: Iterable[Any], depth: int, unify: bool) -> bytes:
-    # A set's order depends on its hash seed and history. The order of bytes depends on neither.
+    # The order of a set depends on the hash seed and on earlier changes. The order of the items' bytes does not.
     items = sorted(_encode(item, depth, unify) for item in value)
     return b"S%d:" % len(items) + b"".join(items)
 
 
 def _dict(value: dict[Any, Any], depth: int, unify: bool) -> bytes:
-    pairs = sorted((_encode(key, depth, unify), _encode(item, depth, unify)) for key, item in value.items())
-    return b"d%d:" % len(pairs) + b"".join([key + item for key, item in pairs])
+    pairs = []
+    for key, item in value.items():
+        key_bytes = _encode(key, depth, unify)
+        item_bytes = _encode(item, depth, unify)
+        pairs.append((key_bytes, item_bytes))
+    pairs.sort()
+    items = [key + item for key, item in pairs]
+    return b"d%d:" % len(items) + b"".join(items)
 
 
 def _bytes(value: bytes | bytearray, depth: int, unify: bool) -> bytes:
@@ -185,13 +205,18 @@ def _bytes(value: bytes | bytearray, depth: int, unify: bool) -> bytes:
 
 def _range(value: range, depth: int, unify: bool) -> bytes:
     start, stop, step = value.start, value.stop, value.step
-    if unify:  # Python compares the numbers that ranges run through
+    if unify:
         try:
             count = len(value)
         except OverflowError as error:
             raise UnencodableError("a range with more items than an index can count") from error
-        # An empty range has no start that counts, and a range with a single number has no step.
-        start, stop, step = (start if count else 0), count, (step if count > 1 else 0)
+        # Two ranges are equal if they contain the same numbers. The start of an empty range does not matter, nor does
+        # the step of a range with one number.
+        stop = count
+        if count == 0:
+            start = 0
+        if count <= 1:
+            step = 0
     return b"r%s;%s;%s;" % (_hex(start), _hex(stop), _hex(step))
 
 
@@ -202,7 +227,7 @@ _ENCODERS: dict[type, Callable[[Any, int, bool], bytes]] = {
     dict: _dict,
     set: _set,
     frozenset: _set,
-    _KEYS_VIEW: _set,  # compares equal to a set
+    type({}.keys()): _set,  # a view of keys equals a set of the same keys
     bytes: _bytes,
     bytearray: _bytes,
     complex: _complex,
@@ -229,28 +254,31 @@ _BASES: dict[type, Callable[[Any], Any]] = {
     Fraction: lambda value: Fraction(Fraction.numerator.fget(value), Fraction.denominator.fget(value)),  # type: ignore[attr-defined]
     Decimal: lambda value: Decimal(Decimal.__str__(value)),
 }
-"""Functions that turn a value of a subclass into a plain value of the base. They call the base's own methods, because
-a program may have overridden the methods of the subclass."""
+"""Maps a builtin type to a function that turns an instance of a subclass into a plain value of this type. The functions
+call the base's own methods, because a program may have overridden these methods in the subclass."""
 
 
 def _encode_other(value: Any, kind: type, depth: int, unify: bool) -> bytes:
-    # The type's own ancestors decide, because the program decides what an instance says of its class.
+    # The ancestors of the type decide, because a program can make ``value.__class__`` anything.
     for base in kind.__mro__:
         if base in _BASES:
             return _encode(_BASES[base](value), depth, unify)
-    # NumPy is known by name: it may be absent, and importing it would cost every program time.
-    if ("numpy", "generic") in {(base.__module__, base.__qualname__) for base in kind.__mro__}:
+    # NumPy is recognized by name, because it may not be installed, and importing it takes time in every program.
+    ancestors = {(base.__module__, base.__qualname__) for base in kind.__mro__}
+    if ("numpy", "generic") in ancestors:
         plain = value.item()
         if type(plain) is not kind:
             return _encode(plain, depth, unify)
-    # These classes are known by name, because each question's prelude defines its own.
-    if kind.__name__ in ("ListNode", "TreeNode"):
-        return _encode(_node_values(value, is_tree=kind.__name__ == "TreeNode"), depth, unify)
+    # These classes are recognized by name, because the prelude of each question defines its own classes.
+    is_tree = kind.__name__ == "TreeNode"
+    if is_tree or kind.__name__ == "ListNode":
+        values = _node_values(value, is_tree=is_tree)
+        return _encode(values, depth, unify)
     raise UnencodableError(f"{kind.__module__}.{kind.__qualname__} is not a builtin value")
 
 
 def _node_values(first: Any, *, is_tree: bool) -> list[Any]:
-    """List the values of LeetCode's linked list, or of its tree level by level, as tests write them."""
+    """List the values of LeetCode's linked list, or of LeetCode's tree level by level, as tests write them."""
     nodes = deque([first])
     values: list[Any] = []
     while nodes and len(values) <= _MAX_NODES:
@@ -263,8 +291,9 @@ def _node_values(first: Any, *, is_tree: bool) -> list[Any]:
             nodes += node.left, node.right
         elif node.next is not None:
             nodes.append(node.next)
+    # Nodes may also link in a circle.
     if nodes:
-        raise UnencodableError(f"more than {_MAX_NODES} nodes, or a circle of them")
+        raise UnencodableError(f"more than {_MAX_NODES} nodes, or a circle of nodes")
     while values and values[-1] is None:
         values.pop()
     return values

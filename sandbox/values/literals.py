@@ -1,9 +1,9 @@
-"""Static evaluation of literal expressions. Nothing is executed, and nothing large is built.
+"""Static evaluation of literal expressions. No program code runs, and no large value is built.
 
-Literals are constants, signed numbers, ``1+2j``, displays of literals, and calls of a few constructors on literals
-(``set()``, ``float('inf')``, ``deque([1])``...). An integer written with a power (``2 ** 31 - 1``, ``10 ** 9 + 7``)
-is a literal as well, because Python reads no decimal integer of more than 4,300 digits. With ``arithmetic=True``
-(only for arguments), constant arithmetic such as ``[0] * 1000`` is folded up to a limit of items.
+Literals are constants, signed numbers, ``1+2j``, displays of literals (``[1, {2}]``), and calls of a few constructors
+with literals (``set()``, ``float('inf')``, ``deque([1])``...). An integer written with a power (``2 ** 31 - 1``,
+``10 ** 9 + 7``) is a literal as well, because Python reads no decimal integer of more than 4,300 digits. The reader of
+arguments (``arithmetic=True``) also evaluates constant arithmetic such as ``[0] * 1000``, up to a limit of items.
 """
 
 import ast
@@ -19,10 +19,11 @@ from typing import Any
 from ..errors import ValueFormatError
 
 MAX_ITEMS = 100_000
-"""Limit of items of all folded and constructed values together, nested items included."""
+"""Limit of items of all computed and constructed values together, nested items included."""
 MAX_INT_BITS = 65_536
 _MAX_RANGE_END = 1 << 60
-"""Integers are hashed modulo 2**61 - 1, so that the items of ``range(0, 10**24, 2**61 - 1)`` would collide in a set."""
+"""Limit for the numbers of a range. Python hashes integers modulo 2**61 - 1, so all items of
+``range(0, 10**24, 2**61 - 1)`` would have the same hash, and a set of them would take quadratic time."""
 LIBRARY_NAMES: dict[str, Any] = {
     "Counter": Counter,
     "Decimal": Decimal,
@@ -31,39 +32,39 @@ LIBRARY_NAMES: dict[str, Any] = {
     "defaultdict": defaultdict,
     "deque": deque,
 }
-"""Names outside the builtins that literals may use. Programs need not import them for their tests."""
+"""Names of the standard library that literals may use. A program need not import them."""
 INPUT_ENTRY = "run"
-"""The only name that tests of a program that reads standard input may call. It stands for the program."""
+"""The only name that tests of a program that reads standard input may call. The call runs the whole program."""
 NODE_NAMES = ("list_node", "tree_node")
-"""Functions that turn a list into LeetCode's linked list or tree. A question's prelude defines them."""
+"""Functions that turn a list into LeetCode's linked list or tree. The prelude of a question defines them."""
 LIBRARY_MODULES = ("collections", "decimal", "fractions", "math")
+LIBRARY = frozenset({*LIBRARY_NAMES, *LIBRARY_MODULES})
 SPELLED_BUILTINS = frozenset({"bytearray", "complex", "float", "frozenset", "range", "set"})
-"""Builtins that ``spell`` calls."""
+"""Builtins that the texts of ``spell`` call."""
 _MATH_CONSTANTS = {"math.inf": math.inf, "math.nan": math.nan, "math.pi": math.pi, "math.e": math.e}
 MAX_DECIMAL_INT_BITS = 14_000
-"""Python neither prints nor parses a longer decimal integer (about 4,300 digits). Hexadecimal has no such limit."""
+"""Python neither prints nor parses a longer decimal integer (about 4,300 digits). Hexadecimal integers have no such
+limit."""
 _RATIO_TEXT = re.compile(r"\s*[+-]?\d{1,400}(/\d{1,400}|\.\d{1,400})?\s*")
 
 
 class Nodes(list[Any]):
-    """A linked list, or a tree level by level with None for a missing node. It encodes as a plain list."""
+    """The values of a linked list, or of a tree level by level with None for a missing node. Encodes as a list."""
 
     made_by: str = ""
+    """The name from ``NODE_NAMES`` that was called."""
 
 
 def names_library(node: ast.AST) -> bool:
-    """Tell whether the expression needs names that a program may not have imported."""
-    return any(
-        isinstance(part, ast.Name) and (part.id in LIBRARY_NAMES or part.id in LIBRARY_MODULES)
-        for part in ast.walk(node)
-    )
+    """Tell whether the expression uses names of the standard library, which a program may not have imported."""
+    return any(isinstance(part, ast.Name) and part.id in LIBRARY for part in ast.walk(node))
 
 
 def spell(value: Any) -> str:
-    """Return the canonical source of a value from ``LiteralReader``, which reads the same value from it again.
+    """Return the canonical source of a value that ``LiteralReader`` has read. The reader reads the same value from it.
 
-    The text keeps types (``1``, ``1.0`` and ``True`` give three texts) and the order of dicts, because programs see
-    both. It needs at most ``SPELLED_BUILTINS`` and ``LIBRARY_NAMES`` in scope.
+    The source keeps types (``1``, ``1.0`` and ``True`` have three texts) and the order of dicts, because programs can
+    see both. It needs at most ``SPELLED_BUILTINS`` and ``LIBRARY_NAMES`` in scope.
     """
     kind = type(value)
     if kind is Nodes:
@@ -71,17 +72,20 @@ def spell(value: Any) -> str:
     if kind in (list, tuple, set, frozenset):
         return _spell_items(value, kind)
     if kind is dict:
-        return "{" + ", ".join(f"{spell(key)}: {spell(item)}" for key, item in value.items()) + "}"
+        items = [f"{spell(key)}: {spell(item)}" for key, item in value.items()]
+        return "{" + ", ".join(items) + "}"
     if kind in (Counter, OrderedDict):
         return f"{kind.__name__}({spell(dict(value))})"
     if kind is defaultdict:
         factory = value.default_factory
-        return f"defaultdict({factory.__name__ if factory else None}, {spell(dict(value))})"
+        name = factory.__name__ if factory else None
+        return f"defaultdict({name}, {spell(dict(value))})"
     if kind is deque:
         return f"deque({spell(list(value))})"
     if kind is int:
-        # Python must be able to read the text again, see ``MAX_DECIMAL_INT_BITS``.
-        return repr(value) if value.bit_length() < MAX_DECIMAL_INT_BITS else hex(value)
+        # Python could not read a longer decimal integer again.
+        is_long = value.bit_length() >= MAX_DECIMAL_INT_BITS
+        return hex(value) if is_long else repr(value)
     if kind is float:
         return repr(value) if math.isfinite(value) else f"float({str(value)!r})"
     if kind is complex:
@@ -98,10 +102,13 @@ def _spell_items(values: Any, kind: type) -> str:
     if kind is list:
         return f"[{', '.join(texts)}]"
     if kind is tuple:
-        return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
-    # A set has no order of its own, and all its spellings must share one text.
-    inside = f"{{{', '.join(sorted(texts))}}}" if texts else ""
-    return f"frozenset({inside})" if kind is frozenset else inside or "set()"
+        comma = "," if len(texts) == 1 else ""
+        return f"({', '.join(texts)}{comma})"
+    # All spellings of a set must share one text, so its items are sorted.
+    display = "{" + ", ".join(sorted(texts)) + "}" if texts else ""
+    if kind is frozenset:
+        return f"frozenset({display})"
+    return display or "set()"
 
 
 def num_items(value: Any) -> int:
@@ -116,9 +123,9 @@ def num_items(value: Any) -> int:
 
 
 class LiteralReader:
-    """Reads the literals of one assert. All folded parts together may have ``MAX_ITEMS`` items.
+    """Reads the literals of one assert. All computed and constructed parts together may have ``MAX_ITEMS`` items.
 
-    A computed integer counts as an item for each 64 bits, because the division of large integers takes quadratic time.
+    A computed integer counts as one item for each 64 bits, because dividing large integers takes quadratic time.
     """
 
     def __init__(self, *, arithmetic: bool) -> None:
@@ -129,7 +136,7 @@ class LiteralReader:
         """Return the value of ``node``.
 
         Raises:
-            ValueFormatError: some part is no literal, does not evaluate, or is too large. The message names the part.
+            ValueFormatError: some part is not a literal, cannot be evaluated, or is too large. The message names it.
         """
         try:
             return self._read(node)
@@ -144,11 +151,11 @@ class LiteralReader:
             raise ValueFormatError(f"{what} makes more than {MAX_ITEMS} items")
 
     def _read(self, node: ast.expr) -> Any:
-        if isinstance(node, ast.Constant):
-            if node.value is Ellipsis:
-                raise ValueFormatError("'...' is not a value")
-            return node.value
         match node:
+            case ast.Constant(value):
+                if value is Ellipsis:
+                    raise ValueFormatError("'...' is not a value")
+                return value
             case ast.UnaryOp():
                 return self._unary(node)
             case ast.BinOp():
@@ -178,33 +185,37 @@ class LiteralReader:
         raise ValueFormatError(f"{_source(node)} is not a literal")
 
     def _binary(self, node: ast.BinOp) -> Any:
-        left, right = self._read(node.left), self._read(node.right)
-        number = (int, float)
+        left = self._read(node.left)
+        right = self._read(node.right)
         # ``1+2j`` is one literal, though it is written with an operator.
-        if isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(right, complex) and isinstance(left, number):
-            return left + right if isinstance(node.op, ast.Add) else left - right
-        # The author of an expected output must predict it. This reader must not compute it.
+        if isinstance(left, (int, float)) and isinstance(right, complex):
+            match node.op:
+                case ast.Add():
+                    return left + right
+                case ast.Sub():
+                    return left - right
+        # An expected output must state its value. If the reader computed the value, the author need not predict it.
         if not self._arithmetic and not _has_power(node):
             raise ValueFormatError(f"{_source(node)} is computed, not literal")
-        if isinstance(left, number) and isinstance(right, number):
-            value = _fold_numbers(node.op, left, right)
-            if isinstance(value, int):
-                self._take(value.bit_length() // 64, "arithmetic on large integers")
-            return value
-        return self._fold_sequences(node.op, left, right)
+        if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
+            return self._fold_sequences(node.op, left, right)
+        value = _fold_numbers(node.op, left, right)
+        if isinstance(value, int):
+            self._take(value.bit_length() // 64, "arithmetic on large integers")
+        return value
 
     def _fold_sequences(self, op: ast.operator, left: Any, right: Any) -> Any:
         if isinstance(op, ast.Mult) and isinstance(left, int):
             left, right = right, left
         is_sequence = isinstance(left, (str, bytes, list, tuple))
-        if isinstance(op, ast.Mult) and is_sequence and isinstance(right, int):
-            # Counted before it is built, because a dozen characters can ask for a terabyte.
+        if is_sequence and isinstance(op, ast.Mult) and isinstance(right, int):
+            # The items are counted before the value is built, because a dozen characters can ask for a terabyte.
             self._take(num_items(left) * max(right, 1), "a repetition")
             return left * right
-        if isinstance(op, ast.Add) and is_sequence and type(left) is type(right):
+        if is_sequence and isinstance(op, ast.Add) and type(left) is type(right):
             self._take(num_items(left) + num_items(right), "a concatenation")
             return left + right
-        raise ValueFormatError(f"operator {type(op).__name__} on {type(left).__name__} is not folded")
+        raise ValueFormatError(f"operator {type(op).__name__} on {type(left).__name__} is not allowed in a literal")
 
     def _construct(self, node: ast.Call) -> Any:
         name = _source(node.func)
@@ -212,7 +223,8 @@ class LiteralReader:
             case ast.Call(_, [ast.List() as values], []) if name in NODE_NAMES:
                 nodes = Nodes(self._read(values))
                 nodes.made_by = name
-                return nodes or None  # LeetCode's empty list or tree is None
+                # LeetCode's empty list or tree is None.
+                return nodes or None
         constructor = _CONSTRUCTORS.get(name)
         if constructor is None:
             raise ValueFormatError(f"a call of {name} is not a literal")
@@ -220,31 +232,40 @@ class LiteralReader:
             return self._defaultdict(node)
         if any(isinstance(argument, ast.Starred) for argument in node.args):
             raise ValueFormatError("'*' in the arguments of a constructor")
-        keywords = {keyword.arg or "**": self._read(keyword.value) for keyword in node.keywords}
-        if "**" in keywords or (keywords and constructor not in (dict, OrderedDict, Counter)):
-            raise ValueFormatError(f"keyword arguments of {name} are not literal")
+        keywords: dict[str, Any] = {}
+        for keyword in node.keywords:
+            if keyword.arg is None or constructor not in (dict, OrderedDict, Counter):
+                raise ValueFormatError(f"keyword arguments of {name} are not literal")
+            keywords[keyword.arg] = self._read(keyword.value)
         arguments = [self._read(argument) for argument in node.args]
+        num_taken = 0
         for argument in arguments:
             _check_argument(argument, constructor, name)
-        # A range holds three numbers, however long it is.
-        if name != "range":
-            self._take(sum(len(argument) for argument in arguments if hasattr(argument, "__len__")), name)
+            if hasattr(argument, "__len__"):
+                num_taken += len(argument)
+        # A range stores three numbers, and never its items.
+        if constructor is not range:
+            self._take(num_taken, name)
         return constructor(*arguments, **keywords)
 
     def _defaultdict(self, node: ast.Call) -> defaultdict[Any, Any]:
         first, *others = node.args or [ast.Constant(None)]
         is_none = isinstance(first, ast.Constant) and first.value is None
         factory = _FACTORIES.get(first.id) if isinstance(first, ast.Name) else None
-        if not (is_none or factory) or node.keywords or len(others) > 1:
+        is_known = is_none or factory is not None
+        if not is_known or node.keywords or len(others) > 1:
             raise ValueFormatError("defaultdict takes a builtin type and one literal here")
-        return defaultdict(factory, dict(self._read(others[0])) if others else {})
+        content = self._read(others[0]) if others else {}
+        return defaultdict(factory, dict(content))
 
 
 def _has_power(node: ast.expr) -> bool:
     """Tell whether a node is a power such as ``2 ** 64``, or one such power plus, minus or times one integer."""
     match node:
         case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult(), right):
-            return _is_power(right) if _is_integer(left) else _is_integer(right) and _is_power(left)
+            if _is_integer(left):
+                return _is_power(right)
+            return _is_integer(right) and _is_power(left)
     return _is_power(node)
 
 
@@ -268,28 +289,31 @@ def _check_argument(value: Any, constructor: Callable[..., Any], name: str) -> N
     # ``bytes(10**12)`` would build a terabyte.
     if constructor in _SIZED_BY_INT and not hasattr(value, "__len__"):
         raise ValueFormatError(f"{name} of {type(value).__name__} is not a literal")
-    # A set of such numbers takes quadratic time, see ``_MAX_RANGE_END``.
-    if isinstance(value, range) and max(abs(value.start), abs(value.stop)) > _MAX_RANGE_END:
-        raise ValueFormatError(f"{name} of a range beyond {_MAX_RANGE_END}")
-    # Ten characters such as ``1e10000000`` would give a ratio of megabytes.
+    if isinstance(value, range):
+        farthest = max(abs(value.start), abs(value.stop))
+        if farthest > _MAX_RANGE_END:
+            raise ValueFormatError(f"{name} of a range beyond {_MAX_RANGE_END}")
     if constructor is Fraction:
+        # Ten characters such as ``1e10000000`` would give a ratio of megabytes.
         if isinstance(value, str) and not _RATIO_TEXT.fullmatch(value):
             raise ValueFormatError("Fraction takes 'n', 'n/d' or 'n.d' of at most 400 digits")
         if isinstance(value, Decimal):
             raise ValueFormatError("Fraction of a Decimal may be too large")
-    if constructor in (Fraction, Decimal) and isinstance(value, int) and value.bit_length() > MAX_DECIMAL_INT_BITS:
+    is_exact = constructor in (Fraction, Decimal)
+    if is_exact and isinstance(value, int) and value.bit_length() > MAX_DECIMAL_INT_BITS:
         raise ValueFormatError(f"{name} of an integer of more than {MAX_DECIMAL_INT_BITS} bits")
 
 
 def _fold_numbers(op: ast.operator, left: Any, right: Any) -> Any:
     if isinstance(op, ast.Pow) and isinstance(left, int) and isinstance(right, int):
-        # Checked before it is computed, because the power itself may not fit into memory.
-        if right > 0 and left.bit_length() * right > MAX_INT_BITS:
+        # The size is checked before the power is computed, because the power may not fit into memory.
+        num_bits = left.bit_length() * right
+        if num_bits > MAX_INT_BITS:
             raise ValueFormatError(f"a power of more than {MAX_INT_BITS} bits")
         return left**right
     fold = _NUMBER_FOLDS.get(type(op))
     if fold is None:
-        raise ValueFormatError(f"operator {type(op).__name__} is not folded")
+        raise ValueFormatError(f"operator {type(op).__name__} is not allowed in a literal")
     value = fold(left, right)
     if isinstance(value, int) and value.bit_length() > MAX_INT_BITS:
         raise ValueFormatError(f"a number of more than {MAX_INT_BITS} bits")
@@ -315,10 +339,11 @@ _NUMBER_FOLDS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mod: operator.mod,
     ast.Pow: operator.pow,
 }
-_FACTORIES: dict[str, type] = {kind.__name__: kind for kind in (int, float, str, list, set, dict, tuple, bool)}
+_FACTORY_KINDS = (int, float, str, list, set, dict, tuple, bool)
+_FACTORIES: dict[str, type] = {kind.__name__: kind for kind in _FACTORY_KINDS}
 _SIZED_BY_INT = (list, tuple, set, frozenset, bytes, bytearray, deque)
 _CONSTRUCTORS: dict[str, Callable[..., Any]] = {
-    **{kind.__name__: kind for kind in (list, tuple, set, frozenset, dict, float, complex, range, bytes, bytearray)},
+    **{kind.__name__: kind for kind in (*_SIZED_BY_INT, dict, float, complex, range)},
     **LIBRARY_NAMES,
     **{f"{kind.__module__}.{name}": kind for name, kind in LIBRARY_NAMES.items()},
 }

@@ -1,4 +1,4 @@
-"""Checkers compare a printed output with the reference's, for programs that read standard input."""
+"""Checkers compare the printed output of a program with the reference's output."""
 
 import math
 import re
@@ -9,97 +9,122 @@ from ..errors import SandboxConfigError, ValueFormatError
 from .decoding import decode_raw
 
 Same = Callable[[bytes, bytes], bool]
-"""Compares two encoded values, the reference's first."""
+"""Tells whether two encoded values are equal. The first one is the reference's."""
+_Rule = Callable[[str, str], bool]
+"""Tells whether two texts are equal. The first one is the reference's."""
 
 ANY_ORDER = "any_order"
-"""Checker for returned values. The items of a returned list or tuple may stand in any order."""
+"""Checker for return values. The items of a returned list or tuple may stand in any order."""
 CHECKERS = ("decimals", "exact", "tokens", "caseless", "floats", "accepted")
-"""Names of the comparisons of printed texts. ``floats:1e-9`` sets another tolerance.
+"""Names of the checkers for printed texts. ``floats:1e-9`` is ``floats`` with another tolerance.
 
-- decimals: as tokens. A decimal of the reference with at most 17 digits behind the point also equals a number that
-  differs by at most 1e-6, or by 1e-9 of the reference's: contests accept 0.333333 for a reference that prints sixteen
-  digits, but 3000001.0 is not 3000002.0.
-- exact: line by line, without the spaces at the end of lines and the empty lines at the end of the text.
-- tokens: word by word. The whitespace between words does not count.
-- caseless: as tokens, and `YES` equals `yes`.
-- floats: as tokens. Two numbers are equal if they differ by at most the tolerance (1e-6), either absolute or relative
-  to the reference's.
-- accepted: the reference prints all accepted outputs, separated by lines that hold only ``SEPARATOR``. A printed output
-  must equal one of these, as tokens.
+- decimals: as ``tokens``, but decimals have a tolerance. The reference's word must be a decimal with at most 17 digits
+  after the point. The program's number may differ from it by 1e-6 absolutely or by 1e-9 relatively. So 0.333333 equals
+  a reference with sixteen digits, as in contests, but 3000002.0 does not equal 3000001.0.
+- exact: compares the lines. Whitespace at the end of lines and empty lines at the end of the text do not count.
+- tokens: compares the words. The whitespace between words does not count.
+- caseless: as ``tokens``, but ``YES`` equals ``yes``.
+- floats: as ``tokens``, but all numbers have a tolerance. Two numbers are equal if they differ by at most 1e-6, either
+  absolutely or relative to the reference's number.
+- accepted: the reference prints all accepted outputs, with a line that holds only ``SEPARATOR`` between them. The
+  printed output must equal one of these outputs, compared as ``tokens``.
 """
 DEFAULT_CHECKER = "decimals"
 SEPARATOR = "---"
 _TOLERANCE = 1e-6
 _ANY_WORD = re.compile(r"\S+")
 _RELATIVE = 1e-9
-"""Relative tolerance of ``decimals``. It is small, so that a sum of millions that is off by one is wrong."""
+"""Relative tolerance of ``decimals``. A larger tolerance would accept a sum of millions that is wrong by one."""
 _DECIMAL = re.compile(r"[+-]?\d*\.\d{1,17}(?:[eE][+-]?\d{1,3})?")
 
 
 @lru_cache
 def output_checker(name: str) -> Same:
-    """Make the comparison called ``name``. It takes any bytes. Bytes that encode no text are equal to nothing.
+    """Make the checker called ``name``. The checker accepts any bytes. Bytes that do not encode a text equal nothing.
 
     Raises:
         SandboxConfigError: no checker has this name.
     """
-    kind, _, tolerance = name.partition(":")
+    kind, _, written = name.partition(":")
     try:
-        number = float(tolerance) if tolerance else _TOLERANCE
+        tolerance = float(written) if written else _TOLERANCE
     except ValueError:
-        number = math.nan
-    if kind not in CHECKERS or (tolerance and kind != "floats") or not 0 <= number < math.inf:
+        tolerance = math.nan
+    is_known = kind == "floats" or (kind in CHECKERS and not written)
+    if not is_known or not 0 <= tolerance < math.inf:
         raise SandboxConfigError(
             f"unknown checker {name!r}; known: {', '.join(CHECKERS)}, and floats:TOLERANCE with a number of at least 0"
         )
-    rules: dict[str, Callable[[str, str], bool]] = {
-        "decimals": partial(_near, tolerance=number, relative=_RELATIVE, numbers=_DECIMAL),
-        "exact": lambda reference, printed: _lines(reference) == _lines(printed),
-        "tokens": lambda reference, printed: reference.split() == printed.split(),
-        "caseless": lambda reference, printed: reference.casefold().split() == printed.casefold().split(),
-        "floats": partial(_near, tolerance=number, relative=number),
+    rules: dict[str, _Rule] = {
+        "decimals": partial(_near, tolerance=tolerance, relative=_RELATIVE, numbers=_DECIMAL),
+        "exact": _equal(_lines),
+        "tokens": _equal(str.split),
+        "caseless": _equal(_caseless_words),
+        "floats": partial(_near, tolerance=tolerance, relative=tolerance),
         "accepted": _is_accepted,
     }
     return partial(_same, rule=rules[kind])
 
 
-def _same(reference: bytes, value: bytes, *, rule: Callable[[str, str], bool]) -> bool:
-    # A hostile program may send any bytes, also a list in the place of a text.
+def _same(reference: bytes, value: bytes, *, rule: _Rule) -> bool:
+    # A hostile program may send any bytes, for example a list in the place of a text.
     try:
         wanted, printed = decode_raw(reference), decode_raw(value)
     except ValueFormatError:
         return False
-    return isinstance(wanted, str) and isinstance(printed, str) and rule(wanted, printed)
+    if not isinstance(wanted, str) or not isinstance(printed, str):
+        return False
+    return rule(wanted, printed)
+
+
+def _equal(read: Callable[[str], list[str]]) -> _Rule:
+    return lambda reference, printed: read(reference) == read(printed)
 
 
 def _lines(text: str) -> list[str]:
-    return [line.rstrip() for line in text.rstrip().split("\n")]
+    lines = text.rstrip().split("\n")
+    return [line.rstrip() for line in lines]
+
+
+def _caseless_words(text: str) -> list[str]:
+    return text.casefold().split()
 
 
 def _near(
-    reference: str, printed: str, *, tolerance: float, relative: float, numbers: re.Pattern[str] = _ANY_WORD
+    reference: str,
+    printed: str,
+    *,
+    tolerance: float,
+    relative: float,
+    numbers: re.Pattern[str] = _ANY_WORD,
 ) -> bool:
+    """Compare word by word. A word of the reference that matches ``numbers`` has a tolerance."""
     wanted_words, words = reference.split(), printed.split()
-    # Compared before any number is read, because a program may print a million of them.
+    # A program may print a million numbers, so the lengths are compared before any number is read.
     if len(wanted_words) != len(words):
         return False
     for wanted, word in zip(wanted_words, words, strict=True):
-        if wanted != word and not (numbers.fullmatch(wanted) and _are_near(wanted, word, tolerance, relative)):
+        if wanted == word:
+            continue
+        if not numbers.fullmatch(wanted) or not _are_near(wanted, word, tolerance, relative):
             return False
     return True
 
 
 def _are_near(wanted: str, word: str, tolerance: float, relative: float) -> bool:
-    # ``float`` takes 1_000 and digits of other scripts, which no contest's judge takes.
+    # ``float`` accepts 1_000 and the digits of other scripts, but no contest's judge accepts them.
     if "_" in word or not word.isascii():
         return False
     try:
         wanted_number, number = float(wanted), float(word)
     except ValueError:
         return False
-    # The tolerance depends on the reference alone, so that a wrong large number cannot widen it. Infinity is no number,
-    # because `inf` would equal every number that is too large for a float.
-    return math.isfinite(wanted_number) and abs(wanted_number - number) <= max(tolerance, relative * abs(wanted_number))
+    # With an infinite tolerance, `inf` would equal every number.
+    if not math.isfinite(wanted_number):
+        return False
+    # The tolerance depends only on the reference, so that a wrong large number cannot increase it.
+    tolerance = max(tolerance, relative * abs(wanted_number))
+    return abs(wanted_number - number) <= tolerance
 
 
 def _is_accepted(reference: str, printed: str) -> bool:
@@ -109,4 +134,6 @@ def _is_accepted(reference: str, printed: str) -> bool:
             outputs.append([])
         else:
             outputs[-1] += line.split()
-    return printed.split() in (list(filter(None, outputs)) or [[]])
+    # Empty outputs stand only around separators, unless the reference prints nothing else.
+    accepted = list(filter(None, outputs)) or [[]]
+    return printed.split() in accepted

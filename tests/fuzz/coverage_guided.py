@@ -1,11 +1,11 @@
 """Coverage-guided fuzzing of one target with atheris: ``python coverage_guided.py TARGET [libFuzzer options]``.
 
-Needs the ``fuzz`` extra. New inputs are kept in the corpus folder given as an option without a dash, for example
+This command needs the ``fuzz`` extra. An option without a dash names the folder that keeps new inputs, for example
 
     python tests/fuzz/coverage_guided.py decoder /tmp/decoder -max_total_time=1800 -timeout=20 -rss_limit_mb=2048
 
 A broken promise, a time-out or too much memory stops the run and writes the input to the working directory. Add
-its bytes in hexadecimal to ``seeds/TARGET.hex``; ``test_fuzz_targets.py`` then replays it for ever.
+the input's bytes in hexadecimal to ``seeds/TARGET.hex``, so that ``test_fuzz_targets.py`` always replays the input.
 """
 
 from __future__ import annotations

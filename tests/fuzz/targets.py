@@ -1,14 +1,13 @@
-"""What reads untrusted bytes, one entry function each: any bytes go in, a broken promise is an exception.
+"""Fuzz targets for the code that reads untrusted bytes. A target accepts any bytes, and raises for a broken promise.
 
-Driven by ``coverage_guided.py`` (atheris, hours if you like) and by ``test_fuzz_targets.py`` (seeded, seconds).
-Time and memory are not asserted here: libFuzzer's ``-timeout`` and ``-rss_limit_mb`` watch them.
+``coverage_guided.py`` runs a target for hours with atheris, and ``test_fuzz_targets.py`` for seconds with fixed seeds.
+The targets do not check time and memory, which libFuzzer's ``-timeout`` and ``-rss_limit_mb`` limit.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -32,10 +31,10 @@ _SEEDS = Path(__file__).resolve().parent / "seeds"
 
 
 class BrokenPromiseError(AssertionError):
-    """A reader did with some bytes what it says it never does."""
+    """The code under test has broken one of its promises."""
 
 
-def require(condition: object, promise: str) -> None:
+def require(condition, promise):
     if not condition:
         raise BrokenPromiseError(promise)
 
@@ -51,20 +50,20 @@ _ANSWERS = {
     b"O": CallStatus.OUTPUT_LIMIT,
 }
 _MAX_FRAME = 1024
-"""Payloads that are details, not values, may be this long whatever ``value_bytes`` is."""
+"""Limit of a payload that is not a value, for any ``value_bytes``."""
 
 
 class _Wire:
-    """A channel that delivers given chunks, then hangs up."""
+    """A channel that delivers the given chunks and then ends."""
 
-    def __init__(self, chunks: list[bytes]) -> None:
+    def __init__(self, chunks):
         self._chunks = iter(chunks)
 
-    def recv(self, count: int) -> bytes:
+    def recv(self, count):
         return next(self._chunks, b"")
 
 
-def _attempt(*, timed: bool) -> Attempt:
+def _attempt(*, timed):
     program = Program(
         prelude="",
         source="",
@@ -76,8 +75,8 @@ def _attempt(*, timed: bool) -> Attempt:
     return Attempt(program=program, indices=range(_NUM_CALLS), seconds_left=1.0, take=lambda result: True)
 
 
-def _chunks(data: bytes, cuts: bytes) -> list[bytes]:
-    """``data`` in pieces whose sizes follow ``cuts``."""
+def _chunks(data, cuts):
+    """Cut ``data`` into pieces. The bytes of ``cuts`` give their sizes in turn."""
     pieces, at, turn = [], 0, 0
     while at < len(data):
         size = cuts[turn % len(cuts)] + 1 if cuts else len(data)
@@ -86,12 +85,12 @@ def _chunks(data: bytes, cuts: bytes) -> list[bytes]:
     return pieces
 
 
-def _read_all(data: bytes, cuts: bytes, *, timed: bool) -> tuple[ExitReason, list[tuple[CallStatus, bytes]], Attempt]:
+def _read_all(data, cuts, *, timed):
     attempt, pieces = _attempt(timed=timed), _chunks(data, cuts)
     attempt._request_calls()
     wire = _Wire(pieces)
     for _ in range(len(pieces) + 1):
-        stop = attempt._read(wire)  # type: ignore[arg-type]
+        stop = attempt._read(wire)
         if stop is not None:
             return stop, [(answer.status, answer.value) for answer in attempt.results], attempt
         longest = HEADER.size + _MAX_FRAME + CPU_TIME.size
@@ -99,9 +98,9 @@ def _read_all(data: bytes, cuts: bytes, *, timed: bool) -> tuple[ExitReason, lis
     raise BrokenPromiseError("a hang-up ends the attempt")
 
 
-def _model(data: bytes, *, timed: bool) -> tuple[ExitReason | None, list[tuple[CallStatus, bytes]]]:
-    """The protocol in ten lines, for one delivery in a piece; None where the process ended in between."""
-    answers: list[tuple[CallStatus, bytes]] = []
+def _model(data, *, timed):
+    """Read all frames at once, as the protocol demands. The reason is None if the stream ends early."""
+    answers = []
     wanted = [b"R", b"L"]
     num_clock_bytes = CPU_TIME.size if timed else 0
     while len(data) >= HEADER.size:
@@ -114,15 +113,9 @@ def _model(data: bytes, *, timed: bool) -> tuple[ExitReason | None, list[tuple[C
         data = rest
         if wanted:
             if kind != wanted.pop(0):
-                is_load_error = kind == b"X" and len(wanted) == 0
-                return (
-                    ExitReason.LOAD_FAILED
-                    if is_load_error
-                    else ExitReason.BROKE_PROTOCOL
-                    if not wanted
-                    else ExitReason.SETUP_FAILED,
-                    answers,
-                )
+                if wanted:
+                    return ExitReason.SETUP_FAILED, answers
+                return ExitReason.LOAD_FAILED if kind == b"X" else ExitReason.BROKE_PROTOCOL, answers
         elif kind not in _ANSWERS or length < num_clock_bytes:
             return ExitReason.BROKE_PROTOCOL, answers
         else:
@@ -132,8 +125,8 @@ def _model(data: bytes, *, timed: bool) -> tuple[ExitReason | None, list[tuple[C
     return None, answers
 
 
-def frames(data: bytes) -> None:
-    """The frame reader: agrees with the protocol's ten-line model, however the bytes are cut."""
+def frames(data):
+    """The frame reader must agree with ``_model``, however the bytes are cut."""
     if len(data) < 2:
         return
     timed, num_cuts = bool(data[0] & 1), data[0] >> 5
@@ -161,8 +154,8 @@ def frames(data: bytes) -> None:
 # Bounded decoder and comparison -------------------------------------------------------------------------------
 
 
-def decoder(data: bytes) -> None:
-    """``decode``, ``decode_raw``, ``matches``, ``to_literal`` and the keys, on bytes a program may send."""
+def decoder(data):
+    """Decode, compare and print bytes that a program may send."""
     place = data[0] % (len(data) or 1) if data else 0
     one, other = data[1 : 1 + place], data[1 + place :]
     for claim in (data[1:], one, other):
@@ -177,7 +170,7 @@ def decoder(data: bytes) -> None:
         require(len(other) <= 8 * len(reference) + 64, "nothing long is compared")
 
 
-def _decode_one(claim: bytes) -> None:
+def _decode_one(claim):
     raw_error = value = None
     try:
         decode_raw(claim)
@@ -197,14 +190,14 @@ def _decode_one(claim: bytes) -> None:
     except ValueFormatError:
         return
     case = parse_assert(f"assert f() == {literal}", _INTERFACE, assert_chars=1 << 24)
-    if isinstance(case, Case):  # a few literals are too deep or too large for the gate
+    if isinstance(case, Case):  # the gate refuses a few literals, because they are too deep or too large
         require(matches(again, case.expected_value), f"{literal[:80]} reads back as another value")
 
 
-def _has_key(value: object) -> bool:
+def _has_key(value):
     try:
         canonical_key(value)
-    except UnencodableError:  # a range that no index can count
+    except UnencodableError:  # the range has more items than an index can count
         return False
     return True
 
@@ -236,15 +229,15 @@ _TOKENS = (
 )  # fmt: skip
 
 
-def _text(data: bytes) -> str:
-    """Odd first byte: the rest chooses tokens; even: the rest is the text itself, broken UTF-8 included."""
+def _text(data):
+    """Make a text. After an odd first byte, each byte chooses a token. After an even one, the bytes are UTF-8."""
     if data and data[0] & 1:
         return "".join(_TOKENS[byte % len(_TOKENS)] for byte in data[1:])
     return data[1:].decode("utf-8", "surrogateescape")
 
 
-def parser(data: bytes) -> None:
-    """The static gate: a case or a typed rejection, and what it accepts it accepts again unchanged."""
+def parser(data):
+    """The static gate gives a case or a rejection, and the text of an accepted call gives the same call again."""
     text = _text(data)
     for written in (text, f"assert f({text}", f"assert {text}"):
         parsed = parse_assert(written, _INTERFACE)
@@ -263,21 +256,21 @@ def parser(data: bytes) -> None:
     require(len({case.key for case in suite.cases}) == len(suite.cases), "every call is made once")
 
 
-def _check_call(case: Case) -> None:
-    again = parse_call(case.call.text, _INTERFACE, assert_chars=1 << 24)
+def _check_call(case, interface=_INTERFACE):
+    again = parse_call(case.call.text, interface, assert_chars=1 << 24)
     require(isinstance(again, Case), f"a call's own text is refused: {again}")
-    require((again.call, again.key) == (case.call, case.key), "a call's own text is another call")  # type: ignore[union-attr]
+    require((again.call, again.key) == (case.call, case.key), "a call's own text is another call")
     pack_call(case.call.expression, awaited=case.call.awaited, uses_library=case.call.uses_library)
-    ast.parse(case.call.text if not case.call.awaited else case.call.text.removeprefix("await "), mode="eval")
+    ast.parse(case.call.evaluated, mode="eval")
 
 
-def _check_case(case: Case) -> None:
+def _check_case(case):
     _check_call(case)
     require(encode(decode(case.expected_value)) == case.expected_value, "a claim is canonical")
     require(matches(case.expected_value, case.expected_value), "a claim equals itself")
     again = parse_assert(f"assert f() == {to_literal(case.expected_value)}", _INTERFACE, assert_chars=1 << 24)
     require(isinstance(again, Case), f"a claim's own literal is refused: {again}")
-    require(matches(case.expected_value, again.expected_value), "a claim's own literal is another value")  # type: ignore[union-attr]
+    require(matches(case.expected_value, again.expected_value), "a claim's own literal is another value")
 
 
 # Extractor ----------------------------------------------------------------------------------------------------
@@ -291,8 +284,8 @@ _PIECES = (
 )  # fmt: skip
 
 
-def extractor(data: bytes) -> None:
-    """Candidate and suite out of any response: a piece of it, or a typed refusal."""
+def extractor(data):
+    """From any response, the extractor gives pieces of the response, or failures with a known reason."""
     odd = bool(data) and bool(data[0] & 1)
     text = "".join(_PIECES[byte % len(_PIECES)] for byte in data[1:]) if odd else _text(data)
     candidate, suite = extract_candidate(text, reads_input=bool(data) and bool(data[0] & 2)), extract_suite(text)
@@ -300,7 +293,7 @@ def extractor(data: bytes) -> None:
     if isinstance(candidate, ExtractionFailure):
         require(candidate.reason in _REASONS, f"an unknown reason: {candidate.reason}")
     else:
-        # Several blocks may be one program, and a block loses the indentation of its fence.
+        # A program may consist of several blocks. If a fence is indented, its block loses the indentation.
         lines = [line.strip() for line in candidate.splitlines()]
         require(any(lines) and all(line in text for line in lines), "a candidate is made of lines of the response")
     if isinstance(suite, ExtractionFailure):
@@ -309,9 +302,9 @@ def extractor(data: bytes) -> None:
     require(0 < len(suite) <= 64 and few == suite[:2], "a suite is cut at its limit, not chosen differently")
     require(all(item.startswith("assert") for item in suite), "an assert begins as one")
     require(len(text) <= MAX_RESPONSE_CHARS, "nothing longer than the limit is read")
-    plain = "".join(text.split())  # white space at the ends of lines is not kept
+    plain = "".join(text.split())  # whitespace at the end of a line is lost
     for item in suite:
-        # What a loop or a name stands for is written out, and then it is Python.
+        # An assert in a loop is rewritten with the loop's values, so the response need not contain its text.
         require("".join(item.split()) in plain or ast.parse(item), "an assert is a piece of the response")
 
 
@@ -325,18 +318,15 @@ _IN_PLACE = Interface.of(_REFERENCE, kind=Kind.IN_PLACE)
 _CHECKERS = tuple(map(output_checker, (*CHECKERS, "floats:0", "floats:1e308")))
 
 
-def inputs(data: bytes) -> None:
-    """The gate of the other two kinds: what it accepts it accepts again; and the checkers, on any two texts."""
+def inputs(data):
+    """The gate of the other two kinds accepts an accepted call again, and checkers compare any two texts."""
     text = _text(data)
     for written in (text, f"assert run({text!r}) == {text!r}", f"assert run({text}", f"run({text})"):
         for interface in (_RUNS, _IN_PLACE):
             for parsed in (parse_assert(written, interface), parse_call(written, interface)):
                 require(isinstance(parsed, Case | Rejection), "any text is a case or a rejection")
                 if isinstance(parsed, Case):
-                    again = parse_call(parsed.call.text, interface, assert_chars=1 << 24)
-                    require(isinstance(again, Case), f"a call's own text is refused: {again}")
-                    require((again.call, again.key) == (parsed.call, parsed.key), "its own text is another call")  # type: ignore[union-attr]
-                    ast.parse(parsed.call.evaluated, mode="eval")
+                    _check_call(parsed, interface)
     one, _, other = text.partition("\n")
     for same in _CHECKERS:
         require("---" in one or same(encode(one), encode(one)), "a text equals itself, or is several outputs")
@@ -347,8 +337,8 @@ def inputs(data: bytes) -> None:
 # Bodies of the service ----------------------------------------------------------------------------------------
 
 
-def bodies(data: bytes) -> None:
-    """JSON of clients: a request or a program, or a ValueError that says why not."""
+def bodies(data):
+    """The JSON of a client is a request or a program, or raises a ValueError that gives the reason."""
     try:
         body = json.loads(data)
     except (ValueError, RecursionError):
@@ -360,7 +350,7 @@ def bodies(data: bytes) -> None:
             require(str(error), "a refusal says why")
 
 
-TARGETS: dict[str, Callable[[bytes], None]] = {
+TARGETS = {
     "frames": frames,
     "decoder": decoder,
     "parser": parser,
@@ -373,16 +363,45 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 # Seeds --------------------------------------------------------------------------------------------------------
 
 
-def saved_inputs(name: str) -> Iterator[bytes]:
-    """Inputs kept in ``seeds``: hexadecimal, one a line, ``#`` begins a comment."""
+def saved_inputs(name):
+    """Read the inputs in ``seeds``. Each line holds one input in hexadecimal, and ``#`` begins a comment."""
     for line in (_SEEDS / f"{name}.hex").read_text().splitlines():
         if text := line.partition("#")[0].strip():
             yield bytes.fromhex(text)
 
 
-def valid_inputs(name: str) -> Iterator[bytes]:
-    """Well-formed inputs from which mutation starts."""
-    if name == "frames":
+_VALID_TEXTS = {
+    "parser": (
+        "assert f(1, b=[2]) == {'a': (1,)}",
+        "assert await g(1, z=Counter('ab')) == float('inf')",
+        "assert C(1).m(k=2) == frozenset({1})",
+        "assert sorted(f(set(range(3))), reverse=True) == [0x1, -1.5]",
+        "f(Decimal('1.5') , Fraction(1, 3), *[1])",
+    ),
+    "inputs": (
+        "3\n1 2 3\n",
+        "1e-3 2\n0.001 2",
+        "a\n---\nb",
+        "\x0b\x85\u2028 ",
+        "assert C([1]).m(2) == 3",
+        "f([1], b=2)",
+    ),
+    "extractor": (
+        "```python\ndef f(x):\n    return x\n```",
+        "Here:\n```\nassert f(1) == 2\nassert f(\n  2) == 3\n```\nbye",
+    ),
+}
+
+
+def valid_inputs(name):
+    """Yield well-formed inputs, from which mutation starts."""
+    for text in _VALID_TEXTS.get(name, ()):
+        yield b"\x00" + text.encode()
+    if name == "parser":
+        yield b"\x01" + bytes(range(0, len(_TOKENS), 3))
+    elif name == "extractor":
+        yield b"\x01" + bytes(range(0, len(_PIECES), 2))
+    elif name == "frames":
         answers = [(b"R", b""), (b"L", b""), (b"V", b"i1;"), (b"E", b"ValueError: x"), (b"U", b"object")]
         stream = b"".join(HEADER.pack(kind, len(payload)) + payload for kind, payload in answers)
         yield b"\x00" + stream
@@ -396,30 +415,8 @@ def valid_inputs(name: str) -> Iterator[bytes]:
             data = encode(value)
             yield bytes([len(data)]) + data + data
         yield b"\x04D6:1E+99i5;q1/3;S2:i1;TQ1:nl3:TFN"
-    elif name == "parser":
-        for text in (
-            "assert f(1, b=[2]) == {'a': (1,)}",
-            "assert await g(1, z=Counter('ab')) == float('inf')",
-            "assert C(1).m(k=2) == frozenset({1})",
-            "assert sorted(f(set(range(3))), reverse=True) == [0x1, -1.5]",
-            "f(Decimal('1.5') , Fraction(1, 3), *[1])",
-        ):
-            yield b"\x00" + text.encode()
-        yield b"\x01" + bytes(range(0, len(_TOKENS), 3))
     elif name == "bodies":
         request = {"reference": "x", "candidate": None, "tests": ["a"], "kind": "stdin", "checker": "floats:1"}
         program = {"code": "x", "stdin": "1", "run_timeout": 1, "memory_limit_MB": 5, "files": {}, "language": "python"}
         for body in (request, request | {"suites": [["a"]], "history": ["b"]}, program, [request]):
             yield json.dumps(body).encode()
-    elif name == "inputs":
-        for text in ("3\n1 2 3\n", "1e-3 2\n0.001 2", "a\n---\nb", "\x0b\x85\u2028 "):
-            yield b"\x00" + text.encode()
-        yield b"\x00assert C([1]).m(2) == 3"
-        yield b"\x00f([1], b=2)"
-    else:
-        for text in (
-            "```python\ndef f(x):\n    return x\n```",
-            "Here:\n```\nassert f(1) == 2\nassert f(\n  2) == 3\n```\nbye",
-        ):
-            yield b"\x00" + text.encode()
-        yield b"\x01" + bytes(range(0, len(_PIECES), 2))

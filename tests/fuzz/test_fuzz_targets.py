@@ -1,4 +1,4 @@
-"""The fuzz targets without a fuzzer: every seed replayed, then seeded mutations of each, with ``--all`` thousands."""
+"""Run the fuzz targets without a fuzzer, on every seed and on mutations of the seeds (thousands with ``--all``)."""
 
 import importlib.util
 import random
@@ -29,7 +29,7 @@ def seeds(name):
 
 
 def mutate(chance, pool):
-    """One to four small damages to one of the pool's inputs."""
+    """Damage one input of the pool in one to four places."""
     data = bytearray(chance.choice(pool))
     for _ in range(chance.randint(1, 4)):
         place, kind = chance.randrange(len(data) + 1), chance.randrange(6)
@@ -81,7 +81,7 @@ def test_bytes_of_no_shape_keep_the_promises(name):
 
 
 def test_a_broken_reader_would_be_noticed(monkeypatch):
-    """The frame target against a reader that keeps one result too many."""
+    """The frame target must notice a reader that keeps each result twice."""
     take = targets.Attempt._take_result
     monkeypatch.setattr(targets.Attempt, "_take_result", lambda self, *a: (take(self, *a), take(self, *a))[0])
     with pytest.raises(targets.BrokenPromiseError, match="no more answers than calls"):

@@ -1,4 +1,4 @@
-"""Rows S40 to S59: what an early end does to its case and to the following ones."""
+"""Rows S40 to S59: how an early end affects its case and the following cases."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ FIVE = tuple(f"assert f({n}) == {2 * n}" for n in range(5))
 
 
 def but_for_two(statement, prelude=""):
-    """A program that is right but for f(2)."""
+    """Return a program that is correct except for f(2)."""
     return f"{prelude}\ndef f(n):\n    if n == 2:\n        {statement}\n    return 2 * n\n"
 
 
@@ -21,11 +21,20 @@ def one_of_five(outcome):
 
 
 def spin(seconds):
-    return (
-        "import time\ndef f(n):\n    end = time.process_time() + "
-        + str(seconds)
-        + "\n    while time.process_time() < end:\n        pass\n    return 2 * n\n"
-    )
+    wait = f"    end = time.process_time() + {seconds}\n    while time.process_time() < end:\n        pass\n"
+    return f"import time\ndef f(n):\n{wait}    return 2 * n\n"
+
+
+@pytest.fixture
+def failed_detail(ask):
+    """Check that f(2) alone fails, with the given outcome, and return the detail of its case."""
+
+    def run(outcome, candidate):
+        cases = ask(DOUBLE, candidate, *FIVE).suites[0].cases
+        assert [case.outcome.value for case in cases] == one_of_five(outcome), [case.detail for case in cases]
+        return cases[2].detail
+
+    return run
 
 
 def test_s40_a_hang_is_one_failed_case(outcomes):
@@ -61,23 +70,23 @@ def test_what_a_shortened_limit_cut_off_is_asked_once_more(runner, ask):
     assert [case.outcome.value for case in cases] == ["passed"] * 4 + ["timed_out"] * 4
 
 
-def test_an_import_in_a_function_is_paid_for_by_each_process_that_follows_a_time_out(ask):
-    source = "def f(n):\n    import sympy\n    while n == 2: pass\n    return 2 * n\n"
-    cases = ask(DOUBLE, source, *FIVE).suites[0].cases
-    assert [case.outcome.value for case in cases] == one_of_five("timed_out"), [case.detail for case in cases]
+def test_an_import_in_a_function_is_paid_for_by_each_process_that_follows_a_time_out(failed_detail):
+    assert failed_detail("timed_out", "def f(n):\n    import sympy\n    while n == 2: pass\n    return 2 * n\n")
 
 
-def test_an_import_in_a_function_may_wait_for_the_disk(ask):
+def test_an_import_in_a_function_may_wait_for_the_disk(outcomes):
     source = "def f(n):\n    import time, sympy\n    time.sleep(1.5)\n    return 2 * n\n"  # the limit is 1.0 s idle
-    cases = ask(DOUBLE, source, "assert f(1) == 2").suites[0].cases
-    assert [(case.outcome.value, case.detail) for case in cases] == [("passed", "")]
+    assert outcomes(DOUBLE, source, "assert f(1) == 2") == ["passed"]
 
 
 def test_s44_calls_left_after_the_total_time_are_timed_out_unasked_and_say_so(runner, ask):
     limits = replace(runner.limits, cpu_seconds_per_case=0.4, min_cpu_seconds_per_case=0.4, total_seconds=1.0)
     cases = ask(DOUBLE, "def f(n):\n    while True: pass\n", *FIVE, limits=limits).suites[0].cases
     assert {case.outcome for case in cases} == {CaseOutcome.TIMED_OUT}
-    assert sum(case.detail == TOTAL_SPENT for case in cases) in (3, 4)  # starting the process is slow under load
+    assert sum(case.detail == TOTAL_SPENT for case in cases) in (
+        3,
+        4,
+    )  # the start of the process is slow on a busy machine
 
 
 @pytest.mark.parametrize("statement", ["sys.exit(0)", "raise SystemExit", "raise KeyboardInterrupt", "exit()"])
@@ -85,33 +94,26 @@ def test_s45_a_raised_exit_is_an_exception_of_its_case(outcomes, statement):
     assert outcomes(DOUBLE, but_for_two(statement, "import sys"), *FIVE) == one_of_five("raised")
 
 
-def test_s46_an_exit_of_the_process_is_one_failed_case(ask):
-    cases = ask(DOUBLE, but_for_two("os._exit(0)", "import os"), *FIVE).suites[0].cases
-    assert [case.outcome.value for case in cases] == one_of_five("died")
-    assert cases[2].detail == "exited with status 0"
+def test_s46_an_exit_of_the_process_is_one_failed_case(failed_detail):
+    assert failed_detail("died", but_for_two("os._exit(0)", "import os")) == "exited with status 0"
 
 
-def test_s47_a_crash_is_one_failed_case(ask):
-    cases = ask(DOUBLE, but_for_two("ctypes.string_at(0)", "import ctypes"), *FIVE).suites[0].cases
-    assert [case.outcome.value for case in cases] == one_of_five("died")
-    assert cases[2].detail == "ended by SIGSEGV"
+def test_s47_a_crash_is_one_failed_case(failed_detail):
+    assert failed_detail("died", but_for_two("ctypes.string_at(0)", "import ctypes")) == "ended by SIGSEGV"
 
 
-def test_s48_a_memory_error_is_an_exception_of_its_case(ask):
-    cases = ask(DOUBLE, but_for_two("[0] * 10 ** 10"), *FIVE).suites[0].cases
-    assert [case.outcome.value for case in cases] == one_of_five("raised")
-    assert cases[2].detail.startswith("MemoryError")
+def test_s48_a_memory_error_is_an_exception_of_its_case(failed_detail):
+    assert failed_detail("raised", but_for_two("[0] * 10 ** 10")).startswith("MemoryError")
 
 
-def test_s49_a_recursion_error_is_an_exception_of_its_case(ask):
-    cases = ask(DOUBLE, "def g(n):\n    return g(n)\n" + but_for_two("g(n)"), *FIVE).suites[0].cases
-    assert [case.outcome.value for case in cases] == one_of_five("raised")
-    assert cases[2].detail.startswith("RecursionError")
+def test_s49_a_recursion_error_is_an_exception_of_its_case(failed_detail):
+    deep = but_for_two("g(n)", "def g(n):\n    return g(n)")
+    assert failed_detail("raised", deep).startswith("RecursionError")
 
 
 def test_s50_an_overflow_of_the_stack_is_one_failed_case(runner, outcomes):
     deep = "import sys\nsys.setrecursionlimit(10 ** 9)\ndef g(n):\n    return list(map(g, [n]))\n" + but_for_two("g(n)")
-    # Touching the pages of a stack is CPU time, which other work on the machine makes several times as long.
+    # Writing to new pages of a stack takes CPU time, and several times as much on a busy machine.
     limits = replace(runner.limits, cpu_seconds_per_case=10.0)
     assert outcomes(DOUBLE, deep, *FIVE, limits=limits) in (one_of_five("died"), one_of_five("raised"))
 
@@ -126,16 +128,13 @@ def test_s52_values_beyond_the_total_of_one_process_cost_no_case(runner, outcome
     assert outcomes(text, text, *FIVE, limits=limits) == ["passed"] * 5
 
 
-def test_s53_an_unencodable_value_is_one_failed_case(ask):
-    cases = ask(DOUBLE, but_for_two("return object()"), *FIVE).suites[0].cases
-    assert [case.outcome.value for case in cases] == one_of_five("unencodable")
-    assert cases[2].detail == "builtins.object is not a builtin value"
+def test_s53_an_unencodable_value_is_one_failed_case(failed_detail):
+    detail = failed_detail("unencodable", but_for_two("return object()"))
+    assert detail == "builtins.object is not a builtin value"
 
 
-def test_s54_an_exception_is_one_failed_case_whatever_the_reference_does(ask, reasons):
-    cases = ask(DOUBLE, but_for_two("raise ValueError('no')"), *FIVE).suites[0].cases
-    assert [case.outcome.value for case in cases] == one_of_five("raised")
-    assert cases[2].detail == "ValueError: no"
+def test_s54_an_exception_is_one_failed_case_whatever_the_reference_does(failed_detail, reasons):
+    assert failed_detail("raised", but_for_two("raise ValueError('no')")) == "ValueError: no"
     assert reasons(but_for_two("raise ValueError"), DOUBLE, *FIVE) == ["reference_raised"]
 
 

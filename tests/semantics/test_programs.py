@@ -1,8 +1,20 @@
-"""Rows S60 to S79: what a program finds around it."""
+"""Rows S60 to S79 and S110: the environment in which a program runs."""
+
+import pytest
 
 DOUBLE = "def f(n):\n    return 2 * n\n"
 TWO = ("assert f(1) == 2", "assert f(2) == 4")
 REFUSED = "def f(n):\n    try:\n        {}\n    except OSError:\n        return 2 * n\n    return 'not refused'\n"
+
+
+@pytest.fixture
+def passes(outcomes):
+    """Check that both cases of ``TWO`` pass."""
+
+    def check(candidate):
+        assert outcomes(DOUBLE, candidate, *TWO) == ["passed"] * 2
+
+    return check
 
 
 def test_s60_an_async_function_is_awaited_however_the_call_is_written(outcomes):
@@ -26,7 +38,7 @@ def test_s62_each_case_makes_its_own_object_and_may_chain_methods_and_read_attri
     )
     asserts = ("assert Stack([1]).push(2).pop() == 2", "assert Stack([1]).push(2).items == [1, 2]")
     assert outcomes(program, program, *asserts, "assert Stack([1]).pop() == 1") == ["passed"] * 3
-    hidden = program.replace("self.items", "self.buf")  # an attribute of the reference's own, no parameter
+    hidden = program.replace("self.items", "self.buf")  # no parameter of the constructor has this name
     check = "assert Stack([1]).buf == [1]"
     assert reasons(hidden, hidden, check) == ["no_call"]
     assert ask(hidden, hidden, check, entry_points=("Stack", "Stack.buf")).suites[0].num_valid == 1
@@ -51,9 +63,9 @@ def test_s65_a_stateful_reference_answers_from_its_freshly_loaded_state_and_so_d
     assert [(case.reference_value, case.outcome.value) for case in cases] == [("[1]", "passed"), ("[2]", "passed")]
 
 
-def test_s66_printed_output_goes_nowhere(outcomes):
+def test_s66_printed_output_goes_nowhere(passes):
     candidate = "import sys\ndef f(n):\n    print('x' * 10 ** 6)\n    sys.stderr.write('y')\n    return 2 * n\n"
-    assert outcomes(DOUBLE, candidate, *TWO) == ["passed"] * 2
+    passes(candidate)
 
 
 NODES = """
@@ -103,50 +115,50 @@ def test_s110_lists_and_trees_of_nodes_are_written_and_compared_by_their_values(
     tree = "assert f(tree_node([4, None, 7, 6, 9])) == tree_node([4, 7, None, 9, 6])"
     assert ask(mirror, mirror, tree, prelude=NODES).suites[0].cases[0].expected_correct
     assert outcomes(mirror, "def f(root):\n    return root\n", tree, prelude=NODES) == ["wrong_value"]
-    assert reasons(mirror, mirror, tree) == ["reference_raised"]  # no prelude
+    assert reasons(mirror, mirror, tree) == ["reference_raised"]  # without the prelude
     assert reasons(mirror, mirror, "assert f(tree_node(*[1])) == 1", prelude=NODES) == ["argument_not_literal"]
 
 
-def test_s67_standard_input_is_at_its_end(outcomes):
-    assert outcomes(DOUBLE, "import sys\ndef f(n):\n    return 2 * n + len(sys.stdin.read())\n", *TWO) == ["passed"] * 2
+def test_s67_standard_input_is_at_its_end(outcomes, passes):
+    passes("import sys\ndef f(n):\n    return 2 * n + len(sys.stdin.read())\n")
     assert outcomes(DOUBLE, "def f(n):\n    return input()\n", *TWO) == ["raised"] * 2
 
 
-def test_s68_files_may_be_read_where_modules_lie_and_written_nowhere_under_tier_0(outcomes):
-    assert outcomes(DOUBLE, REFUSED.format("open('/etc/passwd')"), *TWO) == ["passed"] * 2
-    assert outcomes(DOUBLE, REFUSED.format("open('/tmp/written', 'w')"), *TWO) == ["passed"] * 2
+def test_s68_files_may_be_read_where_modules_lie_and_written_nowhere_under_tier_0(passes):
+    passes(REFUSED.format("open('/etc/passwd')"))
+    passes(REFUSED.format("open('/tmp/written', 'w')"))
     reading = "import os\ndef f(n):\n    with open(os.__file__) as source:\n        source.read(1)\n    return 2 * n\n"
-    assert outcomes(DOUBLE, reading, *TWO) == ["passed"] * 2
+    passes(reading)
 
 
-def test_s69_threads_work(outcomes):
+def test_s69_threads_work(passes):
     candidate = (
         "from concurrent.futures import ThreadPoolExecutor\ndef f(n):\n"
         "    with ThreadPoolExecutor(2) as pool:\n        return sum(pool.map(int, [n, n]))\n"
     )
-    assert outcomes(DOUBLE, candidate, *TWO) == ["passed"] * 2
+    passes(candidate)
 
 
-def test_s70_processes_and_sockets_are_refused_with_an_os_error(outcomes):
+def test_s70_processes_and_sockets_are_refused_with_an_os_error(passes):
     for attempt in (
         "import os; os.fork()",
         "import subprocess; subprocess.run('true')",
         "import socket; socket.socket()",
     ):
-        assert outcomes(DOUBLE, REFUSED.format(attempt), *TWO) == ["passed"] * 2
+        passes(REFUSED.format(attempt))
 
 
-def test_s71_the_standard_library_may_be_imported_and_nothing_of_the_judge(outcomes):
+def test_s71_the_standard_library_may_be_imported_and_nothing_of_the_judge(passes):
     candidate = (
         "import difflib, xml.dom.minidom, sys\n"
         "def f(n):\n    import heapq\n    return 2 * n if 'sandbox' not in sys.modules else 'seen'\n"
     )
-    assert outcomes(DOUBLE, candidate, *TWO) == ["passed"] * 2
+    passes(candidate)
 
 
-def test_s72_a_main_block_does_not_run(outcomes):
+def test_s72_a_main_block_does_not_run(passes):
     candidate = DOUBLE + "if __name__ == '__main__':\n    f = None\nname = __name__\n"
-    assert outcomes(DOUBLE, candidate, *TWO) == ["passed"] * 2
+    passes(candidate)
 
 
 def test_s73_random_numbers_differ_between_processes_unless_the_program_seeds_them(outcomes, reasons):
@@ -183,13 +195,13 @@ def test_the_last_digits_of_an_address_agree_by_chance_and_are_no_answers(outcom
         assert set(outcomes(reference, reference, *(f"assert f({n}) == 0" for n in range(8)))) <= {"passed"}
 
 
-def test_s77_the_environment_holds_nothing_of_the_judges(outcomes, monkeypatch):
+def test_s77_the_environment_holds_nothing_of_the_judges(monkeypatch, passes):
     candidate = (
         "import os, sys\ndef f(n):\n"
         "    seen = [name for name in os.environ if 'TOKEN' in name] + sys.argv[1:]\n    return seen or 2 * n\n"
     )
     monkeypatch.setenv("SECRET_TOKEN", "1")
-    assert outcomes(DOUBLE, candidate, *TWO) == ["passed"] * 2
+    passes(candidate)
 
 
 def test_s78_the_prelude_runs_before_both_programs(outcomes):

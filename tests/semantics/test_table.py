@@ -1,4 +1,4 @@
-"""The tables of sandbox/README.md and sandbox/RULES.md and their tests belong together."""
+"""Each row of the tables in sandbox/README.md and sandbox/RULES.md has exactly one test."""
 
 import ast
 import re

@@ -136,7 +136,7 @@ def test_code_objects_swapped_in_the_harness_speak_only_for_themselves(endings):
             for function in gc.get_objects():
                 if type(function) is types.FunctionType and function.__name__ == "encode":
                     if function.__code__.co_argcount == 1:
-                        function.__code__ = (lambda value, *, unify=False: b"i4;").__code__
+                        function.__code__ = (lambda value: b"i4;").__code__
             return -1
     """) <= {WRONG, "raised", "died"}
 

@@ -1,4 +1,4 @@
-"""The corpus of cheating, hostile and honest programs, through the command line."""
+"""The command line judges a corpus of cheating, hostile and honest programs."""
 
 import json
 import subprocess
@@ -12,25 +12,30 @@ from sandbox import Judge, JudgeRequest, LocalRunner
 pytestmark = [pytest.mark.shared, pytest.mark.nightly]
 
 REFUSED_BY_TIER_0 = {"K11": "file writes", "K13": "processes"}
-# The corpus's own note on T28: the reference is random, but r(1) == 0 always holds, "so 1 valid is also fine".
+# The corpus notes on T28: the reference is random, but r(1) == 0 always holds, "so 1 valid is also fine".
 ALSO_FINE = {"T28": {"pass": 1, "valid": 1}}
+
+
+def entries(file):
+    return {entry["id"]: entry for entry in json.loads(file.read_text())}
+
+
+def judged(file, repository):
+    command = [sys.executable, "-m", "sandbox", "judge", "--workers", "2", str(file)]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True, timeout=600)
+    lines = {line["id"]: line for line in map(json.loads, done.stdout.splitlines())}
+    assert list(lines) == list(entries(file))
+    return lines
 
 
 @pytest.fixture(scope="module")
 def corpus(shared_dir):
-    return {entry["id"]: entry for entry in json.loads((shared_dir / "corpus/cheating_programs.json").read_text())}
+    return entries(shared_dir / "corpus/cheating_programs.json")
 
 
 @pytest.fixture(scope="module")
-def lines(shared_dir, repository, corpus):
-    command = [sys.executable, "-m", "sandbox", "judge", "--workers", "2"]
-    done = subprocess.run(
-        [*command, str(shared_dir / "corpus/cheating_programs.json")],
-        cwd=repository, capture_output=True, text=True, check=True, timeout=600,
-    )  # fmt: skip
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [line["id"] for line in found] == list(corpus)
-    return {line["id"]: line for line in found}
+def lines(shared_dir, repository):
+    return judged(shared_dir / "corpus/cheating_programs.json", repository)
 
 
 def test_nothing_is_credited_beyond_the_honest_verdict(corpus, lines):
@@ -59,7 +64,7 @@ def test_honest_candidates_under_hostile_tests_lose_nothing_but_what_the_policy_
         for name, entry in corpus.items()
         if entry["role"] == "test" and lines[name]["passed"] < entry["honest"]["pass"]
     }
-    # T20: the reference loses 1/3 to cancellation and answers 0; no tolerance can tell that from a wrong answer.
+    # T20: because of cancellation the reference returns 0 instead of 1/3. No tolerance can tell 0 from a wrong value.
     assert short == {"T20": (3, 4)}
 
 
@@ -68,36 +73,34 @@ def test_partly_right_candidates_get_exactly_their_part(lines):
     assert exact == {"C24": 1, "C33": 3, "M03": 8, "M04": 3, "R07": 8, "R15": 8, "T29": 3, "T30": 3}
 
 
-# A29 pretends to need time for an input that it has seen beforehand. It sees none but its own, so it pretends nothing
-# and is right; `test_an_input_is_not_known_before_it_is_asked` makes it need the time.
+# A29 pretends to need time for an input that it has seen early. It sees only its own input, so it pretends nothing and
+# is correct. `test_an_input_is_not_known_before_it_is_asked` judges a program that really needs the time.
 NO_LONGER_PRETENDS = {"A29"}
-# Not refused, but stable: the reference is asked as a candidate is, so a program that is equal to it passes.
+# Not refused, but stable: the reference runs in the same way as a candidate, so an equal program passes.
 EQUAL_PROGRAMS_PASS = {"C11", "F01"}
-# All inputs are cases, whose failures are one: see the next test.
+# All inputs are valid cases, but all their failures are one family. The next test checks this.
 ONE_FAMILY = {"C27", "C29", "C45"}
 
 
 def test_the_third_round_of_attacks_has_its_deserved_values(shared_dir, repository):
     file = shared_dir / "corpus/attacks_turn3.json"
-    command = [sys.executable, "-m", "sandbox", "judge", "--workers", "2", str(file)]
-    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True, timeout=600)
-    found = {line["id"]: line for line in map(json.loads, done.stdout.splitlines())}
     other = {}
-    for entry in json.loads(file.read_text()):
-        line, honest = found[entry["id"]], entry["honest"]
-        if entry["id"] in ONE_FAMILY:
+    lines = judged(file, repository)
+    for name, entry in entries(file).items():
+        line, honest = lines[name], entry["honest"]
+        if name in ONE_FAMILY:
             assert line["passed"] == 0
-        elif entry["id"] in EQUAL_PROGRAMS_PASS:
+        elif name in EQUAL_PROGRAMS_PASS:
             assert line["passed"] == line["valid"]
         elif (line["passed"], line["valid"]) != (honest["pass"], honest["valid"]):
-            other[entry["id"]] = line["passed"] - honest["pass"]
+            other[name] = line["passed"] - honest["pass"]
     assert other == dict.fromkeys(NO_LONGER_PRETENDS, 1)
 
 
 @pytest.mark.parametrize("name", sorted(ONE_FAMILY))
 def test_one_mistake_earns_as_one_failed_case_among_others(shared_dir, name):
-    entries = {entry["id"]: entry for entry in json.loads((shared_dir / "corpus/attacks_turn3.json").read_text())}
-    entry, number = entries[name], len(entries[name]["tests"])
+    entry = entries(shared_dir / "corpus/attacks_turn3.json")[name]
+    number = len(entry["tests"])
     request = {"reference": entry["gt"], "candidate": entry["code"], "tests": entry["tests"], "kind": "stdin"}
     with LocalRunner() as runner:
         verdict = Judge(runner).judge(JudgeRequest.from_mapping(request))

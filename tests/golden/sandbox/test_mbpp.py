@@ -1,4 +1,4 @@
-"""The references of MBPP as candidates of themselves: whatever fails is a bug of the judge."""
+"""Each reference of MBPP is judged as a candidate. A failed case is a bug of the judge."""
 
 import json
 
@@ -6,8 +6,8 @@ import pytest
 
 from sandbox import Judge, JudgeRequest, LocalRunner
 
-# Tests outside the gate's grammar: they build objects, pass types, compute the claim, or cut the result with int().
-# The name of 798, `_sum`, is private: where no entry point is named, it is none.
+# The gate refuses the tests of these tasks: they build objects, pass types, compute the expected output, or cut the
+# result with int(). Task 798 tests the private name `_sum`, which is an entry point only if the request names it.
 OUTSIDE_THE_GATE = {367, 533, 596, 601, 798, 912, 927}
 NUM_SAMPLED = 60
 

@@ -1,7 +1,7 @@
 """Laws of the checkers, and of the gate for programs that read standard input."""
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from sandbox import Kind, SandboxConfigError
 from sandbox.text import CHECKERS, Case, Interface, output_checker, parse_assert, parse_call
@@ -19,7 +19,7 @@ def same(checker, one, other):
 
 @given(TEXTS, st.sampled_from([*CHECKERS, "floats:0.5"]))
 def test_every_text_is_right_beside_itself(text, checker):
-    assert same(checker, text, text) or (checker == "accepted" and "---" in text)  # that is several outputs
+    assert same(checker, text, text) or (checker == "accepted" and "---" in text)  # the text then lists several outputs
 
 
 @given(TEXTS, TEXTS)
@@ -51,6 +51,7 @@ def test_any_two_texts_make_a_case_whose_call_reads_back(text, printed):
 
 
 @given(st.text(max_size=12))
+@example("float:x")
 def test_a_checker_is_known_or_refused(name):
     if name.partition(":")[0] not in CHECKERS:
         with pytest.raises(SandboxConfigError, match="unknown checker"):

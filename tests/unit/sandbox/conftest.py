@@ -1,4 +1,4 @@
-"""One runner for the tests that do not break it."""
+"""One runner that all tests share, except tests that break their runner."""
 
 from collections.abc import Iterator
 

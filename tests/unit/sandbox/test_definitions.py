@@ -1,4 +1,4 @@
-"""Programs whose examples fail are judged on their definitions; what else does not load is not."""
+"""A program whose examples fail is judged on its definitions. Other programs that do not load fail every case."""
 
 import ast
 
@@ -79,7 +79,7 @@ def test_an_example_may_compute_for_long_only_where_a_definition_may_need_it_or_
 @pytest.mark.parametrize(
     "candidate",
     [
-        "def sub(a, b):\n    return a - b\nsub(1)",  # defines nothing that is asked for
+        "def sub(a, b):\n    return a - b\nsub(1)",  # defines no entry point
         "1 / 0",
         f"{ADD}def broken(:",
         f"{ADD}return add(1, 2)",
@@ -141,7 +141,7 @@ REFUSED = (
     f"{ADD}y = [(x := 1) for x in [1]]",
     f"{ADD}await x",
 )
-"""The parser takes each of them, and Python none."""
+"""Programs that the parser accepts and Python's compiler refuses."""
 
 
 @pytest.mark.parametrize("text", REFUSED, ids=range(len(REFUSED)))

@@ -1,4 +1,4 @@
-"""Limits and the interface types: checked once, strict about names, fit to travel."""
+"""Limits and options are checked when they are made, and all interface types can be pickled."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Canonical bytes: what is equal, what is not, and what hostile bytes come to."""
+"""Canonical bytes: which values are equal, and how hostile bytes are refused."""
 
 import time
 from collections import deque
@@ -42,6 +42,9 @@ def test_a_value_has_these_bytes(value, data):
         (1, True), (1, 1.0), (0, -0.0), (2, 2 + 0j), (0.5, Fraction(1, 2)), (0.5, Decimal("0.50")),
         (Decimal("0.1"), Fraction(1, 10)), ([1, 2], [True, 2.0]), ({1: "a"}, {1.0: "a"}),
         (float("inf"), Decimal("Infinity")), (range(0, 5, 2), range(0, 6, 2)), (range(3, 3), range(9, 1)),
+        (Decimal("0E+999999"), 0), (Decimal("10E+9999999"), Decimal("1E+10000000")),
+        (Decimal("-1.50E-999999999"), Decimal("-15E-1000000000")),
+        (Decimal("1" * 6000), Decimal("1" * 6000 + ".000")),
     ],
 )  # fmt: skip
 def test_values_that_compare_equal_share_a_key(one, other):
@@ -52,7 +55,8 @@ def test_values_that_compare_equal_share_a_key(one, other):
     ("one", "other"),
     [
         ([1], (1,)), ("1", 1), (b"a", "a"), ([1], deque([1])), (0.1, Decimal("0.1")), ({1}, [1]),
-        (None, False), ([[]], []), (range(2), [0, 1]), ({}, set()),
+        (None, False), ([[]], []), (range(2), [0, 1]), ({}, set()), (Decimal("1E+9999999"), Decimal("1E+9999998")),
+        (Decimal("1" * 6000), Decimal("1" * 5999 + "2")),
     ],
 )  # fmt: skip
 def test_values_that_differ_have_different_keys(one, other):
@@ -93,24 +97,6 @@ def test_any_decimal_nan_equals_nan_and_nothing_else(name):
     assert not matches(claim, encode([4]))
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (Decimal("0E+999999"), 0),
-        (Decimal("10E+9999999"), Decimal("1E+10000000")),
-        (Decimal("-1.50E-999999999"), Decimal("-15E-1000000000")),
-        (Decimal("1" * 6000), Decimal("1" * 6000 + ".000")),
-    ],
-)
-def test_extreme_decimals_of_one_value_share_a_key(one, other):
-    assert canonical_key(one) == canonical_key(other)
-
-
-def test_extreme_decimals_of_two_values_have_two_keys():
-    assert canonical_key(Decimal("1E+9999999")) != canonical_key(Decimal("1E+9999998"))
-    assert canonical_key(Decimal("1" * 6000)) != canonical_key(Decimal("1" * 5999 + "2"))
-
-
 def seconds(reference, claim):
     started = time.process_time()
     assert not matches(reference, claim)
@@ -130,13 +116,12 @@ def test_huge_numbers_are_not_reduced_or_converted():
     digits = b"%x" % (3**900_000)
     ratio = b"q%s/%s;" % (digits, digits[:-1] + b"1")
     decimal = b"D%d:%s" % (300_000, b"7" * 300_000)
+    padding = "a" * 200_000
     for reference in (Fraction(1, 3), 0.5, Decimal("1.5"), 3, 1j, "a", {Decimal("0.5")}, {Fraction(1, 3): 1}):
-        padded = encode([reference, "a" * 200_000])
-        text = encode("a" * 200_000)
+        padded = encode([reference, padding])
         for number in (ratio, decimal, b"i%s;" % digits):
-            assert seconds(padded, b"l2:" + number + text) < 1
-            assert seconds(padded, b"l2:S1:" + number + text) < 1
-            assert seconds(padded, b"l2:d1:" + number + b"i1;" + text) < 1
+            for claim in (b"%s", b"S1:%s", b"d1:%si1;"):
+                assert seconds(padded, b"l2:" + claim % number + encode(padding)) < 1
 
 
 @pytest.mark.parametrize(
@@ -154,11 +139,8 @@ def test_huge_numbers_are_not_reduced_or_converted():
         (range(3), "range(0, 3, 1)"),
         ('it\'s "x"\n', "'it\\'s \"x\"\\n'"),
         (1j, "complex(0.0, 1.0)"),
+        pytest.param(2**20000, "0x1" + "0" * 5000, id="more digits than Python parses"),
     ],
 )
 def test_an_answer_is_shown_as_this_literal(value, text):
     assert to_literal(encode(value)) == text
-
-
-def test_an_integer_beyond_the_digit_limit_is_shown_in_hexadecimal():
-    assert to_literal(encode(2**20000)) == "0x1" + "0" * 5000
