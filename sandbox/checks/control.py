@@ -21,8 +21,10 @@ _KEPT = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | a
 _ALIASES = ast.Lambda | ast.Name | ast.Attribute
 """Kinds of values that may be the solution itself, as in ``f = lambda x: x``. A constant of the reference with such a
 value is removed. Its other constants stay, because the defaults of parameters may use them."""
-_FIRST, _ALL = "$first", "$all"
-"""Placeholders in the value that a function returns: its first parameter, and a tuple of all parameters."""
+_FIRST = "$first"
+"""Placeholder for the first parameter of a function, in the value that the function returns."""
+_ALL = "$all"
+"""Placeholder for a tuple of all parameters."""
 _EXAMPLE = re.compile(r"\b(\w+\(.{0,400}\))\s*(?:==|[-=]+>|[→➞:]|\breturns?\b|\n)\s*(\S.*?)[.;]?\s*$", re.MULTILINE)
 """Matches a call and its value in a prompt, as in ``f(1) == 2``, ``f(1) -> 2``, or ``>>> f(1)`` above a line with 2."""
 
@@ -117,8 +119,10 @@ def _body(function: ast.FunctionDef | ast.AsyncFunctionDef, value: str) -> str:
     # An `__init__` that returned a value would raise, and then no method could be called.
     if function.name == "__init__":
         return "pass"
-    parameters = [parameter.arg for parameter in (*function.args.posonlyargs, *function.args.args)]
-    names = [name for name in parameters if name not in ("self", "cls")]
+    parameters = [*function.args.posonlyargs, *function.args.args]
+    names = [parameter.arg for parameter in parameters if parameter.arg not in ("self", "cls")]
     first = names[0] if names else "None"
     every = "".join(f"{name}, " for name in names)
-    return "return " + value.replace(_FIRST, first).replace(_ALL, f"({every})")
+    returned = value.replace(_FIRST, first)
+    returned = returned.replace(_ALL, f"({every})")
+    return f"return {returned}"

@@ -36,8 +36,7 @@ class Check:
     """Statement of the tested behaviour, with underscores between the words."""
     source: str
     expected: Mapping[Any, object]
-    """Maps each call (an expression or a ``Call``) to a value, a ``CallStatus`` or an ``Ends``. The order is that of the
-    calls."""
+    """Maps each call, an expression or a ``Call``, to a value, a ``CallStatus`` or an ``Ends``."""
     needs: tuple[str, ...] = ()
     """Names of attributes of the runner. The check does not apply if one of these attributes is False or 0."""
     role: Role = Role.CANDIDATE

@@ -213,7 +213,7 @@ class Scratch:
         """Number of folders and files that lead to the hidden paths. They do not count in ``num_files``."""
 
     def place_of(self, path: str) -> str:
-        """Return the place of a readable path in the fork server's root. Paths that scratch folders cover have another."""
+        """Return where a readable path is in the fork server's root. The place differs if scratch folders cover it."""
         for place, covered in self._hidden:
             if covered == path:
                 return place

@@ -78,10 +78,8 @@ def _text(value: bytes) -> str | None:
 
 def run_json(result: ProgramResult) -> dict[str, Any]:
     """Return a program's result in SandboxFusion's format. It lacks what a program printed before it failed."""
-    if result.loaded:
-        call = result.results[0]
-    else:
-        call = CallResult(status=CallStatus.RAISED, detail=result.load_error)
+    failure = CallResult(status=CallStatus.RAISED, detail=result.load_error)
+    call = result.results[0] if result.loaded else failure
     printed = _text(call.value) if call.status is CallStatus.VALUE else None
     is_late = call.status is CallStatus.TIMED_OUT
     run_result = {

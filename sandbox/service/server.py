@@ -99,7 +99,7 @@ class JudgeService(ThreadingHTTPServer):
             raise SandboxConfigError(f"cannot listen on {settings.host}, port {settings.port}: {error}") from error
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Return False if too many connections are open in all or from this address. Then the base class closes this one."""
+        """Return True if the server takes one more connection from this address. The base class closes any other."""
         # Connections are bounded because each takes a thread, even before the token is checked.
         address = client_address[0]
         with self.counting:
@@ -224,7 +224,7 @@ class _Handler(BaseHTTPRequestHandler):
             service.reading_since.pop(self.connection, None)
             if self._num_unread:
                 self._send(400, {"detail": f"the body ended early, or took more than {_SOCKET_SECONDS:g} s"})
-            # A request without a place is refused and does not wait, because after a time-out its client would ask twice.
+            # A request without a place is refused at once, because a client that waits too long asks a second time.
             elif not service.places.acquire(blocking=False):
                 self._send(504, {"detail": f"all {service.settings.max_places} places are taken; try again"})
             else:

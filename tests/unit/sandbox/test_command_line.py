@@ -88,7 +88,7 @@ def test_items_may_stand_a_line_each_behind_a_byte_order_mark(write, capsys):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("{", "it must hold a JSON list, or an object a line"),
+        ("{", "it must hold a JSON list, or one JSON object in each line"),
         ({"id": "a"}, "item 0: the fields ['candidate', 'reference', 'suites'] are missing"),
         (3, "item 0: a request must be a mapping, got int"),
         ([1], "item 0: a request must be a mapping, got int"),
