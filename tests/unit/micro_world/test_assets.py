@@ -107,7 +107,7 @@ def test_of_two_that_start_at_once_one_builds(tmp_path, fake_build):
 def test_a_cache_that_cannot_be_written_names_folder_and_cure(tmp_path, fake_build):
     fake_build()
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(CodeA1Error, match=r"cannot be kept in .*/file/cache: .*Set CODE_A1_CACHE to"):
+    with pytest.raises(CodeA1Error, match=r"cannot be kept in .*/file/cache: .*Hint: set CODE_A1_CACHE to"):
         ensure_assets(tmp_path / "file" / "cache")
 
 
