@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from sandbox import Call, Limits, LocalRunner, Program, Role, SandboxConfigError
-from sandbox.__main__ import main
 from sandbox.confinement import bubblewrap, tiers
 from sandbox.confinement.jail import OWN_UIDS, ProcessLimits
 from sandbox.confinement.namespaces import TMP, NamespaceError, plan_layout
@@ -25,13 +24,8 @@ SLOW = "import time\ndef f():\n    time.sleep(0.5)\n    return 1\n"
 
 
 def program(source, *expressions, **limits):
-    return Program(
-        prelude="",
-        source=source,
-        calls=tuple(Call(expression=expression) for expression in expressions),
-        reference_cpu_seconds=(0.0,) * len(expressions),
-        limits=Limits(**limits),
-    )
+    calls = tuple(Call(expression=expression) for expression in expressions)
+    return Program(source=source, calls=calls, limits=Limits(**limits))
 
 
 def answers(runner, source, *expressions, **limits):
@@ -154,29 +148,19 @@ def test_a_runner_logs_every_tier_and_its_own(caplog):
     assert any(line.startswith("sandbox tier=0 missing=") for line in lines)
 
 
-def test_check_shows_a_tier_and_passes_its_self_tests(capsys):
-    need(1)
-    assert main(["check", "--tier", "1"]) == 0
-    printed = capsys.readouterr().out
-    assert f"tier       1: {tiers.TIER_MEANINGS[1]}" in printed
-    assert "tier 3     a service on other machines" in printed
-    assert "16 of 16 self-tests passed" in printed
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a user namespace 65,536 ids")
 def test_check_says_where_programs_share_one_uid(repository):
     check = [sys.executable, "-m", "sandbox", "check"]
     namespace = [sys.executable, "tests/unit/sandbox/in_user_namespace.py", *check]
-    runs = [
+    inside, outside = (
         subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
         for command in (namespace, check)
-    ]
-    if runs[0].returncode == 125:
+    )
+    if inside.returncode == 125:
         pytest.skip("this machine has no user namespaces")
-    inside, outside = (run.stdout for run in runs)
-    assert "self-tests passed" in inside
-    assert "the uid is one for all programs in this user namespace" in inside
-    assert "the uid is one for all programs" not in outside
+    assert "self-tests passed" in inside.stdout
+    assert "the uid is one for all programs in this user namespace" in inside.stdout
+    assert "the uid is one for all programs" not in outside.stdout
 
 
 def test_files_work_and_do_not_stay(walled):
@@ -189,23 +173,23 @@ def test_files_work_and_do_not_stay(walled):
 
 
 def test_the_size_and_the_number_of_files_are_those_of_the_limits(walled):
-    source = (
-        "import errno\n"
-        "def size():\n"
-        "    written = 0\n"
-        "    try:\n"
-        "        with open('big', 'wb', 0) as handle:\n"
-        "            while True:\n"
-        "                written += handle.write(bytes(4096))\n"
-        "    except OSError as error:\n"
-        "        return written, errno.errorcode[error.errno]\n"
-        "def files():\n"
-        "    try:\n"
-        "        for count in range(1000):\n"
-        "            open(str(count), 'w').close()\n"
-        "    except OSError as error:\n"
-        "        return count, errno.errorcode[error.errno]\n"
-    )
+    source = """
+import errno
+def size():
+    written = 0
+    try:
+        with open('big', 'wb', 0) as handle:
+            while True:
+                written += handle.write(bytes(4096))
+    except OSError as error:
+        return written, errno.errorcode[error.errno]
+def files():
+    try:
+        for count in range(1000):
+            open(str(count), 'w').close()
+    except OSError as error:
+        return count, errno.errorcode[error.errno]
+"""
     limits = {"scratch_bytes": 1 << 16, "scratch_files": 10}
     (size,) = answers(walled, source, "size()", **limits)
     (files,) = answers(walled, source, "files()", **limits)
@@ -244,17 +228,21 @@ def test_readable_paths_below_tmp_can_still_be_read(tmp_path):
 
 def test_an_interpreter_deep_below_tmp_has_tier_1_and_takes_no_file_of_the_limit(repository):
     need(1)
-    source = (
-        "def f():\n    for count in range(9):\n        try:\n            open(f'/tmp/{count}', 'x').close()\n"
-        "        except OSError:\n            return count\n"
-    )
-    code = (
-        "from sandbox import Call, Limits, LocalRunner, Program, Role, probe\n"
-        "print(repr(probe()[1].reason))\n"
-        f"program = Program(prelude='', source={source!r}, calls=(Call(expression='f()'),),\n"
-        "    reference_cpu_seconds=(0.0,), limits=Limits(scratch_files=4))\n"
-        "with LocalRunner(tier=1) as runner:\n    print(runner.run(program, role=Role.CANDIDATE).results[0].value)\n"
-    )
+    code = """
+from sandbox import Call, Limits, LocalRunner, Program, Role, probe
+print(repr(probe()[1].reason))
+source = '''
+def f():
+    for count in range(9):
+        try:
+            open(f'/tmp/{count}', 'x').close()
+        except OSError:
+            return count
+'''
+program = Program(source=source, calls=(Call(expression='f()'),), limits=Limits(scratch_files=4))
+with LocalRunner(tier=1) as runner:
+    print(runner.run(program, role=Role.CANDIDATE).results[0].value)
+"""
     with tempfile.TemporaryDirectory(dir=TMP) as root:
         os.chmod(root, 0o755)
         folder = os.path.join(root, "2/3/4/5/6/7/8")
@@ -269,14 +257,14 @@ def test_an_interpreter_deep_below_tmp_has_tier_1_and_takes_no_file_of_the_limit
 def test_without_landlock_the_root_still_holds_nothing_else(monkeypatch):
     need(1)
     monkeypatch.setattr("sandbox.confinement.jail.landlock_abi", lambda: 0)
-    source = (
-        "import errno, os\n"
-        "def f(path, flags):\n"
-        "    try:\n"
-        "        return os.open(path, flags) > 2\n"
-        "    except OSError as error:\n"
-        "        return errno.errorcode[error.errno]\n"
-    )
+    source = """
+import errno, os
+def f(path, flags):
+    try:
+        return os.open(path, flags) > 2
+    except OSError as error:
+        return errno.errorcode[error.errno]
+"""
     with LocalRunner(tier=1, allow_missing=("landlock",)) as runner:
         found = answers(runner, source, "f('/etc/passwd', 0)", "f('/proc', 0)", "f(os.__file__, 1)", "f('own', 65)")
     assert [value for _, value in found] == [b"s6:ENOENT", b"s6:ENOENT", found[2][1], b"T"]
@@ -308,9 +296,6 @@ def test_programs_of_root_have_ids_of_their_own(walled):
     if os.geteuid() != 0 or walled.uid_policy == "same_user":
         pytest.skip("needs root, who may give programs other ids")
     source = "import os\ndef f():\n    return os.getuid(), os.getgid(), os.getgroups()\n"
-    (kind, value), (_, other) = (answers(walled, source, "f()")[0], answers(walled, source, "f()")[0])
-    assert kind == "value"
-    uid = int(value.split(b";")[0].removeprefix(b"t3:i"), 16)
-    assert uid >= OWN_UIDS
-    assert value.endswith(b"l0:")
-    assert other.endswith(b"l0:")
+    ((kind, value),) = answers(walled, source, "f()")
+    assert (kind, value[-3:]) == ("value", b"l0:")
+    assert int(value.split(b";")[0].removeprefix(b"t3:i"), 16) >= OWN_UIDS
