@@ -1,4 +1,4 @@
-"""The cache of the micro assets, which are the questions and the tiny models. Each settings' assets are made once."""
+"""The cache of the micro assets (questions and tiny models). It builds the assets of given settings only once."""
 
 import logging
 import os
@@ -68,7 +68,8 @@ def _ensure_folder(cache_dir: Path, settings: MicroSettings) -> Path:
     if not folder.exists():
         try:
             cache_dir.mkdir(parents=True, exist_ok=True)
-            # The lock file is never deleted. Otherwise two processes could each hold a lock, on two files of one name.
+            # The lock file is never deleted. Otherwise one process could hold a lock on the deleted file, and another
+            # process a lock on a new file of the same name.
             with FileLock(cache_dir / f"{folder.name}.lock"):
                 if not folder.exists():
                     _build(settings, folder)
@@ -85,7 +86,7 @@ def _build(settings: MicroSettings, folder: Path) -> None:
     started = time.monotonic()
     logger.info("making the tiny models and questions in %s (once; about five minutes)", folder)
     building = folder.with_name(f".{folder.name}.building")
-    # A folder of this name is left from a build that was killed, because only this process holds the lock.
+    # If this folder exists, a killed build left it, because only this process holds the lock now.
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir()
     try:

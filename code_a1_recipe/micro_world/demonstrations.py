@@ -86,8 +86,8 @@ def draw_test_demonstrations(
 ) -> Iterator[Demonstration]:
     """Yield suites of distinct asserts about a shown candidate, without end. Some asserts are incorrect.
 
-    Most inputs are drawn without regard to the boundaries, because the RL training must have something to teach: the
-    model learns there to prefer boundary inputs.
+    Most inputs are drawn without regard to the boundaries. So the RL training has something to teach: the model learns
+    there to prefer boundary inputs.
 
     Args:
         questions: questions to draw from.

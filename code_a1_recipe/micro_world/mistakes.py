@@ -28,7 +28,7 @@ _PAIRS = (
     ("max", "min"),
 )
 _OPPOSITES = dict(_PAIRS) | {second: first for first, second in _PAIRS}
-"""Maps a kind to the kind that stands in its place by mistake."""
+"""Maps each kind to the kind that a mistake puts in its place."""
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ class Selection:
     """Change of each element. None changes nothing, and the English question then mentions no change."""
     condition: Condition
     default: int | None = None
-    """The answer for an empty selection. Without a default the program does not treat an empty selection. This is a
+    """The answer for an empty selection. Without a default, the program has no branch for an empty selection. This is a
     mistake for ``max`` and ``min``."""
     takes_list = True
 

@@ -1,7 +1,7 @@
 """Two tokenizers that differ in their pieces, in the size of their vocabulary and in their method.
 
 The Code LLM's tokenizer has words as tokens. It is a byte-level BPE model with as many merges as its corpus allows. The
-Test LLM's tokenizer has phrases as tokens, which are runs of words. It is a Unigram model over an explicit list of
+Test LLM's tokenizer has phrases as tokens, which are sequences of words. It is a Unigram model over an explicit list of
 pieces. Both fall back to single bytes, so any text survives encoding and decoding. In both, a signed integer is one
 token.
 """

@@ -280,7 +280,7 @@ def _sleep_as_init(lifeline: int) -> None:
         if select.select([lifeline], [], [], 0)[0]:
             return  # the fork server ended before the call above
         with contextlib.suppress(OSError):
-            os.execv(SLEEPER, [SLEEPER, "2147483647"])  # takes eight megabytes less than this interpreter
+            os.execv(SLEEPER, [SLEEPER, "2147483647"])  # uses eight megabytes less than this interpreter
         os.read(lifeline, 1)
     finally:
         os._exit(0)

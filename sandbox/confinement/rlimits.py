@@ -1,4 +1,4 @@
-"""Resource limits of one process, for the jail here and for the harness inside a service."""
+"""Sets the resource limits of a process, for the jail and for the harness of a SandboxFusion service."""
 
 import resource
 

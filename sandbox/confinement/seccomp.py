@@ -196,7 +196,8 @@ _ARGUMENT_RULES: dict[str, list[_Instruction]] = {
     # The flags of clone3 lie behind a pointer, which a filter cannot follow. After ENOSYS the C library calls clone.
     "clone3": [_deny(errno.ENOSYS)],
     # A program may read all of its own limits. It may set only the limit on its stack, as some do for deep recursion.
-    # At a limit on CPU time that the program set, the kernel's SIGKILL would look like a kill by somebody else.
+    # If it could lower its limit on CPU time, the kernel would kill it with SIGKILL at that limit, and the judge would
+    # take this for a kill by somebody else.
     "prlimit64": [
         _argument(0),
         (_JUMP_EQUAL, 0, 6, 0),

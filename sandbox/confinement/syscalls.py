@@ -1,4 +1,4 @@
-"""Numbers of the system calls that the filter names.
+"""Numbers of the system calls that have a rule in the filter.
 
 Each pair holds the number on x86-64 and the number on aarch64. None means that the architecture lacks the call.
 

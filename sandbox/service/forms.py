@@ -77,7 +77,7 @@ def _text(value: bytes) -> str | None:
 
 
 def run_json(result: ProgramResult) -> dict[str, Any]:
-    """Return a program's result in SandboxFusion's format. It lacks what a program printed before it failed."""
+    """Return a program's result in SandboxFusion's format. The output of a program that failed is left out."""
     failure = CallResult(status=CallStatus.RAISED, detail=result.load_error)
     call = result.results[0] if result.loaded else failure
     printed = _text(call.value) if call.status is CallStatus.VALUE else None

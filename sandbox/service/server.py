@@ -49,7 +49,7 @@ _SOCKET_SECONDS = 60.0
 """Longest time that a client may take to accept some data, or to send its whole request."""
 _PIECE_BYTES = 1 << 16
 _MAX_BODIES_UNDER_WAY = 16
-"""Number of bodies of the greatest length whose bytes all current requests may have together."""
+"""Bound on the bytes of all current requests together, as a number of bodies of the greatest length."""
 _Work = Callable[[Any], Any]
 
 
@@ -99,7 +99,7 @@ class JudgeService(ThreadingHTTPServer):
             raise SandboxConfigError(f"cannot listen on {settings.host}, port {settings.port}: {error}") from error
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Return True if the server takes one more connection from this address. The base class closes any other."""
+        """Return True if the server takes one more connection from this address. If not, the base class closes it."""
         # Connections are bounded because each takes a thread, even before the token is checked.
         address = client_address[0]
         with self.counting:

@@ -19,6 +19,7 @@ import pytest
 from sandbox import JudgeProcesses, Limits, LocalRunner, SandboxConfigError
 from sandbox.__main__ import main
 from sandbox.service import server
+from sandbox.service.forms import read_program
 from sandbox.service.server import JudgeService, ServiceSettings
 
 from .processes import wait_until
@@ -118,21 +119,37 @@ def test_a_program_in_the_form_of_sandbox_fusion(service):
 
 
 @pytest.mark.parametrize(
-    ("code", "status", "return_code", "words"),
+    ("code", "words", "status", "return_code"),
     [
-        ("raise ValueError('no')", "Finished", 1, "ValueError: no"),
-        ("print(", "Finished", 1, "SyntaxError"),
-        ("while True: pass", "TimeLimitExceeded", None, "CPU time"),
-        ("print('x' * 9_000_000)", "Finished", 1, "output_limit"),
-        ("open('/etc/passwd')", "Finished", 1, "PermissionError"),
-        ("x = bytes(1 << 40)", "Finished", 1, "MemoryError"),
+        ("while True: pass", "CPU time", "TimeLimitExceeded", None),
+        *[(code, words, "Finished", 1) for code, words in [
+            ("raise ValueError('no')", "ValueError: no"),
+            ("print(", "SyntaxError"),
+            ("print('x' * 9_000_000)", "output_limit"),
+            ("open('/etc/passwd')", "PermissionError"),
+            ("x = bytes(1 << 40)", "MemoryError"),
+        ]],
     ],
-)
-def test_a_program_that_fails(service, code, status, return_code, words):
-    answer = ask(service, "/run_code", {"code": code, "run_timeout": 0.2})[1]
+)  # fmt: skip
+def test_a_program_that_fails(service, code, words, status, return_code):
+    _, answer = ask(service, "/run_code", {"code": code, "run_timeout": 0.2})
     ran = answer["run_result"]
     assert (answer["status"], ran["status"], ran["return_code"]) == ("Failed", status, return_code)
     assert words in ran["stderr"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds", "mebibytes"),
+    [
+        ({"run_timeout": -1, "memory_limit_MB": None}, 1.0, 1024),
+        ({"run_timeout": 0.5, "memory_limit_MB": 512}, 0.5, 512),
+        ({"run_timeout": 60, "memory_limit_MB": 1 << 20}, 1.0, 1024),
+    ],
+)
+def test_a_client_may_lower_the_limits_and_never_raise_them(asked, seconds, mebibytes):
+    granted = Limits(cpu_seconds_per_case=1.0, memory_bytes=1 << 30)
+    limits = read_program({"code": SUM} | asked, granted).limits
+    assert (limits.cpu_seconds_per_case, limits.memory_bytes) == (seconds, mebibytes << 20)
 
 
 FORGED = """
