@@ -5,7 +5,6 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from sandbox import Kind
 from sandbox.text import INPUT_ENTRY
@@ -222,45 +221,33 @@ def write_rows(
     questions: Iterable[MicroQuestion],
     path: Path,
     *,
-    buggy_programs: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    buggy_programs: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write questions as JSON lines in the recipe's native columns. ``buggy_programs`` maps question ids to sources."""
-    rows = [question.row(buggy_programs=buggy_programs.get(question.id, ())) for question in questions]
+    programs = buggy_programs or {}
+    rows = [question.row(buggy_programs=programs.get(question.id, ())) for question in questions]
     path.write_text(json_lines(rows), encoding="utf-8")
 
 
 def _draw_operation(rng: random.Random, world: World) -> Operation:
     if world.nested_chance and rng.random() < world.nested_chance:
         return _draw_nested_decision(rng, world)
-    (draw,) = rng.choices(
-        (_draw_two_way_decision, _draw_three_way_decision, _draw_aggregate, _draw_collection),
-        (50, 15, 25, 10),
-    )
-    return draw(rng, world)
-
-
-def _draw_two_way_decision(rng: random.Random, world: World) -> Operation:
-    then, otherwise = rng.sample(_ACTION_POOL, 2)
-    condition = _draw_condition(rng, world)
-    return Decision(condition, then, otherwise)
-
-
-def _draw_three_way_decision(rng: random.Random, world: World) -> Operation:
-    low = rng.choice(range(world.bounds.start, world.bounds.stop - 2))
-    high = rng.choice(range(low + 2, world.bounds.stop))
-    then, second_then, otherwise = rng.sample(_ACTION_POOL, 3)
-    first = Condition(rng.choice(("<", "<=")), low)
-    second = Condition(rng.choice((">", ">=")), high)
-    return Decision(first, then, Decision(second, second_then, otherwise))
-
-
-def _draw_aggregate(rng: random.Random, world: World) -> Operation:
-    kind = rng.choice(("len", "max", "max", "min", "min"))
-    default = None if kind == "len" else rng.choice(_CONSTANTS)
-    return Selection(kind=kind, condition=_draw_condition(rng, world), default=default)
-
-
-def _draw_collection(rng: random.Random, world: World) -> Operation:
+    (family,) = rng.choices(("two-way", "three-way", "aggregate", "collect"), (50, 15, 25, 10))
+    if family == "two-way":
+        then, otherwise = rng.sample(_ACTION_POOL, 2)
+        condition = _draw_condition(rng, world)
+        return Decision(condition, then, otherwise)
+    if family == "three-way":
+        low = rng.choice(range(world.bounds.start, world.bounds.stop - 2))
+        high = rng.choice(range(low + 2, world.bounds.stop))
+        then, second_then, otherwise = rng.sample(_ACTION_POOL, 3)
+        first = Condition(rng.choice(("<", "<=")), low)
+        second = Condition(rng.choice((">", ">=")), high)
+        return Decision(first, then, Decision(second, second_then, otherwise))
+    if family == "aggregate":
+        kind = rng.choice(("len", "max", "max", "min", "min"))
+        default = None if kind == "len" else rng.choice(_CONSTANTS)
+        return Selection(kind=kind, condition=_draw_condition(rng, world), default=default)
     changes = [action for action in _ACTION_POOL if action.kind != "constant"]
     order = rng.choice(("kept", *ORDERS))
     return Selection(

@@ -100,19 +100,17 @@ def _returning(reference: str, value: str) -> str:
     """
     try:
         tree = parse_untrusted(reference)
-        tree.body = [node for node in tree.body if _is_kept(node)]
+        tree.body = [
+            node
+            for node in tree.body
+            if isinstance(node, _KEPT) or (isinstance(node, ast.Assign) and not isinstance(node.value, _ALIASES))
+        ]
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 node.body = parse_untrusted(_body(node, value)).body
         return ast.unparse(tree)
     except PARSE_ERRORS:
         return ""
-
-
-def _is_kept(node: ast.stmt) -> bool:
-    if isinstance(node, ast.Assign):
-        return not isinstance(node.value, _ALIASES)
-    return isinstance(node, _KEPT)
 
 
 def _body(function: ast.FunctionDef | ast.AsyncFunctionDef, value: str) -> str:

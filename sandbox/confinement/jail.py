@@ -140,8 +140,7 @@ def readable_paths(extra: Iterable[str] = ()) -> tuple[str, ...]:
     roots |= {os.path.join(sys.base_exec_prefix, "lib"), "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib"}
     roots |= {"/etc/ld.so.cache", "/usr/share/zoneinfo", "/etc/localtime"}
     roots |= {"/dev/null", "/dev/urandom", "/dev/zero", *extra}
-    existing = filter(os.path.exists, roots)
-    return tuple(sorted(map(os.path.abspath, existing)))
+    return tuple(sorted(map(os.path.abspath, filter(os.path.exists, roots))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
