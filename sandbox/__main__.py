@@ -26,21 +26,25 @@ from .service.server import JudgeService, ServiceSettings
 
 _SHORT = {"gt": "reference", "code": "candidate"}
 _READ_KEYS = {"tests", *(field.name for field in dataclasses.fields(JudgeRequest))}
-"""Keys of an item that become fields of its request. Data sets have further keys, which are ignored."""
+"""Keys of an item that become fields of its request. Other keys, which data sets often have, are ignored."""
 EXIT_OK, EXIT_FAILED, EXIT_BAD_INPUT = 0, 1, 2
 
 
 class _Item(NamedTuple):
-    """One entry of the input file."""
+    """One item of the input file."""
 
     name: Any
-    """The entry's id, or its position in the file. It is printed as JSON."""
+    """The item's id, or its position in the file. The commands print it as JSON."""
     request: JudgeRequest
     prompt: str
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit status: 0 for done, 1 for a failure of the sandbox, 2 for wrong input."""
+    """Run one command and return the exit status.
+
+    The status is 0 for success and 2 for wrong input. It is 1 if the sandbox does not work, if a self-test fails, or if
+    ``control`` finds tests that prove nothing.
+    """
     options = _parser().parse_args(arguments)
     try:
         if "file" in options:
@@ -56,7 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SandboxUnavailableError as error:
         print(f"the sandbox is unavailable: {error}", file=sys.stderr)
     except BrokenPipeError:
-        # The reader of a pipe (`... | head`) has seen enough. Without this the interpreter would fail to flush.
+        # The reader of a pipe (`... | head`) has ended. The interpreter flushes standard output when it exits, and
+        # without this line that would raise an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return EXIT_FAILED
 
@@ -64,29 +69,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m sandbox", description=__doc__)
     commands = parser.add_subparsers(required=True)
-    check = commands.add_parser("check", help="what this machine's sandbox confines, and a self-test")
+    check = commands.add_parser("check", help="show how this machine confines programs, and run the self-tests")
     check.add_argument("--url", help="test the SandboxFusion service at this address instead of this machine")
     judge = commands.add_parser(
         "judge",
-        help="judge a JSON list, or lines, of {id, reference, candidate, tests}: any fields of JudgeRequest",
+        help="judge items {id, reference, candidate, tests} of a JSON list or JSON lines; an item may have any field "
+        "of JudgeRequest",
     )
     control = commands.add_parser(
         "control",
-        help="print which programs that solve nothing pass the tests of such a list, one JSON line for each item; "
-        "an item may have its prompt",
+        help="for each item print one JSON line with the programs that solve nothing and pass the item's tests; items "
+        "are as for judge, and may have a prompt",
     )
     for command in (judge, control):
         command.add_argument("file", help="input file; '-' reads standard input")
-    serve = commands.add_parser("serve", help="the judge over HTTP; clients send the token in SANDBOX_TOKEN")
+    serve = commands.add_parser("serve", help="serve the judge over HTTP; clients send the token in SANDBOX_TOKEN")
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
-    serve.add_argument("--port", type=int, default=8080, help="0 takes a free port (default 8080)")
-    serve.add_argument("--places", type=int, default=64, help="most requests at once, with waiting ones (default 64)")
-    serve.add_argument("--max-body-bytes", type=int, default=4 << 20, help="longest request (default 4 MiB)")
+    serve.add_argument("--port", type=int, default=8080, help="port to listen on; 0 takes a free port (default 8080)")
+    serve.add_argument(
+        "--places",
+        type=int,
+        default=64,
+        help="most requests at once, including those that wait for a worker (default 64)",
+    )
+    serve.add_argument("--max-body-bytes", type=int, default=4 << 20, help="longest body of a request (default 4 MiB)")
     serve.add_argument("--seconds", type=float, default=10.0, help="most CPU seconds of a /run_code (default 10)")
     for command, run in ((check, _check), (judge, _judge), (control, _control), (serve, _serve)):
         command.set_defaults(run=run)
         command.add_argument(
-            "--workers", type=int, default=1, help="programs run at once, or processes that judge (default 1)"
+            "--workers",
+            type=int,
+            default=1,
+            help="number of programs that run at once, or of processes that judge (default 1)",
         )
         command.add_argument("--tier", type=int, default=0, choices=LOCAL_TIERS, help="confinement (default 0)")
         command.add_argument(
@@ -94,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
             action="append",
             default=[],
             choices=OPTIONAL_FEATURES,
-            help="do without a protection that this kernel lacks",
+            help="accept that this kernel lacks a protection",
         )
     return parser
 
@@ -109,16 +123,16 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _show_confinement(runner: LocalRunner) -> None:
-    missing = missing_features()
-    kernel = os.uname()
     print(f"tier       {runner.tier}: {TIER_MEANINGS[runner.tier]}")
     for state in probe():
         print(f"tier {state.tier}     {state.reason or 'works here'}")
     print(f"tier 3     {TIER_MEANINGS[3]}")
+    kernel = os.uname()
     print(f"kernel     {kernel.sysname} {kernel.release} {kernel.machine}")
+    present = {"landlock": f"yes, ABI {landlock_abi()}", "seccomp": "yes"}
+    missing = missing_features()
     for name in OPTIONAL_FEATURES:
-        version = f", ABI {landlock_abi()}" if name == "landlock" and name not in missing else ""
-        print(f"{name:<10} {'MISSING, accepted by --allow-missing' if name in missing else 'yes' + version}")
+        print(f"{name:<10} {'MISSING, accepted by --allow-missing' if name in missing else present[name]}")
     print(f"uid        {runner.uid_policy}: {UID_POLICY_MEANINGS[runner.uid_policy]}")
     for note in runner.notes:
         print(f"           {note}")
@@ -131,9 +145,12 @@ def _self_test(runner: Runner) -> int:
     checks = [check for check in SELF_TEST if not check.not_applicable(runner)]
     num_passed = 0
     for check in checks:
-        failure = check.failure(runner)
-        num_passed += not failure
-        print(f"{'FAIL' if failure else 'ok  '}       {check.name.replace('_', ' ')}{failure and ': ' + failure}")
+        statement = check.name.replace("_", " ")
+        if failure := check.failure(runner):
+            print(f"FAIL       {statement}: {failure}")
+        else:
+            num_passed += 1
+            print(f"ok         {statement}")
     print(f"{num_passed} of {len(checks)} self-tests passed")
     return EXIT_OK if num_passed == len(checks) else EXIT_FAILED
 
@@ -146,11 +163,15 @@ def _read_items(path: str, *, needs_candidate: bool) -> list[_Item]:
     """
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8-sig")
-        is_list = text.lstrip().startswith("[")
-        # Not `splitlines`, which would also split at separators that may stand unescaped inside a JSON string.
-        entries = json.loads(text) if is_list else [json.loads(line) for line in text.split("\n") if line.strip()]
+        if text.lstrip().startswith("["):
+            entries = json.loads(text)
+        else:
+            # `splitlines` would also split at separators that a JSON string may contain unescaped.
+            entries = [json.loads(line) for line in text.split("\n") if line.strip()]
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"cannot read {path}: {error}; it must hold a JSON list, or an object a line") from error
+        raise ValueError(
+            f"cannot read {path}: {error}; it must hold a JSON list, or one JSON object in each line"
+        ) from error
     items = []
     for position, entry in enumerate(entries):
         try:
@@ -162,9 +183,9 @@ def _read_items(path: str, *, needs_candidate: bool) -> list[_Item]:
 
 def _read_item(entry: Any, position: int, needs_candidate: bool) -> _Item:
     if not isinstance(entry, dict):
-        JudgeRequest.from_mapping(entry)  # raises, with the message that other clients get too
+        JudgeRequest.from_mapping(entry)  # raises the error that other clients get
     named = {_SHORT.get(key, key): value for key, value in entry.items()}
-    # `control` writes the candidates itself, so its items may leave them out.
+    # `control` writes the candidates itself, so its items need none.
     fields = {} if needs_candidate else {"candidate": None}
     fields |= {key: named[key] for key in _READ_KEYS & named.keys()}
     name = named.get("id", named.get("question_id", str(position)))
@@ -182,46 +203,48 @@ def _judge(options: argparse.Namespace) -> int:
             "passed": sum(not case.outcome.failed for case in cases),
             "outcomes": [case.outcome.value for case in cases],
         }
+        if verdict.load_error:
+            line["load_error"] = verdict.load_error
         rejections = [dataclasses.asdict(rejection) for suite in verdict.suites for rejection in suite.rejections]
-        reasons = {"load_error": verdict.load_error, "rejections": rejections}
-        print(json.dumps(line | {key: reason for key, reason in reasons.items() if reason}), flush=True)
+        if rejections:
+            line["rejections"] = rejections
+        print(json.dumps(line), flush=True)
     return EXIT_OK
 
 
 def _control(options: argparse.Namespace) -> int:
     items = options.items
     programs = [control_programs(item.request, item.prompt) for item in items]
-    requests = [
-        dataclasses.replace(item.request, candidate=source, until_timeout=True)
-        for item, sources in zip(items, programs, strict=True)
-        for source in sources.values()
-    ]
+    requests = []
+    for item, sources in zip(items, programs, strict=True):
+        for source in sources.values():
+            requests.append(dataclasses.replace(item.request, candidate=source, until_timeout=True))
     verdicts = _verdicts(options, requests)
-    num_passed = num_without = 0
+    num_passed = num_untested = 0
     for item, sources in zip(items, programs, strict=True):
         judged = {control: next(verdicts) for control in sources}
         passed = [control for control, verdict in judged.items() if passes_all(verdict)]
         num_valid = max(len(suite.cases) for verdict in judged.values() for suite in verdict.suites)
         num_passed += bool(passed)
-        num_without += not num_valid
+        num_untested += not num_valid
         print(json.dumps({"id": item.name, "valid": num_valid, "passed_by": passed}), flush=True)
-    print(f"the tests of {num_passed} of {len(items)} questions pass what solves nothing", file=sys.stderr)
-    if num_without:
-        print(f"{num_without} questions have no valid test: `judge` says why", file=sys.stderr)
-    return EXIT_FAILED if num_passed or num_without else EXIT_OK
+    print(f"the tests of {num_passed} of {len(items)} questions pass a program that solves nothing", file=sys.stderr)
+    if num_untested:
+        print(f"{num_untested} questions have no valid test: `judge` says why", file=sys.stderr)
+    return EXIT_FAILED if num_passed or num_untested else EXIT_OK
 
 
 def _verdicts(options: argparse.Namespace, requests: list[JudgeRequest]) -> Iterator[CandidateVerdict]:
     with JudgeProcesses(options.workers, settings=WorkerSettings(runner=_confinement(options))) as judges:
         for result in judges.judge_all(requests):
             if isinstance(result, SandboxUnavailableError):
-                # Verdicts on part of a file would look like verdicts on the whole file.
+                # Without this error, verdicts on a part of the file would look like verdicts on the whole file.
                 raise result
             yield result
 
 
 def _confinement(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of ``LocalRunner`` that say how programs are confined."""
+    """Return the arguments of ``LocalRunner`` that decide how programs are confined."""
     return {"tier": options.tier, "allow_missing": options.allow_missing}
 
 
@@ -230,7 +253,7 @@ def _serve(options: argparse.Namespace) -> int:
     token, host = os.environ.get("SANDBOX_TOKEN", ""), options.host
     # Without a token everybody who reaches the port could run programs here.
     if not token and host not in ("127.0.0.1", "localhost"):
-        raise SandboxConfigError(f"--host {host} is reached from elsewhere: set SANDBOX_TOKEN for its clients")
+        raise SandboxConfigError(f"other machines can reach --host {host}: set SANDBOX_TOKEN, which clients must send")
     if min(options.places, options.max_body_bytes) < 1 or not 0 < options.seconds < 1e6:
         got = f"got {options.places}, {options.max_body_bytes} and {options.seconds}"
         raise SandboxConfigError(

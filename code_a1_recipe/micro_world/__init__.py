@@ -1,6 +1,6 @@
-"""The micro world: a synthetic task suite to try the recipe on without a GPU.
+"""The micro world: a synthetic task suite with which the recipe runs without a GPU.
 
-``ensure_assets`` makes its questions and two tiny models on first use, and finds them again later.
+The first call of ``ensure_assets`` makes its questions and two tiny models. Later calls find them again.
 """
 
 from .assets import ensure_assets

@@ -1,4 +1,4 @@
-"""The cache of micro assets. They are made once for each settings and found again later."""
+"""The cache of the micro assets (questions and tiny models). It builds the assets of given settings only once."""
 
 import logging
 import os
@@ -24,27 +24,28 @@ class MicroAssets(NamedTuple):
     code_model: Path
     """Folder of the Code LLM's model and tokenizer, which ``from_pretrained`` reads."""
     test_model: Path
-    """The same for the Test LLM; the variant for self-play has one folder for both."""
+    """The same for the Test LLM. In the variant ``self_play`` both roles have one folder."""
     train_file: Path
     """JSON lines in the recipe's native columns."""
     val_file: Path
-    """Held-out questions. They share no prompt with ``train_file``."""
+    """Held-out questions in the same columns. They share no prompt with ``train_file``."""
 
 
 def default_cache_dir() -> Path:
-    """``$CODE_A1_CACHE``, else ``~/.cache/code-a1``."""
+    """Return ``$CODE_A1_CACHE``, or ``~/.cache/code-a1`` without this variable."""
     return Path(os.environ.get(CACHE_VARIABLE) or "~/.cache/code-a1").expanduser()
 
 
 def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | None = None) -> MicroAssets:
-    """Find the assets of ``settings``, or make them. That takes five minutes on two cores, and as long for a variant.
+    """Find the assets of ``settings`` in the cache, or build them.
 
-    A build has a folder of its own, which is renamed into place when it is complete: an incomplete build is never used.
-    If several processes start at once, the first builds and the others wait.
+    A build takes five minutes on two cores. A variant takes five minutes more. A build writes into a folder of its own,
+    which gets its final name when the build is complete. So an incomplete build is never used. If several processes
+    start at once, the first process builds and the others wait.
 
     Args:
-        cache_dir: default: :func:`default_cache_dir`.
-        settings: default: ``MicroSettings()``.
+        cache_dir: folder of the cache; by default :func:`default_cache_dir`.
+        settings: settings of the assets; by default ``MicroSettings()``.
 
     Raises:
         CodeA1Error: the cache folder cannot be written, or a training process failed.
@@ -52,7 +53,7 @@ def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | No
     settings = settings or MicroSettings()
     cache_dir = (cache_dir or default_cache_dir()).absolute()
     base = _ensure_folder(cache_dir, settings.model_copy(update={"variant": ""}))
-    folder = _ensure_folder(cache_dir, settings)  # the base again unless this is a variant
+    folder = _ensure_folder(cache_dir, settings)  # the same folder as ``base`` if the settings have no variant
 
     def model(role: str) -> Path:
         if settings.roles == ("both",):
@@ -67,13 +68,14 @@ def _ensure_folder(cache_dir: Path, settings: MicroSettings) -> Path:
     if not folder.exists():
         try:
             cache_dir.mkdir(parents=True, exist_ok=True)
-            # The lock file is never deleted: otherwise two processes could hold the lock, each by its own file.
+            # The lock file is never deleted. Otherwise one process could hold a lock on the deleted file, and another
+            # process a lock on a new file of the same name.
             with FileLock(cache_dir / f"{folder.name}.lock"):
                 if not folder.exists():
                     _build(settings, folder)
         except OSError as error:
             raise CodeA1Error(
-                f"the tiny models and questions cannot be kept in {cache_dir}: {error}. Set {CACHE_VARIABLE} "
+                f"the tiny models and questions cannot be kept in {cache_dir}: {error}. Hint: set {CACHE_VARIABLE} "
                 "to a folder that you may write to and that has 20 MB free"
             ) from error
     return folder
@@ -84,7 +86,8 @@ def _build(settings: MicroSettings, folder: Path) -> None:
     started = time.monotonic()
     logger.info("making the tiny models and questions in %s (once; about five minutes)", folder)
     building = folder.with_name(f".{folder.name}.building")
-    shutil.rmtree(building, ignore_errors=True)  # from a build that crashed: the lock is held by this process alone
+    # If this folder exists, a killed build left it, because only this process holds the lock now.
+    shutil.rmtree(building, ignore_errors=True)
     building.mkdir()
     try:
         build_assets(settings, building)

@@ -1,4 +1,4 @@
-"""The build of the micro assets: question files, and models trained in parallel."""
+"""Builds the micro assets: trains the models in parallel processes and writes the question files."""
 
 import json
 import os
@@ -15,18 +15,19 @@ from .world import write_rows
 
 TRAIN_FILE, HELDOUT_FILE, HARD_FILE, SETTINGS_FILE = "train.jsonl", "heldout.jsonl", "hard.jsonl", "settings.json"
 RECORDED_FILE = "buggy_programs.json"
-"""The Code LLM's process writes it while the other model still trains."""
+"""Name of the file that the Code LLM's process writes while the Test LLM still trains."""
 
-# Here ``python -m code_a1_recipe...`` finds this package, installed or not.
+# In this folder ``python -m code_a1_recipe...`` finds the package, even if it is not installed.
 _IMPORT_ROOT = Path(__file__).resolve().parents[2]
 
 _SECONDS_IN_A_LOG = 30.0
-"""Time between two lines of progress when stderr is no terminal."""
+"""Time between two lines of progress if stderr is no terminal."""
 
-# Characters of a failed process's log that go into the error message.
+# Number of characters that the error message shows of a failed process's log.
 _LOG_TAIL = 2000
 
-# One thread each: on two cores, two small matrix multiplications side by side are faster than each on both cores.
+# Each process has one thread. On two cores, two small matrix multiplications are faster side by side, on one core each,
+# than one after the other on both cores.
 _CHILD_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -36,7 +37,7 @@ _CHILD_ENVIRONMENT = {
 
 
 def build_assets(settings: MicroSettings, folder: Path) -> None:
-    """Fill ``folder``, which is empty and absolute. After an exception its content is incomplete.
+    """Fill ``folder`` with assets. The path must be absolute and the folder empty. After an error it is incomplete.
 
     Raises:
         CodeA1Error: a training process ended with an error.
@@ -53,7 +54,7 @@ def build_assets(settings: MicroSettings, folder: Path) -> None:
 
 
 def _train_all(settings: MicroSettings, folder: Path) -> None:
-    """Train each model in a process of its own, and show progress. If a process fails, the others are ended."""
+    """Train each model in a process of its own, and show progress. If one process fails, kill the other."""
     processes = {}
     read_end, write_end = os.pipe()
     bar = tqdm(

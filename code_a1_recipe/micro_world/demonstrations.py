@@ -1,4 +1,4 @@
-"""Noisy demonstrations for the warm start: texts of a mediocre programmer and a mediocre tester."""
+"""Noisy demonstrations for the warm start, as a mediocre programmer and a mediocre tester would write them."""
 
 import contextlib
 import itertools
@@ -15,24 +15,24 @@ from .world import MicroQuestion, assert_text, boundary_inputs
 Messages = list[dict[str, str]]
 
 _MAX_BOUNDARY_DRAWS = 1000
-"""Draws of one suite that may be boundary inputs. A parity has two of them: without noise in the expected outputs,
-a suite of three distinct asserts would never be complete."""
+"""Number of draws for one suite that may give boundary inputs. A question about a parity has only two such inputs.
+Without noise in the expected outputs, they would never complete a suite of three distinct asserts."""
 
 
 @dataclass(frozen=True)
 class Demonstration:
-    """A prompt and the response to imitate."""
+    """A prompt, and the response that the model imitates."""
 
     messages: Messages
-    """The prompt before the chat template is applied."""
+    """The prompt, without the chat template."""
     response: str
-    """Bare code or bare asserts: no code fences, no end token."""
+    """Code or asserts, without code fences and without an end token."""
 
 
 def draw_code_demonstrations(
     questions: Sequence[MicroQuestion], *, seed: int, noise: NoiseSettings
 ) -> Iterator[Demonstration]:
-    """Endless programs. Misreadings are frequent and always the same; other mistakes are rarer."""
+    """Yield programs without end. Misreadings are frequent and always of the same kinds. Other mistakes are rarer."""
     rng = random.Random(f"code demonstrations {seed}")
     while True:
         question = rng.choice(questions)
@@ -46,7 +46,7 @@ def draw_code_demonstrations(
 def draw_repair_demonstrations(
     questions: Sequence[MicroQuestion], *, seed: int, noise: NoiseSettings
 ) -> Iterator[Demonstration]:
-    """Endless repairs of programs that failed a call. A repair misreads its question as often as any program."""
+    """Yield repairs of programs that failed a call, without end. Repairs misread questions as often as programs."""
     rng = random.Random(f"repair demonstrations {seed}")
     while True:
         question = rng.choice(questions)
@@ -59,9 +59,9 @@ def draw_repair_demonstrations(
             continue
         x = rng.choice(failed_inputs)
         call, _, expected = question.test_of(x).removeprefix("assert ").partition(" == ")
-        response = question.program(misread(rng, right, chance=noise.misread_chance))
+        repaired = misread(rng, right, chance=noise.misread_chance)
         try:
-            returned = assert_text(x, shown.answer(x), question.kind).partition(" == ")[2]
+            _, _, returned = assert_text(x, shown.answer(x), question.kind).partition(" == ")
             result = f"returns {returned}"
         except ValueError as error:
             result = f"raises ValueError: {error}"
@@ -73,7 +73,7 @@ def draw_repair_demonstrations(
             result=result,
             expected=expected,
         )
-        yield Demonstration(messages, response)
+        yield Demonstration(messages, question.program(repaired))
 
 
 def draw_test_demonstrations(
@@ -84,9 +84,17 @@ def draw_test_demonstrations(
     suite_sizes: Sequence[int],
     black_box: bool = False,
 ) -> Iterator[Demonstration]:
-    """Endless suites of distinct asserts about a shown candidate. Some asserts are false.
+    """Yield suites of distinct asserts about a shown candidate, without end. Some asserts are incorrect.
 
-    Most inputs are drawn without regard to the boundaries, since the RL training is to teach the model to prefer them.
+    Most inputs are drawn without regard to the boundaries. So the RL training has something to teach: the model learns
+    there to prefer boundary inputs.
+
+    Args:
+        questions: questions to draw from.
+        seed: seed of all draws.
+        noise: rates of mistakes.
+        suite_sizes: numbers of asserts to draw from.
+        black_box: True leaves the candidate out of the prompts.
     """
     rng = random.Random(f"test demonstrations {seed}")
     template = "micro_black_box_test" if black_box else "micro_test"
@@ -109,8 +117,12 @@ def draw_test_demonstrations(
                 x = question.draw_input(rng)
             expected = _expected_output(rng, right=question.operation, shown=shown, x=x, noise=noise)
             asserts[assert_text(x, expected, question.kind)] = None
-        program = question.program(shown)
-        messages = render(template, prompt=question.prompt, candidate=program, num_cases=num_cases)
+        messages = render(
+            template,
+            prompt=question.prompt,
+            candidate=question.program(shown),
+            num_cases=num_cases,
+        )
         yield Demonstration(messages, "\n".join(asserts))
 
 

@@ -16,14 +16,19 @@ from .operations import (
     with_part,
 )
 
-# How often a mistake is drawn, compared with a mistake of weight 1. Mistakes that show on few inputs weigh more,
-# so that a suite without boundary inputs misses most buggy programs.
+# A mistake of weight 6 is drawn six times as often as a mistake of weight 1. Mistakes that show on few inputs have a
+# greater weight, so that a suite without boundary inputs misses most buggy programs.
 _BOUNDARY_WEIGHT = 6
 _SUBTLE_WEIGHT = 2
 
-_PAIRS = (("even", "odd"), ("add", "subtract"), ("negate", "keep"), ("max", "min"))
+_PAIRS = (
+    ("even", "odd"),
+    ("add", "subtract"),
+    ("negate", "keep"),
+    ("max", "min"),
+)
 _OPPOSITES = dict(_PAIRS) | {second: first for first, second in _PAIRS}
-"""A kind and the kind that is written in its place by mistake."""
+"""Maps each kind to the kind that a mistake puts in its place."""
 
 
 @dataclass(frozen=True)
@@ -36,72 +41,81 @@ class Mistake:
 
 
 def mistakes_of(operation: Operation) -> Iterator[Mistake]:
-    """All typical mistakes of ``operation``, in a fixed order. Some of them may still give only right answers."""
+    """Yield all typical mistakes of ``operation``, in a fixed order. Some mistakes may change no answer."""
     for path, part in parts_of(operation):
         slips = _condition_slips(part) if isinstance(part, Condition) else _action_slips(part)
         for slipped, weight in slips:
-            yield Mistake(with_part(operation, path, slipped), weight)
+            wrong = with_part(operation, path, slipped)
+            yield Mistake(wrong, weight)
     yield from _slips_of_structure(operation)
 
 
 def draw_mistake(rng: random.Random, mistakes: tuple[Mistake, ...]) -> Operation:
-    """A wrong operation, drawn by weight from ``mistakes``, which must not be empty."""
-    return rng.choices(mistakes, [mistake.weight for mistake in mistakes])[0].operation
+    """Draw a wrong operation by weight from ``mistakes``, which must not be empty."""
+    weights = [mistake.weight for mistake in mistakes]
+    (drawn,) = rng.choices(mistakes, weights)
+    return drawn.operation
 
 
 def misread(rng: random.Random, operation: Operation, *, chance: float) -> Operation:
     """Misread ``operation`` in systematic ways, each with probability ``chance``.
 
-    "At most" and "at least" become strict, and the empty selection is forgotten. Since the same mistakes come again
-    and again, a model that learns from such programs is wrong even in its most likely answer.
+    "At most" is read as "less than", "at least" as "more than", and the default for an empty selection is forgotten.
+    Because these mistakes are frequent, a model that learns from such programs makes them in its most likely answer.
     """
     for path, part in parts_of(operation):
         if isinstance(part, Condition) and part.relation in ("<=", ">=") and rng.random() < chance:
-            strict = replace(part, relation=OTHER_SIDE_OF_THE_BOUND[part.relation])
-            operation = with_part(operation, path, strict)
+            operation = with_part(operation, path, _beyond_the_bound(part))
     if isinstance(operation, Selection) and operation.default is not None and rng.random() < chance:
         operation = replace(operation, default=None)
     return operation
 
 
+def _beyond_the_bound(condition: Condition) -> Condition:
+    """Return the condition with the bound itself on the wrong side."""
+    return replace(condition, relation=OTHER_SIDE_OF_THE_BOUND[condition.relation])
+
+
 def _condition_slips(condition: Condition) -> Iterator[tuple[Condition, int]]:
+    """Yield wrong conditions and their weights."""
     relation, bound = condition.relation, condition.bound
     if bound is None:
-        yield Condition(_OPPOSITES[relation]), 2  # even and odd confused
+        yield Condition(_OPPOSITES[relation]), 2  # even and odd are confused
     elif relation in OTHER_SIDE_OF_THE_BOUND:
-        slipped = replace(condition, relation=OTHER_SIDE_OF_THE_BOUND[relation])
-        yield slipped, _BOUNDARY_WEIGHT  # the bound on the wrong side
+        yield _beyond_the_bound(condition), _BOUNDARY_WEIGHT
     else:
-        yield replace(condition, bound=bound + 1), 1  # off by one in the comparison
-        yield replace(condition, relation="<="), 1  # equality read as a bound
+        yield replace(condition, bound=bound + 1), 1  # the bound is wrong by one
+        yield replace(condition, relation="<="), 1  # the equality is read as "at most"
 
 
 def _action_slips(action: Action) -> Iterator[tuple[Action, int]]:
+    """Yield wrong actions and their weights."""
     if action.kind in _OPPOSITES:
-        yield replace(action, kind=_OPPOSITES[action.kind]), 1  # the wrong sign, of the amount or of x
+        yield replace(action, kind=_OPPOSITES[action.kind]), 1  # the amount or x has the wrong sign
     if action.kind in ("add", "subtract", "constant"):
-        yield replace(action, amount=action.amount + 1), 1  # off by one in the amount or the constant
+        yield replace(action, amount=action.amount + 1), 1  # the amount or the constant is wrong by one
 
 
 def _slips_of_structure(operation: Operation) -> Iterator[Mistake]:
     if isinstance(operation, Decision):
         if isinstance(operation.then, Decision):
-            yield Mistake(replace(operation, then=_swapped(operation.then)))  # inner branches swapped
+            yield Mistake(replace(operation, then=_swapped(operation.then)))
         elif isinstance(operation.otherwise, Decision):
-            forgotten = replace(operation, otherwise=operation.otherwise.otherwise)
-            yield Mistake(forgotten)  # the second decision forgotten
+            # The second decision is forgotten.
+            yield Mistake(replace(operation, otherwise=operation.otherwise.otherwise))
         else:
-            yield Mistake(_swapped(operation))  # branches swapped
+            yield Mistake(_swapped(operation))
     elif operation.kind in ORDERS:
         for order in ORDERS:
             if order != operation.kind:
-                yield Mistake(replace(operation, kind=order), _SUBTLE_WEIGHT)  # the wrong order
+                yield Mistake(replace(operation, kind=order), _SUBTLE_WEIGHT)
     elif operation.kind != "len":
-        yield Mistake(replace(operation, kind=_OPPOSITES[operation.kind]))  # largest and smallest confused
-        yield Mistake(replace(operation, default=None), _SUBTLE_WEIGHT)  # the empty selection forgotten
-        wrong = replace(operation, default=0 if operation.default else 1)
-        yield Mistake(wrong, _SUBTLE_WEIGHT)  # the wrong default
+        yield Mistake(replace(operation, kind=_OPPOSITES[operation.kind]))  # largest and smallest are confused
+        # The default for an empty selection is forgotten, or wrong.
+        for default in (None, 0 if operation.default else 1):
+            yield Mistake(replace(operation, default=default), _SUBTLE_WEIGHT)
 
 
 def _swapped(decision: Decision) -> Decision:
+    """Return the decision with its two branches swapped."""
     return replace(decision, then=decision.otherwise, otherwise=decision.then)

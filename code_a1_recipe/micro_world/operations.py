@@ -1,7 +1,7 @@
-"""The small language of the micro world: conditions, actions, and two kinds of operations made of them.
+"""The small language of the micro world: conditions, actions, and operations that consist of them.
 
 Every operation has an English question (``english``), a Python program (``python``) and an answer for each input
-(``answer``). The answer follows from the operation itself, so no program is executed to know the right result.
+(``answer``). The operation computes the answer itself, so no program must run to give the right answer.
 """
 
 import operator
@@ -21,7 +21,7 @@ _COMPARISONS: dict[str, tuple[str, Callable[[int, int], bool]]] = {
 _PARITIES = {"even": 0, "odd": 1}
 
 OTHER_SIDE_OF_THE_BOUND = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
-"""A comparison and its partner, which differs for the bound itself and for no other integer."""
+"""Maps a comparison to the comparison that differs from it only for the bound itself."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,9 @@ class Condition:
     """A condition on an integer ``x``: a comparison with ``bound``, or a parity."""
 
     relation: str
-    """A comparison (``<``, ``<=``, ``>``, ``>=``, ``==``) needs a bound; ``even`` and ``odd`` have none."""
+    """A comparison (``<``, ``<=``, ``>``, ``>=``, ``==``) or a parity (``even``, ``odd``)."""
     bound: int | None = None
+    """Bound of a comparison. A parity has no bound."""
 
     @property
     def english(self) -> str:
@@ -128,22 +129,25 @@ ORDERS = ("kept", "reversed", "sorted")
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Take the elements of a list that fulfil ``condition``, change each by ``action``, and reduce them by ``kind``."""
+    """An operation on a list: select elements by ``condition``, change each by ``action``, then apply ``kind``."""
 
     kind: str
-    """``len``, ``max`` and ``min`` give a number; the ``ORDERS`` give a list."""
+    """``len``, ``max`` and ``min`` give a number, and the ``ORDERS`` give a list."""
     action: Action | None = None
-    """Change of each element. None: no change, and no word about it in the English question."""
+    """Change of each element. None changes nothing, and the English question then mentions no change."""
     condition: Condition
     default: int | None = None
-    """The answer for an empty selection. None: the program has no guard, which is a mistake for ``max`` and ``min``."""
+    """The answer for an empty selection. Without a default, the program has no branch for an empty selection. This is a
+    mistake for ``max`` and ``min``."""
     takes_list = True
 
     @property
     def english(self) -> str:
-        fitting = f"all x in v that are {self.condition.english}"
-        items = f"{self.action.english} for {fitting}" if self.action else fitting
-        return _RESULTS[self.kind][0].format(condition=self.condition.english, items=items, default=self.default)
+        template, _, _ = _RESULTS[self.kind]
+        items = f"all x in v that are {self.condition.english}"
+        if self.action:
+            items = f"{self.action.english} for {items}"
+        return template.format(condition=self.condition.english, items=items, default=self.default)
 
     @property
     def python(self) -> str:
@@ -155,43 +159,53 @@ class Selection:
         )
 
     def answer(self, x: Value) -> Value:
-        """The program's answer. ValueError: it takes ``max`` or ``min`` of nothing, without a guard."""
+        """Return the program's answer.
+
+        Raises:
+            ValueError: the program takes ``max`` or ``min`` of an empty selection and has no default.
+        """
         assert isinstance(x, list)
-        fitting = [element for element in x if self.condition.holds(element)]
-        if not fitting and self.default is not None:
+        selected = [element for element in x if self.condition.holds(element)]
+        if not selected and self.default is not None:
             return self.default
-        return _RESULTS[self.kind][2]([self.action.answer(element) for element in fitting] if self.action else fitting)
+        if self.action:
+            selected = [self.action.answer(element) for element in selected]
+        _, _, reduce = _RESULTS[self.kind]
+        return reduce(selected)
 
 
 Operation = Decision | Selection
 PartPath = tuple[str, ...]
-"""Names of fields that lead from an operation to a part of it."""
+"""Names of the fields that lead from an operation to one of its parts."""
 
 
 def parts_of(operation: Operation) -> Iterator[tuple[PartPath, Condition | Action]]:
-    """The conditions and actions of ``operation`` with their paths, in reading order."""
+    """Yield the paths and the parts of ``operation``, which are conditions and actions, in reading order."""
     for name in operation.__dataclass_fields__:
         part = getattr(operation, name)
         if isinstance(part, Condition | Action):
             yield (name,), part
         elif isinstance(part, Decision):
-            yield from (((name, *path), inner) for path, inner in parts_of(part))
+            for path, inner in parts_of(part):
+                yield (name, *path), inner
 
 
 def conditions_of(operation: Operation) -> list[Condition]:
-    """The conditions among the parts, in the same order."""
+    """Return the conditions among the parts of ``operation``, in reading order."""
     return [part for _, part in parts_of(operation) if isinstance(part, Condition)]
 
 
 def with_part(operation: Operation, path: PartPath, part: Condition | Action) -> Operation:
-    """A copy of ``operation`` with another part at a path of ``parts_of``."""
+    """Return a copy of ``operation`` with another part at ``path``, a path of ``parts_of``."""
     name, *rest = path
-    changed: Any = {name: with_part(getattr(operation, name), tuple(rest), part) if rest else part}
-    return replace(operation, **changed)
+    changed: Any = part
+    if rest:
+        changed = with_part(getattr(operation, name), tuple(rest), part)
+    return replace(operation, **{name: changed})
 
 
 def answer_or_none(operation: Operation, x: Value) -> Value | None:
-    """The answer of ``operation`` for ``x``; None if its program would raise an error."""
+    """Return the answer of ``operation`` for ``x``, or None if its program would raise an error."""
     try:
         return operation.answer(x)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Fixed buggy programs of the questions: a typical one, and a wrong program of the trained Code LLM."""
+"""Fixed buggy programs for the questions: a typical one, and a wrong program that the trained Code LLM writes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,10 +20,11 @@ _RECORDED_SAMPLES = 4
 
 
 def record_buggy_programs(code_model: Path, questions: Sequence[MicroQuestion]) -> dict[str, list[str]]:
-    """Buggy programs by question id: a typical one, then the first wrong program that ``code_model`` samples, if any.
+    """Return the buggy programs of each question, by question id.
 
-    They are recorded once, so that every Test LLM is measured on the same programs. Sampled programs run in the
-    sandbox.
+    The first program has a typical mistake. The second is the first wrong program that ``code_model`` samples; it is
+    left out if no sample is wrong. The programs are recorded once, so that every Test LLM is measured on the same
+    programs. Sampled programs run in the sandbox.
     """
     sampled = _sample(code_model, [render("micro_code", prompt=question.prompt) for question in questions])
     recorded = {}
@@ -42,7 +43,7 @@ def record_buggy_programs(code_model: Path, questions: Sequence[MicroQuestion]) 
 
 
 def _sample(model_folder: Path, prompts: Sequence[Messages]) -> list[list[str]]:
-    """Sample texts ``[prompt][sample]`` at temperature 1 with transformers."""
+    """Sample a list of texts for each prompt at temperature 1, with transformers."""
     tokenizer = AutoTokenizer.from_pretrained(model_folder)
     model = AutoModelForCausalLM.from_pretrained(model_folder).eval()  # type: ignore[no-untyped-call]
     texts = [
@@ -65,7 +66,7 @@ def _sample(model_folder: Path, prompts: Sequence[Messages]) -> list[list[str]]:
 
 
 def _solves(judge: Judge, question: MicroQuestion, candidate: str) -> bool:
-    """Tell whether a program passes every hidden test."""
+    """Return True if a program passes every hidden test."""
     request = JudgeRequest(
         question_id=question.id,
         reference=question.reference,

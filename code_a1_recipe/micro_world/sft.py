@@ -1,7 +1,7 @@
 """Supervised warm start of a tiny model on noisy demonstrations.
 
-``builder`` runs ``python -m code_a1_recipe.micro_world.sft`` in one process for each model, so that each uses a core.
-Every few steps a process prints their number on standard output.
+``builder`` runs ``python -m code_a1_recipe.micro_world.sft`` in one process for each model, so that each process uses a
+core. Every 20 steps a process prints the number 20 on standard output.
 """
 
 import itertools
@@ -32,14 +32,14 @@ from .world import MicroQuestion
 logger = logging.getLogger(__name__)
 
 MAX_LENGTH = 1024
-"""Tokens of the longest sequence, prompt and response together. Demonstrations have less than 120."""
+"""Tokens of the longest sequence, prompt and response together. Demonstrations have less than 120 tokens."""
 
-# Twice the usual value: in so small a model the hidden states would otherwise start too small.
+# Twice the usual value. In such a small model the hidden states would otherwise start too small.
 _INITIALIZER_RANGE = 0.04
 
-# Demonstrations from which a tokenizer learns its pieces.
+# Number of demonstrations from which a tokenizer learns its pieces.
 _CORPUS_SIZE = 3000
-# So many batches are sorted by length together: rows of a batch then need little padding.
+# Number of batches whose demonstrations are sorted by length together. The rows of a batch then need little padding.
 _BATCHES_SORTED_TOGETHER = 8
 _WARM_UP_STEPS = 30
 # The last step has this share of the peak learning rate.
@@ -65,13 +65,13 @@ def warm_start(
 ) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
     """Build a tokenizer and a model, and train the model.
 
-    Equal settings give the same model on one kind of processor with one thread. Other processors round differently:
+    Equal settings give the same model on one kind of processor with one thread. Other processors round differently, so
     their models differ slightly and write slightly different texts.
 
     Args:
         role: "code", "test" or "both".
-        settings: settings of all assets; the train questions are drawn again from them.
-        on_step: called with the number of finished steps and the loss (nats per response token).
+        settings: settings of all assets. The train questions are drawn from them.
+        on_step: called after each step with the number of finished steps and the loss (nats per response token).
     """
     model_settings = settings.model_settings(role)
     demonstrations = _demonstrations(role, settings, settings.split().train)
@@ -84,11 +84,11 @@ def warm_start(
 
 
 def build_model(settings: ModelSettings, tokenizer: PreTrainedTokenizerFast, *, seed: int) -> LlamaForCausalLM:
-    """A randomly initialised float32 Llama, which vLLM and verl load unchanged.
+    """Make a randomly initialised float32 Llama, which vLLM and verl load unchanged.
 
-    Its vocabulary has exactly the size of the tokenizer's. In a padded vocabulary, vLLM would mask the additional token
-    ids and the trainer would not, so they would disagree on every probability. The model type is Llama, because for
-    some others (qwen2) AutoTokenizer brings its own pre-tokenizer.
+    Its vocabulary has exactly the size of the tokenizer's vocabulary. If it were larger, vLLM would mask the additional
+    token ids and the trainer would not, so the two would disagree on every probability. The model is a Llama, because
+    for some other types (qwen2) AutoTokenizer replaces the pre-tokenizer.
     """
     config = LlamaConfig(
         vocab_size=len(tokenizer),
@@ -112,9 +112,10 @@ def build_model(settings: ModelSettings, tokenizer: PreTrainedTokenizerFast, *, 
 
 
 def corpus_texts(demonstrations: Iterable[Demonstration]) -> Iterator[str]:
-    """Prompts and responses without chat markup, from which a tokenizer learns its pieces."""
+    """Yield prompts and responses without chat markup, from which a tokenizer learns its pieces."""
     for shown in demonstrations:
-        yield from (message["content"] for message in shown.messages)
+        for message in shown.messages:
+            yield message["content"]
         yield shown.response
 
 
@@ -127,16 +128,18 @@ def train(
 ) -> None:
     """Train ``model`` in place: minimise the mean negative log-likelihood of the response tokens.
 
-    Muon trains the matrices of the layers and AdamW the rest, since AdamW alone learned the arithmetic several times
-    more slowly. The learning rate rises over the first steps, then falls linearly.
+    Muon trains the matrices of the layers and AdamW the other weights. AdamW alone took several times as many steps to
+    learn the arithmetic. The learning rate rises over the first steps, then falls linearly.
     """
 
     def rate(step: int) -> float:
-        return min(1.0, (step + 1) / _WARM_UP_STEPS) * (1.0 - (1.0 - _FINAL_LR_SHARE) * step / settings.num_steps)
+        rise = min(1.0, (step + 1) / _WARM_UP_STEPS)
+        fall = 1.0 - (1.0 - _FINAL_LR_SHARE) * step / settings.num_steps
+        return rise * fall
 
     matrices = [weight for weight in model.model.layers.parameters() if weight.ndim == 2]
-    inside = {id(weight) for weight in matrices}
-    rest = [weight for weight in model.parameters() if id(weight) not in inside]
+    ids_of_matrices = set(map(id, matrices))
+    rest = [weight for weight in model.parameters() if id(weight) not in ids_of_matrices]
     optimizers: list[torch.optim.Optimizer] = [
         torch.optim.Muon(matrices, lr=settings.muon_lr, momentum=0.95, weight_decay=0.01),
         torch.optim.AdamW(rest, lr=settings.adamw_lr, betas=(0.9, 0.98), weight_decay=0.0),
@@ -156,17 +159,18 @@ def train(
 
 
 def response_loss(model: LlamaForCausalLM, batch: Sequence[Example]) -> torch.Tensor:
-    """Mean negative log-likelihood (nats) of all response tokens of a batch of N examples.
+    """Return the mean negative log-likelihood (nats) of all response tokens in a batch of N examples.
 
-    Sequences are padded on the right, where a causal model needs no mask. The output matrix is applied only to the
-    positions that predict a response token.
+    Sequences are padded on the right to length L. A causal model needs no mask there. The output matrix is applied only
+    to the positions that predict a response token.
     """
     length = max(example.num_tokens for example in batch)
     ids_NL = torch.zeros(len(batch), length, dtype=torch.long)
     predicts_NL = torch.zeros(len(batch), length, dtype=torch.bool)
     for row, example in enumerate(batch):
-        ids_NL[row, : example.num_tokens] = torch.tensor(example.prompt_ids + example.response_ids)
-        predicts_NL[row, len(example.prompt_ids) - 1 : example.num_tokens - 1] = True
+        end = example.num_tokens
+        ids_NL[row, :end] = torch.tensor(example.prompt_ids + example.response_ids)
+        predicts_NL[row, len(example.prompt_ids) - 1 : end - 1] = True
     hidden = model.model(input_ids=ids_NL, use_cache=False).last_hidden_state[predicts_NL]
     targets = ids_NL.roll(-1, dims=1)[predicts_NL]
     return torch.nn.functional.cross_entropy(model.lm_head(hidden), targets)
@@ -210,12 +214,12 @@ def _encode(shown: Demonstration, tokenizer: PreTrainedTokenizerFast) -> Example
 
 
 def main(role: Role, settings_json: str, out: Path) -> None:
-    """Train a model and save it. The process of the Code LLM records the buggy programs too.
+    """Train a model and save it. The process of the Code LLM also records the buggy programs.
 
     Args:
         role: "code", "test" or "both".
         settings_json: ``MicroSettings`` as JSON.
-        out: folder for model and tokenizer.
+        out: folder for the model and its tokenizer.
     """
     settings = MicroSettings.model_validate_json(settings_json)
     torch.set_num_threads(1)

@@ -1,8 +1,9 @@
-"""Two tokenizers that differ in the pieces of a text, in the size of the vocabulary and in the method.
+"""Two tokenizers that differ in their pieces, in the size of their vocabulary and in their method.
 
-The Code LLM reads words: byte-level BPE, merged as often as its corpus allows. The Test LLM reads phrases, which are
-runs of words: a Unigram model over an explicit list of pieces. Both fall back to single bytes, so any text survives
-encoding and decoding. Both give a signed integer one token.
+The Code LLM's tokenizer has words as tokens. It is a byte-level BPE model with as many merges as its corpus allows. The
+Test LLM's tokenizer has phrases as tokens, which are sequences of words. It is a Unigram model over an explicit list of
+pieces. Both fall back to single bytes, so any text survives encoding and decoding. In both, a signed integer is one
+token.
 """
 
 from collections import Counter
@@ -23,18 +24,18 @@ _REST = r"\n *| ?[^\sA-Za-z0-9\n-]+ ?| ?- ?"
 _WORDS = rf"{_STARTS}|{_INTEGERS}|[xvw]\b| ?[A-Za-z]+:? ?|{_REST}"
 _PHRASES = rf"{_STARTS}|\"?[)\]]* == \"?|{_INTEGERS}| ?[A-Za-z]+(?: [A-Za-z]+)*:? ?|{_REST}"
 
-# A merge adds an entry. The corpus has nothing left to merge before this limit is reached.
+# Each merge adds an entry. The corpus has no more pairs to merge before it reaches this limit.
 _MAX_BPE_ENTRIES = 640
-# Log-probabilities of the Unigram model. Only their order matters: a piece is better than any two pieces, and bytes
-# are the last resort.
+# Log-probabilities of the Unigram model. Only their order matters: one piece is better than two, and single bytes come
+# last.
 _PIECE_SCORE, _BYTE_SCORE = -1.0, -10.0
-# Pieces that are rarer in the corpus are spelled in bytes.
+# A piece that is rarer in the corpus is no token and is written in bytes.
 _MIN_PIECE_COUNT = 3
 
-# Integers with a token of their own. Arithmetic on the narrow world's inputs reaches no others.
+# Integers that have a token of their own. Arithmetic on the narrow world's inputs gives no other integers.
 _KNOWN_INTEGERS = range(-40, 61)
 
-# There is no whitespace between the tags, since it would become part of the prompt.
+# The template has no whitespace between the tags, because whitespace would become part of the prompt.
 _CHAT_TEMPLATE = (
     "{% for message in messages %}"
     f"{{% if message['role'] == 'assistant' %}}{MODEL}{{{{ message['content'] }}}}{END}"
@@ -50,9 +51,9 @@ def build_tokenizer(role: Role, corpus: Iterable[str], *, max_length: int) -> Pr
     The result depends only on the corpus, not on the process, the machine or the number of threads.
 
     Args:
-        role: decides the split rule and the method; "both" has the Test LLM's.
+        role: decides the pieces and the method. "both" gets the Test LLM's.
         corpus: prompts and responses, without chat markup.
-        max_length: longest sequence of the model, in tokens; it is only recorded.
+        max_length: longest sequence of the model, in tokens. It is only written into the tokenizer's files.
     """
     texts = [*corpus, *[f"f({i})" for i in _KNOWN_INTEGERS for _ in range(_MIN_PIECE_COUNT)]]
     build, pieces = (_build_bpe, _WORDS) if role == "code" else (_build_unigram, _PHRASES)

@@ -1,6 +1,6 @@
-"""Negative controls of a question's tests: programs that solve nothing.
+"""Negative controls for the tests of a question: programs that solve nothing.
 
-If such a program passes all tests of a question, these tests prove nothing.
+If such a program passes all tests of a question, the tests prove nothing.
 """
 
 import ast
@@ -19,20 +19,23 @@ from ..judge.verdict import CandidateVerdict
 
 _KEPT = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _ALIASES = ast.Lambda | ast.Name | ast.Attribute
-"""Values of a constant that may be the solution itself. Other constants of a reference stay, because the defaults of
-its parameters may use them."""
-_FIRST, _ALL = "$first", "$all"
-"""Placeholders in the value that a function returns: its first parameter, and a tuple of all parameters."""
+"""Kinds of values that may be the solution itself, as in ``f = lambda x: x``. A constant of the reference with such a
+value is removed. Its other constants stay, because the defaults of parameters may use them."""
+_FIRST = "$first"
+"""Placeholder for the first parameter of a function, in the value that the function returns."""
+_ALL = "$all"
+"""Placeholder for a tuple of all parameters."""
 _EXAMPLE = re.compile(r"\b(\w+\(.{0,400}\))\s*(?:==|[-=]+>|[→➞:]|\breturns?\b|\n)\s*(\S.*?)[.;]?\s*$", re.MULTILINE)
-"""A call with its value in a prompt: ``f(1) == 2``, ``>>> f(1)`` and 2 on the next line, ``f(1) -> 2``, ..."""
+"""Matches a call and its value in a prompt, as in ``f(1) == 2``, ``f(1) -> 2``, or ``>>> f(1)`` above a line with 2."""
 
 
 def control_programs(request: JudgeRequest, prompt: str) -> dict[str, str]:
     """Make programs that do not solve the question of a request.
 
-    Their functions and methods have the reference's names and parameters. They return None, their first argument, the
-    most frequent expected value of the tests, or the values of the prompt's own examples. There is no program that
-    raises or lacks the functions, because it would pass no valid test.
+    Their functions and methods have the reference's names and parameters. In each program they all return the same
+    thing: None, the first argument, the most frequent expected value of the tests, or the value of the prompt's example
+    with these arguments. A program that raises or lacks the functions would be useless, because no valid test passes
+    it.
 
     Args:
         request: the question. Its candidate is ignored.
@@ -44,10 +47,9 @@ def control_programs(request: JudgeRequest, prompt: str) -> dict[str, str]:
     expected = Counter(value for _, value in _comparisons(chain(*request.suites)))
     constant = max(expected, key=expected.__getitem__, default="None")
     if request.kind == Kind.STDIN:
-        echo = "import sys\nprint(sys.stdin.read())"
         return {
             "empty": "",
-            "echo": echo,
+            "echo": "import sys\nprint(sys.stdin.read())",
             "constant": f"print({constant})",
         }
     values = {
@@ -61,13 +63,13 @@ def control_programs(request: JudgeRequest, prompt: str) -> dict[str, str]:
 
 
 def passes_all(verdict: CandidateVerdict) -> bool:
-    """Return True if there are valid tests and the program passes all of them, as a solution does."""
-    outcomes = [case.outcome for suite in verdict.suites for case in suite.cases]
-    return bool(outcomes) and not any(outcome.failed for outcome in outcomes)
+    """Return True if the question has valid tests and the program passes all of them, as a solution does."""
+    has_failed = [case.outcome.failed for suite in verdict.suites for case in suite.cases]
+    return bool(has_failed) and not any(has_failed)
 
 
 def _comparisons(texts: Iterable[str]) -> Iterator[tuple[ast.expr, str]]:
-    """Yield the result that each assert compares, and the source of the expected value. Skip other texts."""
+    """Yield the compared expression of each assert and the source of its expected value. Skip texts of other forms."""
     for text in texts:
         with contextlib.suppress(ValueFormatError, *PARSE_ERRORS):
             match parse_untrusted(text.strip()).body:
@@ -77,19 +79,20 @@ def _comparisons(texts: Iterable[str]) -> Iterator[tuple[ast.expr, str]]:
 
 
 def _example_values(prompt: str) -> dict[str, object]:
-    """Map the ``repr`` of each example's arguments in a prompt to the example's value."""
+    """Map the arguments of each example in a prompt, as ``repr`` writes them, to the example's value."""
     table = {}
-    examples = (f"assert {call} == {value}" for call, value in _EXAMPLE.findall(prompt))
+    examples = [f"assert {call} == {value}" for call, value in _EXAMPLE.findall(prompt)]
     for call, value in _comparisons(examples):
-        # A signature looks like an example too. Its names are no literals, and they would make the whole table invalid.
+        # A signature looks like an example. ``literal_eval`` raises for its names, which are no literals.
         with contextlib.suppress(TypeError, *PARSE_ERRORS):
             if isinstance(call, ast.Call):
-                table[repr(ast.literal_eval(ast.Tuple(call.args)))] = ast.literal_eval(value)
+                arguments = ast.literal_eval(ast.Tuple(call.args))
+                table[repr(arguments)] = ast.literal_eval(value)
     return table
 
 
 def _returning(reference: str, value: str) -> str:
-    """Return the reference with the body of each function replaced, or "" if it is too deeply nested to be written.
+    """Return the reference with another body in each function, or "" if it is too deeply nested to be written.
 
     Args:
         reference: source of the reference.
@@ -104,14 +107,20 @@ def _returning(reference: str, value: str) -> str:
         ]
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                parameters = [parameter.arg for parameter in (*node.args.posonlyargs, *node.args.args)]
-                names = [name for name in parameters if name not in ("self", "cls")]
-                first = names[0] if names else "None"
-                every = "".join(f"{name}, " for name in names)
-                returned = value.replace(_FIRST, first).replace(_ALL, f"({every})")
-                # An `__init__` that returned a value would raise, and then no method could be called.
-                body = "pass" if node.name == "__init__" else f"return {returned}"
-                node.body = parse_untrusted(body).body
+                node.body = parse_untrusted(_body(node, value)).body
         return ast.unparse(tree)
     except PARSE_ERRORS:
         return ""
+
+
+def _body(function: ast.FunctionDef | ast.AsyncFunctionDef, value: str) -> str:
+    # An `__init__` that returned a value would raise, and then no method could be called.
+    if function.name == "__init__":
+        return "pass"
+    parameters = [*function.args.posonlyargs, *function.args.args]
+    names = [parameter.arg for parameter in parameters if parameter.arg not in ("self", "cls")]
+    first = names[0] if names else "None"
+    every = "".join(f"{name}, " for name in names)
+    returned = value.replace(_FIRST, first)
+    returned = returned.replace(_ALL, f"({every})")
+    return f"return {returned}"

@@ -1,6 +1,6 @@
-"""Quick checks of a runner that depend on the machine. Each runs a program and compares the results of its calls.
+"""Quick checks of a runner that depend on the machine. Each check runs a program and compares its calls' results.
 
-``tests/conformance`` checks everything that a runner promises. It holds these checks and some eighty more.
+``tests/conformance`` checks everything that a runner promises: these checks and some eighty more.
 """
 
 from collections import deque
@@ -17,12 +17,12 @@ from ..runners.base import CallResult, CallStatus, Program, Role, Runner
 from ..values.encoding import encode
 
 LIMITS = Limits(cpu_seconds_per_case=0.2, wall_seconds_per_case=1.5, load_cpu_seconds=0.8)
-"""Short limits, so that checks that hang take little time. They suffice on a busy machine, because CPU time decides."""
+"""Short limits, so that hanging programs take little time. They suffice on a busy machine, because CPU time counts."""
 
 
 @dataclass(frozen=True)
 class Ends:
-    """Expectation that a call ends without a value, with this status and this word in its detail."""
+    """The expectation that a call returns no value, but has this status and this word in its detail."""
 
     status: CallStatus
     word: str
@@ -33,25 +33,25 @@ class Check:
     """One program that must load, and the expected results of its calls."""
 
     name: str
-    """Statement of the behaviour, in words that are joined by underscores."""
+    """Statement of the tested behaviour, with underscores between the words."""
     source: str
     expected: Mapping[Any, object]
-    """Maps each call (an expression or a ``Call``), in their order, to a value, a ``CallStatus`` or an ``Ends``."""
+    """Maps each call, an expression or a ``Call``, to a value, a ``CallStatus`` or an ``Ends``."""
     needs: tuple[str, ...] = ()
-    """Attributes of the runner. The check does not apply if one of them is False or 0."""
+    """Names of attributes of the runner. The check does not apply if one of these attributes is False or 0."""
     role: Role = Role.CANDIDATE
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the ``Program``."""
 
     def not_applicable(self, runner: Runner) -> str:
-        """Return the reason why the check does not apply to a runner. Empty if it applies."""
+        """Return the reason why the check does not apply to a runner, or "" if it applies."""
         for name in self.needs:
             if not getattr(runner, name, True):
                 return f"{type(runner).__name__} declares {name} = {getattr(runner, name)}"
         return ""
 
     def failure(self, runner: Runner) -> str:
-        """Run the program and describe the first result that is not as expected. Empty if all are.
+        """Run the program and describe the first unexpected result. Return "" if all results are as expected.
 
         Raises:
             SandboxUnavailableError: the runner could not run the program.
@@ -175,7 +175,7 @@ _EARLY_ENDS = (
     Check(
         name="an_import_inside_a_function_is_no_time_out",
         source=_IMPORTING,
-        # The same call in two spellings, because each call is a key. Only the first one gets time for imports.
+        # The two keys are spellings of one call. Only the first call gets time for imports.
         expected={"f(0.7)": 1, "f(0.70)": CallStatus.TIMED_OUT},
     ),
     Check(
@@ -218,7 +218,7 @@ _CONFINEMENT = (
         source="import os",
         expected={"os.kill(os.getppid(), 0)": _RAISED, "os.kill(1, 0)": _RAISED},
     ),
-    # Tier 0 refuses every write, and in other tiers the size of the private folder bounds the file.
+    # Tier 0 refuses every write. At other tiers the private folder is too small for the file.
     _Confined(
         name="programs_cannot_fill_the_disk_or_change_the_library",
         source=_FILLING,
@@ -239,4 +239,4 @@ _CONFINEMENT = (
     ),
 )
 SELF_TEST = (*_VALUES, *_EARLY_ENDS, *_CONFINEMENT)
-"""Checks of ``python -m sandbox check``. Those that do not apply to the runner are left out."""
+"""Checks of ``python -m sandbox check``, which leaves out the checks that do not apply to its runner."""

@@ -1,8 +1,8 @@
-"""Command line that puts bubblewrap around a fork server (tier 2).
+"""The command that starts a fork server inside bubblewrap (tier 2).
 
-bubblewrap makes a root with the readable paths, the interpreter and this package, without a network. The fork server
-then builds tier 1 inside it. If our own handling of namespaces has a mistake, programs still have to break
-bubblewrap, which thousands of machines rely on.
+bubblewrap makes a root directory that holds only the readable paths, the interpreter and this package. It has no
+network. The fork server then sets up tier 1 inside it. If our own code for namespaces has a mistake, a program must
+still break out of bubblewrap, which thousands of machines rely on.
 """
 
 import os
@@ -19,11 +19,11 @@ PROGRAM = "bwrap"
 
 
 def wrap(command: Sequence[str], *, readable: Iterable[str] = ()) -> list[str]:
-    """Return the command line that runs a command in bubblewrap's small root.
+    """Return the command line that runs ``command`` inside bubblewrap.
 
     Args:
-        command: this interpreter and its arguments.
-        readable: further paths that programs may read.
+        command: the Python interpreter, and its arguments.
+        readable: more paths that programs may read.
 
     Raises:
         SandboxConfigError: bubblewrap is not installed.
@@ -34,25 +34,27 @@ def wrap(command: Sequence[str], *, readable: Iterable[str] = ()) -> list[str]:
             "tier 2 does not work here: bubblewrap (bwrap) is not installed. Hint: install the package "
             "'bubblewrap' of the distribution; or ask for tier 1 or 0"
         )
-    layout = plan_layout(
-        (*readable_paths(readable), sys.executable, PACKAGE_FOLDER, *filter(os.path.exists, [SLEEPER]))
-    )
+    paths = [*readable_paths(readable), sys.executable, PACKAGE_FOLDER]
+    if os.path.exists(SLEEPER):
+        paths.append(SLEEPER)
+    layout = plan_layout(paths)
     arguments = ["--unshare-ipc", "--unshare-net", "--unshare-uts", "--cap-add", "ALL"]
     if not may_mount():
         arguments.append("--unshare-user")
     for path in layout.binds:
-        # Devices work only in device binds. The paths include only three harmless devices.
-        arguments += ["--dev-bind" if path.startswith("/dev/") else "--ro-bind", path, path]
+        # A device works only if --dev-bind binds it. The paths include three harmless devices and no other.
+        option = "--dev-bind" if path.startswith("/dev/") else "--ro-bind"
+        arguments += [option, path, path]
     for link, target in layout.links:
         arguments += ["--symlink", target, link]
-    # Not --die-with-parent, because the kernel would wait for the end of the thread that started bubblewrap. Not
-    # --unshare-pid, because the fork server must report the pids that its parent sees.
+    # --die-with-parent is left out, because the kernel would kill bubblewrap when the thread that started it ends.
+    # --unshare-pid is left out, because the fork server must report the pids that its parent sees.
     arguments += ["--bind", "/proc", "/proc", "--remount-ro", "/", "--chdir", "/"]
     return [program, *arguments, "--", *command]
 
 
 def explain(said: str) -> str | None:
-    """Explain an error message of bubblewrap and what helps. Return None if the message is not bubblewrap's."""
+    """Return bubblewrap's error message with a hint, or None if ``said`` does not end with such a message."""
     last = said.strip().rpartition("\n")[2]
     if not last.startswith(f"{PROGRAM}:"):
         return None

@@ -1,7 +1,7 @@
-"""Starts new interpreters that load only a few files of this package.
+"""The command of an interpreter that loads only the modules of this package that it needs.
 
-Every process that such an interpreter forks inherits its modules. Therefore ``sandbox/__init__.py``, which loads the
-whole package, is not executed there.
+Every program runs in a fork of such an interpreter and inherits its modules. So the interpreter does not execute
+``sandbox/__init__.py``, which loads the whole package.
 """
 
 import os
@@ -32,7 +32,7 @@ CLEAN_ENVIRONMENT = {
 def clean_interpreter(statement: str) -> list[str]:
     """Return the command that runs a statement in a new interpreter.
 
-    There ``sandbox`` is an empty package, whose modules can be imported one by one. Arguments may be appended to the
-    command, and the statement finds them in ``sys.argv``.
+    In that interpreter ``sandbox`` is an empty package, whose modules can be imported one by one. The caller may append
+    arguments to the command. The statement finds them in ``sys.argv``.
     """
     return [sys.executable, *_FLAGS, "-c", _BOOTSTRAP.format(folder=PACKAGE_FOLDER, statement=statement)]

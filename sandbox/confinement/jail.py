@@ -1,8 +1,8 @@
 """Confines one process by rlimits, credentials, no_new_privs, Landlock and seccomp.
 
-A ``Jail`` is prepared once in the fork server and entered once in every child. Entering takes a fraction of a
-millisecond and cannot be undone. It works without privileges and inside a default container. This is all of tier 0.
-The other tiers add namespaces around it and give each program a scratch folder.
+The fork server prepares a ``Jail`` once, and each of its children enters the jail. Entering takes a fraction of a
+millisecond and cannot be undone. A jail needs no privileges and works inside a default container. Tier 0 is this jail
+alone. The other tiers add namespaces around it and a scratch folder for each program.
 """
 
 import ctypes
@@ -24,18 +24,18 @@ from .rlimits import set_rlimits
 from .seccomp import SeccompProgram, has_seccomp
 
 OWN_UIDS = 0x70000000
-"""First uid and gid of programs. Each program's id is this plus a pid. No distribution gives ids of this range to
-users, services or containers."""
+"""Lowest uid and gid of a program. A program's id is this number plus a pid. No distribution gives ids of this range
+to users, services or containers."""
 _MAX_PIDS = 1 << 22
 _OWN_TASK_COUNTS_SINCE = (5, 14)
-"""First kernel version that counts the processes of a user in each user namespace separately."""
+"""First kernel version that counts a user's processes separately in each user namespace."""
 _ZYGOTE_TASKS = 2
-"""The fork server and the init of its programs, which have the same uid as a program there."""
+"""Number of processes that share the uid of a program in such a namespace: the fork server and the init."""
 OPTIONAL_FEATURES = ("landlock", "seccomp")
 """Protections that ``allow_missing`` may name."""
 _LOST = {
     "landlock": "programs could read every file that this user can read, reference solutions included (at tier 1 "
-    "and 2 they still find none but the readable paths)",
+    "and 2 they still find only the readable paths)",
     "seccomp": "programs could start processes, open sockets and send signals",
 }
 
@@ -46,16 +46,17 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _LANDLOCK_CREATE, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT = 444, 445, 446
 _LANDLOCK_RULE_PATH_BENEATH = 1
 _ACCESS_WRITE_FILE, _ACCESS_READ_FILE, _ACCESS_READ_DIR = 2, 4, 8
-# Everything but EXECUTE (bit 0), MAKE_CHAR, MAKE_SOCK, MAKE_FIFO, MAKE_BLOCK (6, 9, 10, 11) and IOCTL_DEV (15).
+# All rights except EXECUTE (bit 0), MAKE_CHAR, MAKE_SOCK, MAKE_FIFO, MAKE_BLOCK (6, 9, 10, 11) and IOCTL_DEV (15).
 _ACCESS_SCRATCH = 0x71BE
-# Rights that the ruleset governs, by ABI version (include/uapi/linux/landlock.h). A right that is governed and not
-# granted is refused. 2 adds REFER, 3 TRUNCATE, 5 IOCTL_DEV; 4 governs TCP, 6 abstract sockets and signals.
+# File rights that the ruleset governs, by ABI version (include/uapi/linux/landlock.h). The kernel refuses a governed
+# right that no rule grants. Version 2 adds the right REFER, version 3 TRUNCATE, version 5 IOCTL_DEV. Version 4 can also
+# govern TCP, and version 6 abstract sockets and signals.
 _FILE_RIGHTS_BY_ABI = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF}
 _NEWEST_FILE_RIGHTS = 0xFFFF
 
 
 class UidPolicy(enum.StrEnum):
-    """Difference between the credentials of programs and fork server, strongest first."""
+    """Says how a program's credentials differ from the fork server's. The strongest policy comes first."""
 
     OTHER_USER = "other_user"
     OTHER_USER_READING = "other_user_reading"
@@ -63,16 +64,16 @@ class UidPolicy(enum.StrEnum):
 
 
 UID_POLICY_MEANINGS = {
-    UidPolicy.OTHER_USER: "an unprivileged uid and gid of each program's own, no groups, no capabilities",
-    UidPolicy.OTHER_USER_READING: "an unprivileged uid and gid of each program's own that keeps "
-    "CAP_DAC_READ_SEARCH, because the interpreter lies in a folder closed to others; Landlock decides what can be read",
-    UidPolicy.SAME_USER: "the user who runs this, with every capability dropped",
+    UidPolicy.OTHER_USER: "each program has an unprivileged uid and gid of its own, no groups and no capabilities",
+    UidPolicy.OTHER_USER_READING: "each program has an unprivileged uid and gid of its own, and keeps "
+    "CAP_DAC_READ_SEARCH because other users cannot read the interpreter's folder; Landlock decides what it can read",
+    UidPolicy.SAME_USER: "programs have the uid of the user who runs the sandbox, and no capabilities",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessLimits:
-    """Limits that a fork server needs to start one program, in the order in which they are sent."""
+    """Limits of one program, in the order in which the fork server receives them."""
 
     memory_bytes: int
     stack_bytes: int
@@ -104,12 +105,12 @@ def missing_features() -> tuple[str, ...]:
 
 
 def reason_missing(name: str) -> str:
-    """Describe what is lost without a protection that this kernel lacks."""
+    """Say that this kernel lacks a protection, and what programs could then do."""
     return f"this kernel ({os.uname().release}, {os.uname().machine}) offers no {name}: without it {_LOST[name]}"
 
 
 def check_features(allow_missing: Collection[str]) -> None:
-    """Refuse a machine that lacks a protection which ``allow_missing`` does not name.
+    """Raise an error if this machine lacks a protection that ``allow_missing`` does not name.
 
     Raises:
         SandboxConfigError: this is not Linux, a protection is missing, or ``allow_missing`` has an unknown name.
@@ -131,15 +132,15 @@ def check_features(allow_missing: Collection[str]) -> None:
 def readable_paths(extra: Iterable[str] = ()) -> tuple[str, ...]:
     """List the paths that programs may read, sorted: the standard library, packages, shared libraries and time zones.
 
-    Links are not resolved, because programs and the loader use the paths with their links. Every path exists.
+    Every path exists. Symbolic links are not resolved, because programs and the loader open files by these names.
     """
-    paths = sysconfig.get_paths()
-    roots = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    installed = sysconfig.get_paths()
+    roots = {installed[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     roots |= {path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")}
     roots |= {os.path.join(sys.base_exec_prefix, "lib"), "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib"}
     roots |= {"/etc/ld.so.cache", "/usr/share/zoneinfo", "/etc/localtime"}
     roots |= {"/dev/null", "/dev/urandom", "/dev/zero", *extra}
-    return tuple(sorted(os.path.abspath(root) for root in roots if os.path.exists(root)))
+    return tuple(sorted(map(os.path.abspath, filter(os.path.exists, roots))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,11 +150,11 @@ class ForkServerFacts:
     address_bytes: int
     """Address space of the interpreter and its modules, in bytes."""
     has_own_uids: bool
-    """The ids from ``OWN_UIDS`` on exist in the fork server's user namespace."""
+    """True if the ids from ``OWN_UIDS`` on exist in the fork server's user namespace."""
     has_nobody: bool
-    """``NOBODY`` exists in that namespace."""
+    """True if ``NOBODY`` exists in that namespace."""
     counts_own_tasks: bool
-    """That namespace is new, and the kernel counts the processes of its users separately."""
+    """True if the sandbox made that namespace and the kernel counts the processes of its users separately."""
 
     @classmethod
     def read(cls, *, has_own_user: bool) -> "ForkServerFacts":
@@ -169,7 +170,7 @@ class ForkServerFacts:
 
 
 def _are_mapped(first: int, count: int) -> bool:
-    """Return True if all uids and gids of this range exist in this user namespace."""
+    """Return True if ``count`` uids and gids from ``first`` on exist in this user namespace."""
     for kind in ("uid", "gid"):
         with open(f"/proc/self/{kind}_map") as handle:
             ranges = [map(int, line.split()) for line in handle]
@@ -179,13 +180,13 @@ def _are_mapped(first: int, count: int) -> bool:
 
 
 class Jail:
-    """Confinement that is prepared once and entered in each child.
+    """A confinement that the fork server prepares and each child enters.
 
     Args:
         features: optional protections to apply.
         uid_policy: change of credentials.
-        roots: real paths that stay readable.
-        facts: facts about the fork server, in which the jail is prepared.
+        roots: real paths that programs may read.
+        facts: facts about the fork server, which is this process.
         scratch: folder in which programs may write. None refuses every write.
     """
 
@@ -222,7 +223,7 @@ class Jail:
                 gid=os.getegid() if uid is None else uid,
             )
         set_rlimits(
-            # The setting is relative to the interpreter's own size, but the kernel's limit is absolute.
+            # ``memory_bytes`` leaves out the interpreter's own size, but the kernel's limit includes it.
             address_bytes=self._facts.address_bytes + limits.memory_bytes,
             cpu_seconds=limits.cpu_seconds,
             open_files=limits.open_files,
@@ -231,27 +232,29 @@ class Jail:
             threads=self._thread_limit(limits, uid),
         )
         _change_credentials(self.uid_policy, uid)
-        # After the credentials, because a change of uid clears this setting.
+        # This comes after the change of credentials, which would clear the setting.
         end_with_parent()
-        # If the fork server ended before that, no signal comes. A parent outside our pid namespace has the pid 0 here.
+        # If the fork server ended before that, the kernel sends no signal. ``getppid`` is 0 here if the parent is
+        # outside of our pid namespace.
         if os.getppid() not in (0, self._fork_server_pid):
             raise ProcessLookupError(errno.ESRCH, "the fork server ended while its child was being confined")
         check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS")
-        # After no_new_privs, which the kernel requires of a process without privileges.
+        # This comes after no_new_privs, because the kernel requires that of a process without privileges.
         if self.ruleset_fd is not None:
             restricted = libc.syscall(_LANDLOCK_RESTRICT, ctypes.c_int(self.ruleset_fd), ctypes.c_uint(0))
             check(restricted, "landlock_restrict_self")
             os.close(self.ruleset_fd)
-        # Last, because the filter refuses the calls of the steps before it.
+        # This comes last, because the filter refuses the system calls of the steps before it.
         if self._filter is not None:
             self._filter.install()
 
     def _program_uid(self) -> int | None:
-        """Return the uid and gid of this process's program, or None to keep the ids of the fork server.
+        """Return the number that becomes the program's uid and gid, or None to keep the ids of the fork server.
 
-        A program with its own id shares no kernel quota (signals, pipe pages, watches) with other programs, and its
-        threads can be counted. The id is made of a pid, which is unique while the process runs. In a pid namespace the
-        pid is that of the fork server, whose programs see no process of other fork servers.
+        A program with its own id shares no kernel quota (signals, pipe pages, watches) with other programs, and the
+        kernel can count its threads. The number contains a pid, because a pid is unique while its process runs. With a
+        scratch folder this process is in a pid namespace, where its own pid is not unique on the machine. So the number
+        then contains the fork server's pid.
         """
         if self.uid_policy is UidPolicy.SAME_USER:
             return None
@@ -262,8 +265,8 @@ class Jail:
     def _thread_limit(self, limits: ProcessLimits, uid: int | None) -> int | None:
         """Return the limit on threads of this process's uid, or None if only memory bounds its threads.
 
-        The kernel counts the threads of a whole uid. Programs that share a uid would use up each other's limit. They
-        cannot fork in any case.
+        The kernel counts the threads of a uid. So programs that share a uid would use up each other's limit. Without
+        the limit a program can still start no process.
         """
         if uid not in (None, NOBODY):
             return limits.threads
@@ -271,7 +274,7 @@ class Jail:
 
 
 _capset = libc.capset
-"""Looked up once here, because the search through all loaded libraries takes a child longer than setting its limits."""
+"""Looked up only once, because the search through all loaded libraries takes longer than setting a child's limits."""
 
 
 def _change_credentials(policy: UidPolicy, uid: int | None) -> None:
@@ -297,7 +300,7 @@ def _landlock_ruleset(roots: Iterable[str], *, can_write: bool) -> int:
         0b11 if abi >= 4 else 0,  # bind and connect TCP
         0b11 if abi >= 6 else 0,  # abstract unix sockets, signals
     )
-    # An older kernel knows a shorter structure. It accepts a longer one whose rest is zero.
+    # An older kernel knows a shorter structure. It accepts a longer structure if the additional bytes are zero.
     size = ctypes.c_size_t(len(attributes))
     ruleset = check(libc.syscall(_LANDLOCK_CREATE, attributes, size, ctypes.c_uint(0)), "landlock")
     for root in roots:

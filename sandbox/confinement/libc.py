@@ -1,4 +1,4 @@
-"""System calls that the standard library does not offer, through the C library."""
+"""System calls that Python's standard library lacks. They go through the C library."""
 
 import ctypes
 import os
@@ -10,10 +10,10 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 
 
 def check(result: int, what: str) -> int:
-    """Return ``result``, the result of a call of ``libc``.
+    """Return ``result``, which a function of ``libc`` returned.
 
     Raises:
-        OSError: the result is negative, so the call failed. The message begins with ``what``.
+        OSError: the result is negative, because the call failed. The message begins with ``what``.
     """
     if result < 0:
         code = ctypes.get_errno()
@@ -22,10 +22,10 @@ def check(result: int, what: str) -> int:
 
 
 def end_with_parent() -> None:
-    """Have the kernel kill this process when its parent ends. Credential changes undo this, so call it after them."""
+    """Tell the kernel to kill this process when its parent ends. A later change of credentials would undo this."""
     check(libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "PR_SET_PDEATHSIG")
 
 
 def forbid_inspection() -> None:
-    """Forbid this process's own user to read its memory and /proc entries, also for its forks."""
+    """Forbid this process's own user to read the memory and /proc entries of this process and its forks."""
     check(libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "PR_SET_DUMPABLE")

@@ -1,20 +1,26 @@
-"""Resource limits of one process, for the jail here and for the harness inside a service."""
+"""Sets the resource limits of a process, for the jail and for the harness of a SandboxFusion service."""
 
 import resource
 
 
 def set_rlimits(
-    *, address_bytes: int, cpu_seconds: int, open_files: int, file_bytes: int, stack_bytes: int, threads: int | None
+    *,
+    address_bytes: int,
+    cpu_seconds: int,
+    open_files: int,
+    file_bytes: int,
+    stack_bytes: int,
+    threads: int | None,
 ) -> None:
     """Lower the resource limits of this process. A hard limit that is already lower stays.
 
     Args:
-        address_bytes: size of the whole address space, including the interpreter's.
+        address_bytes: size of the whole address space, which includes the interpreter.
         cpu_seconds: CPU time after which the kernel ends the process.
         open_files: highest descriptor plus one.
         file_bytes: longest file that the process may write.
-        stack_bytes: stack of the main thread. Programs may raise it again, as they do for deep recursion.
-        threads: most processes and threads of the process's whole uid; None sets no limit.
+        stack_bytes: stack of the main thread. Programs may raise this limit again, as some do for deep recursion.
+        threads: most processes and threads that this process's uid may have. None sets no limit.
     """
     _lower(resource.RLIMIT_AS, address_bytes, address_bytes)
     _lower(resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1)

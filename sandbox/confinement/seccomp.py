@@ -36,15 +36,15 @@ _SECCOMP_GET_ACTION_AVAIL = 2
 _CLONE_THREAD = 0x00010000
 # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
 _CLONE_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
-# O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND | __O_TMPFILE; equal on both architectures.
+# O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND | __O_TMPFILE. They are the same on both architectures.
 _WRITING_FLAGS = 0o1 | 0o2 | 0o100 | 0o1000 | 0o2000 | 0o20000000
 _AF_UNIX = 1
 _RLIMIT_STACK = 3
-# F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC. Not F_SETOWN: it aims signals.
+# F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC. F_SETOWN is refused: it chooses who gets signals.
 _FCNTL_COMMANDS = (0, 1, 2, 3, 4, 1030)
 # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX.
 _IOCTL_REQUESTS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
-# The machine's clocks and the program's own. Other numbers name clocks of other processes.
+# Numbers of the machine's clocks and the program's own clocks. Other numbers name clocks of other processes.
 _OWN_CLOCKS = (2, 3, 0, 1, 4, 5, 6, 7, 8, 9, 11)
 
 
@@ -55,11 +55,11 @@ class Architecture:
     column: int
     """Column of the tables in ``syscalls``."""
     audit_number: int
-    """Number AUDIT_ARCH_* that the filter sees."""
+    """The kernel's AUDIT_ARCH_* number, which the filter sees."""
     seccomp_number: int
     """Number of the system call ``seccomp`` itself."""
     highest_number: int
-    """Highest system call number. Higher ones belong to another calling convention (x32)."""
+    """Highest system call number. Higher numbers belong to another calling convention (x32)."""
 
 
 ARCHITECTURES = {
@@ -79,12 +79,13 @@ ARCHITECTURES = {
 
 
 def this_architecture() -> Architecture | None:
-    """Return the running machine's architecture, or None if the tables do not cover it."""
+    """Return this machine's architecture, or None if the tables do not cover it."""
     return ARCHITECTURES.get(platform.machine())
 
 
 _Instruction = tuple[int, int, int, int]
-"""Operation; for a conditional jump, how many instructions to skip if the condition holds, and if not; operand."""
+"""An operation, two numbers and an operand. A conditional jump skips as many instructions as the first number says if
+its condition holds, and otherwise as many as the second number says."""
 _ACCEPT: _Instruction = (_RETURN, 0, 0, _ALLOW)
 
 
@@ -102,20 +103,21 @@ def build_filter(architecture: Architecture, *, can_write: bool = False) -> byte
     or with EACCES if it would open a file for writing.
 
     Args:
-        can_write: also allow calls that write files, for programs with a scratch folder.
+        architecture: architecture of the calls.
+        can_write: True also allows calls that write files, for programs with a scratch folder.
     """
     program: list[_Instruction] = [
         (_LOAD, 0, 0, _OFFSET_ARCH),
         (_JUMP_EQUAL, 1, 0, architecture.audit_number),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _OFFSET_NUMBER),
-        # x32 calls have the same audit number but other meanings, so their high numbers are refused.
+        # x32 calls have the same audit number and other meanings. Their high numbers tell them apart.
         (_JUMP_GREATER, 0, 1, architecture.highest_number),
         (_RETURN, 0, 0, _KILL),
     ]
     blocks = {name: [_ACCEPT] for name in ALLOWED} | _ARGUMENT_RULES
     if can_write:
-        # Two of these calls have a rule on arguments, which no longer applies.
+        # This replaces the rules on the arguments of ``open`` and ``openat``.
         blocks |= {name: [_ACCEPT] for name in ALLOWED_WRITING}
         blocks |= {name: [_deny(errno.ENOTSUP)] for name in UNSUPPORTED_WRITING}
     by_number = {}
@@ -128,12 +130,13 @@ def build_filter(architecture: Architecture, *, can_write: bool = False) -> byte
 
 
 def _ranges(blocks: dict[int, list[_Instruction]]) -> list[tuple[int, list[_Instruction]]]:
-    """Join neighbouring numbers with equal blocks, and return the first number and the block of each range, in order.
+    """Join neighbouring numbers that have equal blocks. Return the first number and the block of each range, in order.
 
-    Numbers without a block are refused.
+    A number without a block gets a refusal.
     """
+    may_begin_range = {0, *blocks} | {number + 1 for number in blocks}
     ranges: list[tuple[int, list[_Instruction]]] = []
-    for number in sorted({0, *blocks, *(number + 1 for number in blocks)}):
+    for number in sorted(may_begin_range):
         block = blocks.get(number, [_REFUSE])
         if not ranges or block != ranges[-1][1]:
             ranges.append((number, block))
@@ -141,19 +144,20 @@ def _ranges(blocks: dict[int, list[_Instruction]]) -> list[tuple[int, list[_Inst
 
 
 def _search(ranges: list[tuple[int, list[_Instruction]]]) -> list[_Instruction]:
-    """Build a binary search for the block of a number. Every block returns.
+    """Build a binary search that jumps to the block of a call's number. Every block ends with a return.
 
-    A search is faster than one comparison after another. Speed matters, because every child installs the filter, and at
-    each installation the kernel runs it for every number to find the calls that are always allowed.
+    A binary search is faster than a chain of comparisons. Speed matters, because every child installs the filter. At
+    each installation the kernel runs the filter for every number, to find the calls that are always allowed.
     """
     if len(ranges) == 1:
         return ranges[0][1]
     middle = len(ranges) // 2
     below, above = _search(ranges[:middle]), _search(ranges[middle:])
     first = ranges[middle][0]
-    if len(below) <= _MAX_JUMP:
-        return [(_JUMP_GREATER, len(below), 0, first - 1), *below, *above]
-    return [(_JUMP_GREATER, 0, 1, first - 1), (_JUMP, 0, 0, len(below)), *below, *above]
+    jumps = [(_JUMP_GREATER, len(below), 0, first - 1)]
+    if len(below) > _MAX_JUMP:
+        jumps = [(_JUMP_GREATER, 0, 1, first - 1), (_JUMP, 0, 0, len(below))]
+    return [*jumps, *below, *above]
 
 
 def _argument(index: int, *, high: bool = False) -> _Instruction:
@@ -161,26 +165,39 @@ def _argument(index: int, *, high: bool = False) -> _Instruction:
 
 
 def _one_of(index: int, *values: int, otherwise: int = errno.EPERM) -> list[_Instruction]:
-    """Allow a call if the low 32 bits of an argument are one of ``values``. The kernel reads an int there."""
+    """Allow a call if an argument is one of ``values``. Only its low 32 bits count, because the kernel reads an int."""
     # An equal value jumps over the remaining tests and the refusal.
     tests = [(_JUMP_EQUAL, len(values) - number, 0, value) for number, value in enumerate(values)]
     return [_argument(index), *tests, _deny(otherwise), _ACCEPT]
 
 
 def _read_only(flags: int) -> list[_Instruction]:
-    """Allow a call that opens a file for reading only, by the argument with the flags."""
-    return [_argument(flags), (_AND, 0, 0, _WRITING_FLAGS), (_JUMP_EQUAL, 0, 1, 0), _ACCEPT, _deny(errno.EACCES)]
+    """Allow a call that opens a file only for reading. ``flags`` is the position of the argument with the flags."""
+    return [
+        _argument(flags),
+        (_AND, 0, 0, _WRITING_FLAGS),
+        (_JUMP_EQUAL, 0, 1, 0),
+        _ACCEPT,
+        _deny(errno.EACCES),
+    ]
 
 
 _ARGUMENT_RULES: dict[str, list[_Instruction]] = {
     "open": _read_only(1),
     "openat": _read_only(2),
-    # Threads and no processes, and only in the namespaces that they are in.
-    "clone": [_argument(0), (_JUMP_SET, 0, 2, _CLONE_THREAD), (_JUMP_SET, 1, 0, _CLONE_NAMESPACES), _ACCEPT, _REFUSE],
-    # Its flags lie behind a pointer, which a filter cannot read. After ENOSYS the C library calls clone.
+    # A program may start threads, but no processes and no namespaces.
+    "clone": [
+        _argument(0),
+        (_JUMP_SET, 0, 2, _CLONE_THREAD),
+        (_JUMP_SET, 1, 0, _CLONE_NAMESPACES),
+        _ACCEPT,
+        _REFUSE,
+    ],
+    # The flags of clone3 lie behind a pointer, which a filter cannot follow. After ENOSYS the C library calls clone.
     "clone3": [_deny(errno.ENOSYS)],
-    # A program may read any of its own limits. It may only set that of the stack, as programs do for deep recursion. If
-    # it set that of CPU time, the kernel's SIGKILL at its end would look like a kill by somebody else.
+    # A program may read all of its own limits. It may set only the limit on its stack, as some do for deep recursion.
+    # If it could lower its limit on CPU time, the kernel would kill it with SIGKILL at that limit, and the judge would
+    # take this for a kill by somebody else.
     "prlimit64": [
         _argument(0),
         (_JUMP_EQUAL, 0, 6, 0),
@@ -193,17 +210,27 @@ _ARGUMENT_RULES: dict[str, list[_Instruction]] = {
         _REFUSE,
         _ACCEPT,
     ],
-    # Only to the connected end, which means without an address.
-    "sendto": [_argument(4), (_JUMP_EQUAL, 0, 3, 0), _argument(4, high=True), (_JUMP_EQUAL, 0, 1, 0), _ACCEPT, _REFUSE],
+    # A program may send without an address, which means to the connected end.
+    "sendto": [
+        _argument(4),
+        (_JUMP_EQUAL, 0, 3, 0),
+        _argument(4, high=True),
+        (_JUMP_EQUAL, 0, 1, 0),
+        _ACCEPT,
+        _REFUSE,
+    ],
     "fcntl": _one_of(1, *_FCNTL_COMMANDS),
     "ioctl": _one_of(1, *_IOCTL_REQUESTS, otherwise=errno.ENOTTY),
     "socketpair": _one_of(0, _AF_UNIX),
-    "prctl": _one_of(0, 15, 16),  # PR_SET_NAME, PR_GET_NAME. Not PDEATHSIG: programs must end with their fork server.
+    # PR_SET_NAME and PR_GET_NAME. PR_SET_PDEATHSIG is refused, because programs must end with their fork server.
+    "prctl": _one_of(0, 15, 16),
     "clock_gettime": _one_of(0, *_OWN_CLOCKS),
     "clock_nanosleep": _one_of(0, *_OWN_CLOCKS),
     "clock_getres": _one_of(0, *_OWN_CLOCKS),
-    "setsockopt": _one_of(2, 7, 8),  # SO_SNDBUF, SO_RCVBUF. Not SO_ATTACH_FILTER.
-    "getsockopt": _one_of(2, 3, 4, 7, 8, 30, 38, 39),  # SO_TYPE, SO_ERROR, ... Not SO_PEERCRED, SO_PEERPIDFD.
+    # SO_SNDBUF and SO_RCVBUF. SO_ATTACH_FILTER is refused.
+    "setsockopt": _one_of(2, 7, 8),
+    # SO_TYPE, SO_ERROR and others that tell nothing about other processes. SO_PEERCRED and SO_PEERPIDFD are refused.
+    "getsockopt": _one_of(2, 3, 4, 7, 8, 30, 38, 39),
 }
 _NUMBERS = ALLOWED | ALLOWED_WRITING | UNSUPPORTED_WRITING | CHECKED
 
@@ -220,14 +247,14 @@ def has_seccomp() -> bool:
 
 
 class SeccompProgram:
-    """The filter in the kernel's form, ``struct sock_fprog``. The fork server keeps it for every child."""
+    """The filter as the kernel's ``struct sock_fprog``. The fork server builds it once, and every child installs it."""
 
     class _Header(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
     def __init__(self, *, can_write: bool) -> None:
         architecture = this_architecture()
-        assert architecture is not None, "has_seccomp() was not asked"
+        assert architecture is not None, "call has_seccomp() first"
         code = build_filter(architecture, can_write=can_write)
         self._code = ctypes.create_string_buffer(code, len(code))
         self._header = self._Header(len(code) // 8, ctypes.addressof(self._code))

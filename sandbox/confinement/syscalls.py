@@ -1,10 +1,14 @@
-"""Numbers of the system calls that the filter names: (x86-64, aarch64), or None if an architecture lacks the call.
+"""Numbers of the system calls that have a rule in the filter.
 
-The numbers are written down here and not taken from libseccomp. That library is a system package that pip cannot
-install, and a version older than the kernel does not know the newest calls (2.5.4 has no ``fchmodat2``). Speed does not
-matter: a fork server builds its filter once, in 0.14 ms; libseccomp takes 0.26 ms for the same names without any rule
-on arguments. A test guards against wrong numbers: it compares every number of both architectures with the kernel's
-headers and with libseccomp, if they are installed. ``python tests/unit/sandbox/libseccomp.py`` prints the comparison.
+Each pair holds the number on x86-64 and the number on aarch64. None means that the architecture lacks the call.
+
+The numbers are written here and do not come from libseccomp. That library is a system package that pip cannot install,
+and an old version does not know the newest calls (2.5.4 has no ``fchmodat2``). Speed is no reason to use the library: a
+fork server builds its filter once, in 0.14 ms. The library takes 0.26 ms for a filter of the same names without rules
+on arguments. ``python tests/unit/sandbox/libseccomp.py`` prints this comparison.
+
+A test finds wrong numbers. It compares all numbers of both architectures with the kernel's headers and with libseccomp,
+if they are installed.
 """
 
 Numbers = dict[str, tuple[int | None, int | None]]
@@ -99,8 +103,8 @@ ALLOWED: Numbers = {
     "wait4": (61, 260),
     "waitid": (247, 95),
 }
-# Also allowed if a program has a scratch folder. Landlock and read-only mounts decide where it may write. File locks
-# are not allowed, because they would reach the files of the library, which all programs share.
+# These calls are also allowed if a program has a scratch folder. Landlock and read-only mounts decide where it may
+# write. File locks are not allowed, because a program could lock files of the library, which all programs share.
 ALLOWED_WRITING: Numbers = {
     "openat": (257, 56),
     "open": (2, None),
@@ -142,8 +146,8 @@ ALLOWED_WRITING: Numbers = {
     "statfs": (137, 43),
     "fstatfs": (138, 44),
 }
-# Fail with ENOTSUP for programs with a scratch folder. From this error, and no other, shutil.copy2 concludes that the
-# file system has no attributes, and goes on.
+# These calls fail with ENOTSUP if a program has a scratch folder. ``shutil.copy2`` then assumes that the file system
+# has no extended attributes, and copies the file without them. After EPERM it would raise.
 UNSUPPORTED_WRITING: Numbers = {
     "setxattr": (188, 5),
     "lsetxattr": (189, 6),
@@ -158,7 +162,7 @@ UNSUPPORTED_WRITING: Numbers = {
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
 }
-# Allowed for some arguments only; see ``seccomp._ARGUMENT_RULES``.
+# These calls are allowed only with some arguments, see ``seccomp._ARGUMENT_RULES``.
 CHECKED: Numbers = {
     "openat": (257, 56),
     "open": (2, None),

@@ -1,14 +1,14 @@
-"""Tiers of confinement, and a probe that finds out which of them work on this machine.
+"""Tiers of confinement, and a probe that finds out which tiers work on this machine.
 
 ====  =====================================================================  ==================================
 tier  what it is                                                             what it needs
 ====  =====================================================================  ==================================
-0     rlimits, no_new_privs, Landlock, seccomp, credentials; programs write  Linux 5.13 (Landlock); works in a
-      no file                                                                default container, without privileges
+0     rlimits, no_new_privs, Landlock, seccomp, credentials; programs        Linux 5.13 (Landlock); works in a
+      write no file                                                          default container, without privileges
 1     tier 0 in user, mount, pid, network, ipc and uts namespaces, in a      Linux 5.12, and user namespaces or
-      root with nothing but the readable paths; a private folder for files   CAP_SYS_ADMIN
-2     tier 1 in bubblewrap                                                   bubblewrap too
-3     a service on other machines, over HTTP                                 not a matter of this machine
+      root that holds only the readable paths; a private folder for files    CAP_SYS_ADMIN
+2     tier 1 in bubblewrap                                                   what tier 1 needs, and bubblewrap
+3     a service on other machines, over HTTP                                 nothing on this machine
 ====  =====================================================================  ==================================
 """
 
@@ -48,7 +48,7 @@ class TierState:
 
 
 def check_tier(tier: int) -> None:
-    """Refuse a number that is no tier of a local runner.
+    """Raise an error if a number is no tier of a local runner.
 
     Raises:
         SandboxConfigError: ``tier`` is not in ``LOCAL_TIERS``.
@@ -59,7 +59,7 @@ def check_tier(tier: int) -> None:
 
 @functools.cache
 def probe() -> tuple[TierState, ...]:
-    """Try every local tier. The result is kept, because each trial starts an interpreter."""
+    """Try every local tier. The result is cached, because each trial starts an interpreter."""
     lacks_tier_0 = "; ".join(reason_missing(name) for name in missing_features())
     command = clean_interpreter("from sandbox.confinement.tiers import try_tier_1; try_tier_1()")
     try:
@@ -95,7 +95,7 @@ def _complaint(command: Sequence[str]) -> str:
 
 
 def try_tier_1() -> None:
-    """Enter the namespaces, enter a scratch folder in a child, and exit. It must run in its own interpreter."""
+    """Enter namespaces, enter a scratch folder in a child, and exit. This must run in an interpreter of its own."""
     try:
         scratch = Namespaces().enter_root(plan_layout(readable_paths()))
         pid = os.fork()

@@ -1,1 +1,1 @@
-"""The judge as an HTTP service, for jobs in other frameworks, containers and machines."""
+"""The judge as an HTTP service for jobs in other frameworks, in containers or on other machines."""

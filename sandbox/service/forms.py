@@ -1,7 +1,7 @@
-"""Requests and responses in SandboxFusion's format, for one program.
+"""Requests and responses in SandboxFusion's format. Each request holds one program.
 
-The format (``/run_code`` in arXiv 2412.00535) is the one that verl's ``reward.sandbox_fusion`` uses. The service covers
-what a ``Runner`` can promise: Python, one standard input, no files. Any other request is refused, never run in part.
+verl's ``reward.sandbox_fusion`` uses this format (``/run_code`` in arXiv 2412.00535). The service accepts what every
+``Runner`` can run: Python with one standard input and without files. It refuses any other request as a whole.
 """
 
 from collections.abc import Mapping
@@ -25,49 +25,50 @@ def read_program(body: Any, limits: Limits) -> Program:
 
     Args:
         body: the request's JSON.
-        limits: highest limits of the program. The request may ask for lower ones.
+        limits: highest limits of the program. The request may ask for lower limits.
 
     Raises:
-        ValueError: something is missing, wrong, or not offered here.
+        ValueError: a field is missing or wrong, or asks for something that the service does not offer.
     """
     if not isinstance(body, dict) or not isinstance(body.get("code"), str):
         raise ValueError("a body must be an object with a text 'code'")
     if unknown := sorted(body.keys() - _RUN_KEYS):
         raise ValueError(f"unknown fields {unknown}; known: {sorted(_RUN_KEYS)}")
-    if (language := body.get("language", "python")) != "python":
+    language = body.get("language", "python")
+    if language != "python":
         raise ValueError(f"language={language!r} is not offered, only 'python'")
     if named := [name for name in ("files", "fetch_files") if body.get(name)]:
         raise ValueError(f"{named} are not offered: programs have no files")
     stdin = body.get("stdin") or ""
     if not isinstance(stdin, str):
         raise ValueError(f"'stdin' must be a text or null, got {type(stdin).__name__}")
-    # A client may ask for less than the service grants, but never for more.
-    seconds = min(_number(body, "run_timeout", limits.cpu_seconds_per_case), limits.cpu_seconds_per_case)
+    # The service grants these limits. A client may ask for lower limits, but never for higher ones.
+    seconds = _lowered(limits.cpu_seconds_per_case, body, "run_timeout")
     seconds = max(seconds, limits.min_cpu_seconds_per_case)
-    memory = min(_number(body, "memory_limit_MB", limits.memory_bytes / MIB) * MIB, limits.memory_bytes)
-    limits = replace(limits, cpu_seconds_per_case=seconds, memory_bytes=int(memory))
+    mebibytes = _lowered(limits.memory_bytes / MIB, body, "memory_limit_MB")
     call = Call(expression=f"{INPUT_ENTRY}({stdin!r})")
     return Program(
         source=body["code"],
         calls=(call,),
-        limits=limits,
+        limits=replace(limits, cpu_seconds_per_case=seconds, memory_bytes=int(mebibytes * MIB)),
         reads_input=True,
     )
 
 
-def _number(body: Mapping[str, Any], name: str, default: float) -> float:
+def _lowered(granted: float, body: Mapping[str, Any], name: str) -> float:
+    """Return the limit that the request asks for, but at most the granted limit."""
     value = body.get(name)
     if value is None or value == -1:  # in SandboxFusion -1 means no limit
-        return default
+        return granted
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
         raise ValueError(
             f"{name!r} must be a number above 0 and below 1e9, or -1 for no limit of its own, got {value!r}"
         )
-    return float(value)
+    return min(float(value), granted)
 
 
 def _text(value: bytes) -> str | None:
-    """Return the text that an untrusted process sent, or None if its bytes are no text."""
+    """Return the text that an untrusted process sent, or None if its bytes encode no text."""
     try:
         text = decode_raw(value)
     except (ValueFormatError, RecursionError, MemoryError):
@@ -76,8 +77,9 @@ def _text(value: bytes) -> str | None:
 
 
 def run_json(result: ProgramResult) -> dict[str, Any]:
-    """Return a program's result in SandboxFusion's format. Output before a failure is not kept."""
-    call = result.results[0] if result.loaded else CallResult(status=CallStatus.RAISED, detail=result.load_error)
+    """Return a program's result in SandboxFusion's format. The output of a program that failed is left out."""
+    failure = CallResult(status=CallStatus.RAISED, detail=result.load_error)
+    call = result.results[0] if result.loaded else failure
     printed = _text(call.value) if call.status is CallStatus.VALUE else None
     is_late = call.status is CallStatus.TIMED_OUT
     run_result = {

@@ -8,10 +8,15 @@ POST    /judge      fields of a ``JudgeRequest`` -> verdict; or a list -> list
 POST    /run_code   one program in SandboxFusion's format (``forms``) -> its output
 ======  ==========  ==================================================================
 
-Statuses: 400 for a body that is wrong or asks for something that is not offered; 401 for a wrong token; 411 and 413 for
-a body without a length or too long; 503 if the sandbox is down, which says nothing about a program; 504 if all places
-are taken or the current requests have too many bytes. After a 504 verl's client asks again. If a client hangs up, the
-rest of its list is not judged.
+A refusal has one of these statuses:
+
+- 400: the body is wrong, or asks for something that is not offered.
+- 401: the token is missing or wrong.
+- 411, 413: the body has no length, or is too long.
+- 503: the sandbox is down. This says nothing about a program.
+- 504: all places are taken, or the current requests have too many bytes together. verl's client then asks again.
+
+If a client hangs up, the service does not judge the rest of its list.
 """
 
 import hmac
@@ -41,10 +46,10 @@ logger = logging.getLogger(__name__)
 MAX_CONNECTIONS = 512
 MAX_CONNECTIONS_OF_ADDRESS = 128
 _SOCKET_SECONDS = 60.0
-"""Longest wait until a client takes some data, and longest time in which its whole request must arrive."""
+"""Longest time that a client may take to accept some data, or to send its whole request."""
 _PIECE_BYTES = 1 << 16
 _MAX_BODIES_UNDER_WAY = 16
-"""Bound on the bytes of all current requests together, in requests of the greatest length."""
+"""Bound on the bytes of all current requests together, as a number of bodies of the greatest length."""
 _Work = Callable[[Any], Any]
 
 
@@ -58,13 +63,13 @@ class ServiceSettings:
     token: str = ""
     """Token that clients must send as ``Authorization: Bearer TOKEN``. Empty means that no token is needed."""
     max_places: int = 64
-    """Most requests that are judged or wait for a worker at once."""
+    """Most requests at once, including those that wait for a worker."""
     max_body_bytes: int = 4 << 20
-    """Longest body of a request. Parsed JSON takes up to 26 times as much memory."""
+    """Longest body of a request. The parsed JSON takes up to 26 times as much memory."""
 
 
 class JudgeService(ThreadingHTTPServer):
-    """Server that listens at once. ``serve_forever`` answers until ``shutdown``.
+    """A server that already listens. ``serve_forever`` answers until ``shutdown`` is called.
 
     The caller must close the judges and the runner.
 
@@ -78,8 +83,12 @@ class JudgeService(ThreadingHTTPServer):
     def __init__(self, settings: ServiceSettings, *, judges: JudgeProcesses, runner: LocalRunner) -> None:
         self.settings, self.judges, self.runner = settings, judges, runner
         self.places = threading.Semaphore(settings.max_places)
-        self.counts, self.counting = Counter[str](), threading.Lock()
+        self.counts = Counter[str]()
+        """Number of answers by status."""
+        self.counting = threading.Lock()
+        """Guards the counts, the addresses and the bytes under way."""
         self.bytes_under_way = 0
+        """Bytes of the bodies that are in memory."""
         self.address_of: dict[Any, str] = {}
         """Maps each open connection to its client's address."""
         self.reading_since: dict[Any, float] = {}
@@ -90,8 +99,8 @@ class JudgeService(ThreadingHTTPServer):
             raise SandboxConfigError(f"cannot listen on {settings.host}, port {settings.port}: {error}") from error
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Return True if one more connection may be open, in all and from its address. Otherwise it is closed."""
-        # Each connection takes a thread, even before the token is checked.
+        """Return True if the server takes one more connection from this address. If not, the base class closes it."""
+        # Connections are bounded because each takes a thread, even before the token is checked.
         address = client_address[0]
         with self.counting:
             num_of_address = list(self.address_of.values()).count(address)
@@ -108,42 +117,45 @@ class JudgeService(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """End the reading of requests that arrive too slowly. The base class calls this twice a second."""
+        """Stop reading requests that arrive too slowly. The base class calls this twice a second."""
+        earliest = time.monotonic() - _SOCKET_SECONDS
         for connection, since in list(self.reading_since.items()):
-            if since < time.monotonic() - _SOCKET_SECONDS:
+            if since < earliest:
                 with suppress(OSError):  # the connection may have closed meanwhile
                     connection.shutdown(socket.SHUT_RD)
 
     def takes(self, num_bytes: int) -> bool:
-        """Return True and count the bytes if the current requests may have so many bytes more.
+        """Add bytes to those of the current requests and return True, or return False if that would be too many.
 
         A negative number gives bytes back.
         """
         with self.counting:
-            is_taken = self.bytes_under_way + num_bytes <= _MAX_BODIES_UNDER_WAY * self.settings.max_body_bytes
-            self.bytes_under_way += num_bytes * is_taken
-        return is_taken
+            total = self.bytes_under_way + num_bytes
+            if total > _MAX_BODIES_UNDER_WAY * self.settings.max_body_bytes:
+                return False
+            self.bytes_under_way = total
+        return True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log an error of a connection without alarm, because a client may hang up at any time."""
+        """Log an error of a connection at debug level only, because a client may hang up at any time."""
         logger.debug("a connection ended", exc_info=True)
 
     def judge(self, body: Any, connection: socket.socket) -> Any:
         """Judge one request, or a list of requests, and return the verdicts in their order.
 
         Raises:
-            ConnectionAbortedError: the client has hung up. The requests that were not begun are not judged.
+            ConnectionAbortedError: the client has hung up. Requests that no worker has begun are not judged.
         """
         entries = body if isinstance(body, list) else [body]
         requests = [JudgeRequest.from_mapping(entry) for entry in entries]
         verdicts = []
-        hung_up = select.poll()  # unlike select.select it takes descriptors above 1023
-        hung_up.register(connection, select.POLLRDHUP)
+        client = select.poll()  # unlike select.select, poll accepts descriptors above 1023
+        client.register(connection, select.POLLRDHUP)
         for result in self.judges.judge_all(requests):
             if isinstance(result, SandboxUnavailableError):
                 raise result
             verdicts.append(asdict(result))
-            if hung_up.poll(0):
+            if client.poll(0):
                 raise ConnectionAbortedError("the client has hung up")
         return verdicts if isinstance(body, list) else verdicts[0]
 
@@ -152,7 +164,7 @@ class JudgeService(ThreadingHTTPServer):
         program = read_program(body, self.runner.limits)
         try:
             return run_json(self.runner.run(program, role=Role.CANDIDATE))
-        except SandboxConfigError as error:  # this machine is wrong, not the request
+        except SandboxConfigError as error:  # the fault is this machine's and not the request's
             raise SandboxUnavailableError(str(error)) from error
 
 
@@ -184,15 +196,15 @@ class _Handler(BaseHTTPRequestHandler):
         judge: _Work = partial(service.judge, connection=self.connection)
         work = {"/judge": judge, "/run_code": service.run_code}.get(self.path)
         length = self.headers.get("Content-Length", "")
-        # The digits are counted first, because `int` raises for a very long number.
+        # The number of digits is checked first, because `int` raises an error for a very long number.
         if not length.isdecimal() or len(length) > 12 or int(length) > settings.max_body_bytes:
-            self.close_connection = True  # the body stays unread, so no other request can follow it
+            self.close_connection = True  # the body is not read, so no other request can follow
             rule = f"send a Content-Length of at most {settings.max_body_bytes}, got {length[:20]!r}"
             self._send(413 if length.isdecimal() else 411, {"detail": rule})
             return
         self._num_unread = int(length)
         given = self.headers.get("Authorization", "").encode()
-        # Compared in constant time, so that the time of an answer does not tell how much of a token was right.
+        # The comparison takes constant time. Otherwise the time of an answer would tell how much of a token is right.
         if settings.token and not hmac.compare_digest(given, f"Bearer {settings.token}".encode()):
             self._refuse(401, "the header 'Authorization: Bearer TOKEN' is missing, or holds another token")
         elif work is None:
@@ -203,7 +215,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _read_and_answer(self, work: _Work) -> None:
         service, body = self.server, bytearray()
         try:
-            # Bytes are counted as they arrive, before a place is taken. So a slow client occupies little.
+            # Only bytes that have arrived are counted, and a place is taken later. So a slow client takes little.
             while piece := self._read():
                 if not service.takes(len(piece)):
                     self._refuse(504, "requests under way have too many bytes; try again")
@@ -212,7 +224,7 @@ class _Handler(BaseHTTPRequestHandler):
             service.reading_since.pop(self.connection, None)
             if self._num_unread:
                 self._send(400, {"detail": f"the body ended early, or took more than {_SOCKET_SECONDS:g} s"})
-            # Refused at once and not queued, because a client that waits until its time-out would ask twice.
+            # A request without a place is refused at once, because a client that waits too long asks a second time.
             elif not service.places.acquire(blocking=False):
                 self._send(504, {"detail": f"all {service.settings.max_places} places are taken; try again"})
             else:
@@ -225,13 +237,13 @@ class _Handler(BaseHTTPRequestHandler):
             service.takes(-len(body))
 
     def _read(self) -> bytes:
-        """Read a piece of the body. It is empty at the end, and if the client has hung up."""
+        """Return a piece of the body. It is empty at the end of the body, or if the client has hung up."""
         piece = self.rfile.read1(min(self._num_unread, _PIECE_BYTES))
         self._num_unread -= len(piece)
         return piece
 
     def _refuse(self, status: int, detail: str) -> None:
-        """Refuse a request after reading its body, because a client that is still sending would not see the answer."""
+        """Refuse a request after reading its whole body. A client that is still sending would not see the answer."""
         while self._read():
             pass
         self._send(status, {"detail": detail})

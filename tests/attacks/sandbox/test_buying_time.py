@@ -19,17 +19,22 @@ def spend(seconds):
 
 
 @pytest.fixture(scope="module")
-def outcomes():
-    """How many of the sixteen cases a program passes, and why it fails the others."""
-    with LocalRunner() as runner:
+def runner():
+    with LocalRunner() as shared:
+        yield shared
 
-        def judge(source: str, *asserts: str, reference: str = TRIANGLE) -> Counter[str]:
-            request = JudgeRequest(
-                question_id="tri", reference=reference, candidate=SPENDING + source, suites=(asserts or ASSERTS,)
-            )
-            return Counter(case.outcome.value for case in Judge(runner).judge(request).suites[0].cases)
 
-        yield judge
+@pytest.fixture
+def outcomes(runner):
+    """How many of the cases a program passes, sixteen unless asserts are given, and why it fails the others."""
+
+    def judge(source, *asserts, reference=TRIANGLE, kind="functions"):
+        request = JudgeRequest(
+            question_id="q", reference=reference, candidate=SPENDING + source, suites=(asserts or ASSERTS,), kind=kind
+        )
+        return Counter(case.outcome.value for case in Judge(runner).judge(request).suites[0].cases)
+
+    return judge
 
 
 @pytest.mark.parametrize("seconds", ["0.26 if n == 0 else 0.06", "0.26 if not seen else 0.06", "0.2"])
@@ -99,39 +104,29 @@ def many(n):
     assert outcomes(in_time, *asserts, reference=reference)["passed"] > 0
 
 
-def test_hangs_with_an_inner_import_do_not_cost_a_second_each():
-    source = "def f(x):\n    if x < 0:\n        import unheard_of\n    while True:\n        pass\n"
-    calls = tuple(Call(expression=f"f({x})") for x in range(8))
-    with LocalRunner() as runner:
-        result = runner.run(Program(source=source, calls=calls, limits=Limits()), role=Role.CANDIDATE)
+@pytest.mark.parametrize(
+    ("body", "num_calls", "cpu_seconds"),
+    [
+        pytest.param("if x < 0: import unheard_of\n    while True: pass", 8, 5, id="2.5 + 2 * 0.5 + 3 * 0.125"),
+        pytest.param("while True: b'x' * (64 << 20)", 4, 4 * (4 * 0.5) + 1, id="new pages buy four times the time"),
+    ],
+)
+def test_a_program_that_only_hangs_takes_a_bounded_time(runner, body, num_calls, cpu_seconds):
+    calls = tuple(Call(expression=f"f({x})") for x in range(num_calls))
+    program = Program(source=f"def f(x):\n    {body}\n", calls=calls, limits=Limits())
+    result = runner.run(program, role=Role.CANDIDATE)
     assert {one.status.value for one in result.results} == {"timed_out"}
-    assert result.cpu_seconds < 5  # 2.5 + 2 * 0.5 + 3 * 0.125
+    assert result.cpu_seconds < cpu_seconds
 
 
-def test_memory_touched_in_every_call_costs_no_case():
+def test_memory_touched_in_every_call_costs_no_case(outcomes):
     """800 MB a call are half a second of the kernel's time on a quiet machine; the reference touches none."""
     source = "def f(x):\n    pages = b'x' * (800 << 20)\n    return x + len(pages[:1])\n"
-    request = JudgeRequest(
-        question_id="memory",
-        reference="def f(x):\n    return x + 1\n",
-        candidate=source,
-        suites=(tuple(f"assert f({x}) == {x + 1}" for x in range(6)),),
-    )
-    with LocalRunner() as runner:
-        verdict = Judge(runner).judge(request)
-    assert [case.outcome.value for case in verdict.suites[0].cases] == ["passed"] * 6
+    asserts = [f"assert f({x}) == {x + 1}" for x in range(6)]
+    assert outcomes(source, *asserts, reference="def f(x):\n    return x + 1\n") == {"passed": 6}
 
 
-def test_new_pages_buy_four_times_the_time_and_no_more():
-    source = "def f(x):\n    while True:\n        b'x' * (64 << 20)\n"
-    calls = tuple(Call(expression=f"f({x})") for x in range(4))
-    with LocalRunner() as runner:
-        result = runner.run(Program(source=source, calls=calls, limits=Limits()), role=Role.CANDIDATE)
-    assert {one.status.value for one in result.results} == {"timed_out"}
-    assert result.cpu_seconds < 4 * (4 * 0.5) + 1
-
-
-def test_an_input_is_not_known_before_it_is_asked():
+def test_an_input_is_not_known_before_it_is_asked(outcomes):
     """Or a program would work on a dear input in the time of cheap ones: looks at frames, files, objects."""
     source = """
 import gc, math, os, sys
@@ -148,14 +143,5 @@ seen.append(os.read(0, 1 << 16).decode())
 known = any("dear" + str(nine) in text for text in seen)
 print("known" if known and not hasattr(math, "was_asked") else "unknown")
 """
-    inputs = ("cheap1", "cheap2", "dear9", "cheap3")
-    request = JudgeRequest(
-        question_id="ahead",
-        reference="print('unknown' if input() else '')",
-        candidate=source,
-        suites=(tuple(f"assert run({text!r}) == 'unknown'" for text in inputs),),
-        kind="stdin",
-    )
-    with LocalRunner() as runner:
-        cases = Judge(runner).judge(request).suites[0].cases
-    assert [(case.outcome.value, case.detail) for case in cases] == [("passed", "")] * 4
+    asserts = [f"assert run({text!r}) == 'unknown'" for text in ("cheap1", "cheap2", "dear9", "cheap3")]
+    assert outcomes(source, *asserts, reference="print('unknown' if input() else '')", kind="stdin") == {"passed": 4}

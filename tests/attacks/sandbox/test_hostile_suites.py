@@ -17,65 +17,126 @@ def reasons(suite):
     return [rejection.reason.value for rejection in suite.rejections]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "assert True", "assert 1 == 1", "assert [1] == [1]", "assert f",
-        "assert f(1) != 0", "assert f(1) is not None", "assert f(1) == f(1)", "assert f(1) or True",
-        "assert f(1) == 1 or True",
-        "assert f(1) in ([1, 1, [], None], 0)", "assert f(1) >= []", "assert isinstance(f(1), list)",
-        "assert len(f(1)) > 0",
-        "assert 1 == f(1) == 1", "assert f(1) == [1, 1, [], None] == [1, 1, [], None]", "assert (f(1) == 0) == False",
-        "assert f(1)[:0] == []", "assert f(1) * 0 == []", "assert f(1).__class__ == list",
-        "assert f(1).clear() == None",
-        "assert f(1).__len__() == 4", "assert str(f(1)) == ''", "assert type(f(1)) == list",
-        "assert bool(f(1)) == True",
-        "assert {**{}} == {}", "assert max(f(1), key=str) == 1", "assert all(x == x for x in f(1))",
-        "assert any([f(1)])",
-    ],
-)  # fmt: skip
+SAYING_LITTLE = """
+assert True
+assert 1 == 1
+assert [1] == [1]
+assert f
+assert f(1) != 0
+assert f(1) is not None
+assert f(1) == f(1)
+assert f(1) or True
+assert f(1) == 1 or True
+assert f(1) in ([1, 1, [], None], 0)
+assert f(1) >= []
+assert isinstance(f(1), list)
+assert len(f(1)) > 0
+assert 1 == f(1) == 1
+assert f(1) == [1, 1, [], None] == [1, 1, [], None]
+assert (f(1) == 0) == False
+assert f(1)[:0] == []
+assert f(1) * 0 == []
+assert f(1).__class__ == list
+assert f(1).clear() == None
+assert f(1).__len__() == 4
+assert str(f(1)) == ''
+assert type(f(1)) == list
+assert bool(f(1)) == True
+assert {**{}} == {}
+assert max(f(1), key=str) == 1
+assert all(x == x for x in f(1))
+assert any([f(1)])
+"""
+
+
+@pytest.mark.parametrize("text", SAYING_LITTLE.strip().splitlines())
 def test_an_assert_that_says_little_about_the_value_is_refused(judged, text):
     suite = judged(HONEST, text)
     assert (valid(suite), len(suite.rejections)) == ([], 1)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "assert f(__import__('os').getpid()) == 1", "assert f(open('/etc/passwd').read()) == 1",
-        "assert f(lambda: 1) == 1",
-        "assert f([x for x in range(3)]) == 1", "assert f(f(1)) == 1", "assert f(x := 1) == 1", "assert f(f'{1}') == 1",
-        "assert f(*[1, 2]) == 1", "assert f(**{'x': 1}) == 1", "assert f(1 if True else 2) == 1",
-        "assert f(print) == 1",
-        "assert f(input()) == 1", "assert f(exit()) == 1", "assert f(globals()) == 1", "assert f(eval('1')) == 1",
-        "assert f((yield)) == 1", "assert f([].append(1)) == 1", "assert f(id(1)) == 1", "assert f(...) == 1",
-        "assert f.__globals__ == {}", "assert f.__code__.co_consts == ()", "assert (lambda: f(1))() == 1",
-        "assert [f][0](1) == 1",
-        "assert getattr(f, '__call__')(1) == 1", "assert (f)(1) == unittest.mock.ANY",
-        "assert f(1) == type('A', (), {'__eq__': 1})",
-        "import os; assert f(1) == 1", "assert f(1) == 1; exit()", "x = assert f(1) == 1", "def f(x): return 1",
-        "exec('assert f(1) == 1')",
-        "assert f(1) == 1\nassert f(2) == 1", "assert exec('raise SystemExit') == None", "assert f(1) == (lambda: 1)()",
-        "assert \u0192(1) == 1", "assert f\u200b(1) == 1", "assert \u0444(1) == 1", "f(1) == 1", "", "   ",
-        "#assert f(1) == 1", "\x00assert f(1) == 1",
-    ],
-)  # fmt: skip
+RUNNING_MORE = """
+assert f(__import__('os').getpid()) == 1
+assert f(open('/etc/passwd').read()) == 1
+assert f(lambda: 1) == 1
+assert f([x for x in range(3)]) == 1
+assert f(f(1)) == 1
+assert f(x := 1) == 1
+assert f(f'{1}') == 1
+assert f(*[1, 2]) == 1
+assert f(**{'x': 1}) == 1
+assert f(1 if True else 2) == 1
+assert f(print) == 1
+assert f(input()) == 1
+assert f(exit()) == 1
+assert f(globals()) == 1
+assert f(eval('1')) == 1
+assert f((yield)) == 1
+assert f([].append(1)) == 1
+assert f(id(1)) == 1
+assert f(...) == 1
+assert f.__globals__ == {}
+assert f.__code__.co_consts == ()
+assert (lambda: f(1))() == 1
+assert [f][0](1) == 1
+assert getattr(f, '__call__')(1) == 1
+assert (f)(1) == unittest.mock.ANY
+assert f(1) == type('A', (), {'__eq__': 1})
+import os; assert f(1) == 1
+assert f(1) == 1; exit()
+x = assert f(1) == 1
+def f(x): return 1
+exec('assert f(1) == 1')
+assert exec('raise SystemExit') == None
+assert f(1) == (lambda: 1)()
+f(1) == 1
+#assert f(1) == 1
+"""
+ODD_TEXTS = [
+    "assert \u0192(1) == 1",
+    "assert \u0444(1) == 1",
+    "assert f(1) == 1\nassert f(2) == 1",
+    "assert f\u200b(1) == 1",
+    "",
+    "   ",
+    "\x00assert f(1) == 1",
+]
+
+
+@pytest.mark.parametrize("text", [*RUNNING_MORE.strip().splitlines(), *ODD_TEXTS])
 def test_an_assert_that_would_run_more_than_the_call_is_refused(judged, text):
     suite = judged(HONEST, text)
     assert (valid(suite), len(suite.rejections)) == ([], 1)
 
 
+SPELLINGS = """
+assert f(1) == 0
+assert f(x=1) == 0
+assert f(1, 1) == 0
+assert f(0x1) == 0
+assert f(+1) == 0
+assert f(1, y=1) == 0
+assert f(y=1, x=1) == 0
+assert f(1, z=None) == 0
+assert f(2 - 1) == 0
+assert f(True) == 0
+assert f(1.0) == 0
+assert (f(1)) == 0
+assert f(1,) == 0
+assert f(1)[0] == 0
+assert list(f(1)) == 0
+assert len(f(1)) == 0
+assert f(1)  ==  1
+assert(f(1) == 0)
+assert f(1) == 0, 'again'
+assert f(0b1) == 0
+assert f(10 ** 0) == 0
+assert f(1_0 - 9) == 0
+"""
+
+
 def test_one_call_in_many_spellings_counts_once(judged):
-    suite = judged(
-        HONEST,
-        "assert f(1) == 0", "assert f(x=1) == 0", "assert f(1, 1) == 0", "assert f(0x1) == 0", "assert f(+1) == 0",
-        "assert f(1, y=1) == 0", "assert f(y=1, x=1) == 0", "assert f(1, z=None) == 0", "assert f(2 - 1) == 0",
-        "assert f(True) == 0", "assert f(1.0) == 0", "assert (f(1)) == 0", "assert f(1,) == 0", "assert f(\n1) == 0",
-        "assert f(1)[0] == 0", "assert list(f(1)) == 0", "assert len(f(1)) == 0", "assert \uff46(1) == 0",
-        "assert f(1)  ==  1",
-        "assert(f(1) == 0)", "assert f(1) == 0, 'again'", "assert f(0b1) == 0", "assert f(10 ** 0) == 0",
-        "assert f(1_0 - 9) == 0",
-    )  # fmt: skip
+    suite = judged(HONEST, *SPELLINGS.strip().splitlines(), "assert f(\n1) == 0", "assert \uff46(1) == 0")
     assert len(valid(suite)) == 1
     assert set(reasons(suite)) == {"duplicate"}
 

@@ -134,16 +134,18 @@ def test_numbers_and_separators_that_would_please_a_checker(printing, checker):
         assert PASSED not in found, (checker, text)
 
 
-def test_a_reference_that_prints_what_looks_like_infinity_is_matched_by_itself_alone(printing):
-    suite = ('assert run("1") == "inf"',)
-    reference = "input()\nprint(float('inf'))"
-    assert outcomes(printing("print('nan')", reference=reference, suite=suite, checker="floats")) == [WRONG]
-    assert outcomes(printing("print('1e400')", reference=reference, suite=suite, checker="floats")) == [WRONG]
-    assert outcomes(printing("print('inf')", reference=reference, suite=suite, checker="floats")) == [PASSED]
-    large = {"reference": "input()\nprint(10**400)", "suite": (f'assert run("1") == "{10**400}"',), "checker": "floats"}
-    assert outcomes(printing("print('inf')", **large)) == [WRONG]
-    assert outcomes(printing("print(9 * 10**400)", **large)) == [WRONG]
-    assert outcomes(printing("print(10**400)", **large)) == [PASSED]
+@pytest.mark.parametrize(
+    ("expected", "wrong", "right"),
+    [
+        ("float('inf')", ["'nan'", "'1e400'"], "'inf'"),
+        ("10**400", ["'inf'", "9 * 10**400"], "10**400"),
+    ],
+)
+def test_a_reference_that_prints_what_looks_like_infinity_is_matched_by_itself_alone(printing, expected, wrong, right):
+    question = {"reference": f"input()\nprint({expected})", "suite": ('assert run("1") == "inf"',), "checker": "floats"}
+    for printed in wrong:
+        assert outcomes(printing(f"print({printed})", **question)) == [WRONG]
+    assert outcomes(printing(f"print({right})", **question)) == [PASSED]
 
 
 def test_a_hang_costs_its_own_case(printing):

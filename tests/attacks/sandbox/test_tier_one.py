@@ -35,15 +35,15 @@ def error_of(attack):
     """The error with which a candidate's ``attempt`` ends in each of four calls, "breached" for none."""
 
     def run(attempt):
-        source = (
-            "import errno, os\n"
-            "def secret(n):\n"
-            "    try:\n"
-            f"{textwrap.indent(textwrap.dedent(attempt).strip(), '        ')}\n"
-            "    except OSError as error:\n"
-            "        return errno.errorcode[error.errno]\n"
-            "    return 'breached'\n"
-        )
+        source = f"""
+import errno, os
+def secret(n):
+    try:
+{textwrap.indent(textwrap.dedent(attempt).strip(), " " * 8)}
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    return 'breached'
+"""
         (remark,) = {remark for _, remark in attack(source)}
         return ast.literal_eval(remark)
 

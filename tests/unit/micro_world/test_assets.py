@@ -3,6 +3,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -17,32 +18,22 @@ TINY = ModelSettings(hidden_size=32, num_layers=1, intermediate_size=32, num_ste
 TINY_SETTINGS = MicroSettings(num_train=40, num_heldout=5, num_hard=3, code=TINY, test=TINY, both=TINY)
 
 
-class RecordingBuilder:
-    """Stands in for the real build: writes the files at once and counts its calls."""
-
-    def __init__(self, *, seconds=0.0, fails=False):
-        self.num_builds = 0
-        self.seconds = seconds
-        self.fails = fails
-
-    def __call__(self, settings, folder):
-        self.num_builds += 1
-        for role in settings.roles:
-            (folder / role).mkdir()
-            (folder / role / "config.json").write_text(str(settings.seed))
-        time.sleep(self.seconds)
-        if self.fails:
-            raise CodeA1Error("the warm start failed")
-        for name in ("train.jsonl", "heldout.jsonl", "hard.jsonl", "settings.json"):
-            (folder / name).write_text("")
-
-
 @pytest.fixture
 def fake_build(monkeypatch):
-    def install(**how):
-        recorder = RecordingBuilder(**how)
-        monkeypatch.setattr(cache, "build_assets", recorder)
-        return recorder
+    """Replace the real build by one that writes the files at once, and return the mock that counts its calls."""
+
+    def install(*, seconds=0.0, fails=False):
+        def build(settings, folder):
+            for role in settings.roles:
+                (folder / role).mkdir()
+                (folder / role / "config.json").write_text(str(settings.seed))
+            time.sleep(seconds)
+            if fails:
+                raise CodeA1Error("the warm start failed")
+            (folder / "train.jsonl").touch()
+
+        monkeypatch.setattr(cache, "build_assets", Mock(side_effect=build))
+        return cache.build_assets
 
     return install
 
@@ -55,7 +46,7 @@ def test_assets_are_built_once_for_equal_settings(tmp_path, fake_build):
     build = fake_build()
     first = ensure_assets(tmp_path)
     assert ensure_assets(tmp_path, settings=MicroSettings()) == first
-    assert build.num_builds == 1
+    assert build.call_count == 1
     assert first.code_model != first.test_model
     assert first.train_file.is_file()
 
@@ -65,7 +56,7 @@ def test_other_settings_get_other_assets(tmp_path, fake_build):
     for seed in (1, 2):
         assets = ensure_assets(tmp_path, settings=MicroSettings(seed=seed))
         assert (assets.code_model / "config.json").read_text() == str(seed)
-    assert build.num_builds == 2
+    assert build.call_count == 2
 
 
 def test_a_changed_prompt_template_gets_other_assets(tmp_path, fake_build, monkeypatch):
@@ -82,7 +73,7 @@ def test_a_failed_build_leaves_nothing_behind(tmp_path, fake_build):
     assert folders(tmp_path) == []
     build = fake_build()
     ensure_assets(tmp_path)
-    assert build.num_builds == 1
+    assert build.call_count == 1
 
 
 def test_what_a_killed_build_left_is_removed_and_never_used(tmp_path, fake_build):
@@ -92,7 +83,7 @@ def test_what_a_killed_build_left_is_removed_and_never_used(tmp_path, fake_build
     finished.rename(tmp_path / f".{name}.building")
     build = fake_build()
     ensure_assets(tmp_path)
-    assert build.num_builds == 1
+    assert build.call_count == 1
     assert folders(tmp_path) == [name]
 
 
@@ -100,14 +91,14 @@ def test_of_two_that_start_at_once_one_builds(tmp_path, fake_build):
     build = fake_build(seconds=0.3)
     with ThreadPoolExecutor(2) as threads:
         one, other = threads.map(ensure_assets, [tmp_path] * 2)
-    assert build.num_builds == 1
+    assert build.call_count == 1
     assert one == other
 
 
 def test_a_cache_that_cannot_be_written_names_folder_and_cure(tmp_path, fake_build):
     fake_build()
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(CodeA1Error, match=r"cannot be kept in .*/file/cache: .*Set CODE_A1_CACHE to"):
+    with pytest.raises(CodeA1Error, match=r"cannot be kept in .*/file/cache: .*Hint: set CODE_A1_CACHE to"):
         ensure_assets(tmp_path / "file" / "cache")
 
 

@@ -23,11 +23,11 @@ def questions():
 def test_the_templates_are_plain_and_short():
     assert render("micro_code", prompt="Return x.") == [{"role": "user", "content": "Task: Return x."}]
     shown = {"prompt": "Return x.", "candidate": "def f(x):\n    return x", "num_cases": 4}
-    assert render("micro_test", **shown) == [
-        {"role": "user", "content": "Task: Return x.\nCandidate:\ndef f(x):\n    return x\nWrite 4 asserts."}
+    texts = [render(template, **shown)[0]["content"] for template in ("micro_test", "micro_black_box_test")]
+    assert texts == [
+        "Task: Return x.\nCandidate:\ndef f(x):\n    return x\nWrite 4 asserts.",
+        "Task: Return x.\nWrite 4 asserts.",
     ]
-    black_box = [{"role": "user", "content": "Task: Return x.\nWrite 4 asserts."}]
-    assert render("micro_black_box_test", **shown) == black_box
     assert template_texts("") == [
         "[user]Task: {{prompt}}",
         "[user]Task: {{prompt}}\nCandidate:\n{{candidate}}\nWrite {{num_cases}} asserts.",
@@ -76,12 +76,11 @@ def test_equal_seeds_give_equal_demonstrations(questions):
 
 def test_inputs_fit_the_operation(questions):
     rng = random.Random(0)
-    for question in questions:
-        for _ in range(20):
-            x = question.draw_input(rng)
-            numbers = x if question.operation.takes_list else [x]
-            assert all(-2 <= number <= 9 for number in numbers)
-            assert len(numbers) <= 2
+    for question in questions * 20:
+        x = question.draw_input(rng)
+        numbers = x if question.operation.takes_list else [x]
+        assert set(numbers) <= set(range(-2, 10))
+        assert len(numbers) <= 2
 
 
 def test_settings_survive_json_and_name_themselves_by_content():
@@ -94,7 +93,6 @@ def test_settings_survive_json_and_name_themselves_by_content():
 
 def test_the_two_models_differ_in_size():
     settings = MicroSettings()
-    assert settings.code != settings.test
     assert settings.code.num_layers < settings.test.num_layers
 
 
@@ -110,7 +108,7 @@ def test_the_two_models_differ_in_size():
         ({"code": {"num_layers": 1}}, "micro.code.hidden_size is missing"),
         (
             {"test": dict(TINY, hidden_size=48)},
-            "micro.test.hidden_size must be a multiple of 32, got 48 .Whole attention heads",
+            "micro.test.hidden_size must be a multiple of 32, got 48 .A multiple of the width",
         ),
         ({"noise": {"slip_chance": 1.5}}, "micro.noise.slip_chance must be at most 1, got 1.5"),
     ],

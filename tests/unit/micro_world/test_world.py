@@ -1,5 +1,6 @@
 import hashlib
 import json
+from unittest.mock import Mock
 
 import pytest
 
@@ -67,21 +68,16 @@ def test_the_questions_of_seed_0_are_the_same_everywhere(split):
     assert hashlib.sha256(rows.encode()).hexdigest()[:16] == "a1ecc0d8ed4d72f4"
 
 
-def test_train_and_heldout_share_no_text(split):
-    train, heldout = ({question.prompt for question in part} for part in (split.train, split.heldout))
-    assert (len(train), len(heldout)) == (2000, 100)
-    assert not train & heldout
-
-
 def test_another_seed_draws_other_questions():
     one, two = (draw_questions(seed=seed, num_questions=20) for seed in (0, 1))
     assert {question.prompt for question in one} != {question.prompt for question in two}
 
 
-def test_ids_are_distinct_and_hold_no_underscore(split):
-    ids = [question.id for question in (*split.train, *split.heldout)]
-    assert len(set(ids)) == 2100
-    assert not any("_" in one for one in ids)
+def test_ids_and_prompts_of_both_parts_are_distinct_and_ids_hold_no_underscore(split):
+    assert (len(split.train), len(split.heldout)) == (2000, 100)
+    id_of = {question.prompt: question.id for question in (*split.train, *split.heldout)}
+    assert len(id_of) == len(set(id_of.values())) == 2100
+    assert "_" not in "".join(id_of.values())
 
 
 def test_asking_for_more_questions_than_there_are_says_so(monkeypatch):
@@ -101,9 +97,8 @@ def test_hidden_tests_are_few_distinct_and_touch_every_boundary(split):
         assert 12 <= len(question.hidden_tests) <= 16
         assert len(set(question.hidden_tests)) == len(question.hidden_tests)
         for condition in conditions_of(question.operation):
-            if condition.bound is None:
-                continue
-            for x in (condition.bound - 1, condition.bound, condition.bound + 1):
+            bound = condition.bound
+            for x in () if bound is None else (bound - 1, bound, bound + 1):
                 assert ([x] if question.operation.takes_list else x) in question.hidden_inputs
 
 
@@ -130,24 +125,17 @@ def test_boundary_mistakes_are_drawn_most_often():
     mistakes = tuple(mistakes_of(DECISION))
     assert [mistake.weight for mistake in mistakes] == [6, 1, 1, 1, 1]
     assert mistakes[0].operation.condition.relation == "<"  # the bound on the wrong side
-
-    class AlwaysFirst:
-        def choices(self, population, weights):
-            assert list(weights) == [mistake.weight for mistake in population]
-            return [population[0]]
-
-    assert draw_mistake(AlwaysFirst(), mistakes) is mistakes[0].operation
+    always_first = Mock(choices=Mock(return_value=mistakes[:1]))
+    assert draw_mistake(always_first, mistakes) is mistakes[0].operation
+    always_first.choices.assert_called_once_with(mistakes, [6, 1, 1, 1, 1])
 
 
 def test_misreading_makes_bounds_strict_and_forgets_the_guard():
-    class Surely:
-        def random(self):
-            return 0.0
-
+    surely = Mock(random=lambda: 0.0)
     operation = Selection(kind="min", condition=AT_MOST_THREE, default=4)
-    misunderstood = misread(Surely(), operation, chance=0.5)
+    misunderstood = misread(surely, operation, chance=0.5)
     assert misunderstood.python == "def f(v):\n    w = [x for x in v if x < 3]\n    return min(w)"
-    assert misread(Surely(), operation, chance=0.0) == operation
+    assert misread(surely, operation, chance=0.0) == operation
 
 
 def test_rows_are_written_in_the_native_columns(tmp_path, split):

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import Mock
 
 import pytest
@@ -18,6 +19,7 @@ import pytest
 from sandbox import JudgeProcesses, Limits, LocalRunner, SandboxConfigError
 from sandbox.__main__ import main
 from sandbox.service import server
+from sandbox.service.forms import read_program
 from sandbox.service.server import JudgeService, ServiceSettings
 
 from .processes import wait_until
@@ -54,12 +56,19 @@ def service(parts):
 def ask(service, path, body, *, method="POST", headers=None):
     """Status and answer of one request; ``body`` is sent as JSON, or as it is where it is bytes."""
     connection = http.client.HTTPConnection("127.0.0.1", service.server_port, timeout=60)
-    try:
+    with contextlib.closing(connection):
         connection.request(method, path, body if isinstance(body, bytes) else json.dumps(body), headers or {})
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
-    finally:
-        connection.close()
+
+
+def status_of(service, path="/judge", body=DOUBLE, **request):
+    status, _ = ask(service, path, body, **request)
+    return status
+
+
+def connect(service):
+    return socket.create_connection(("127.0.0.1", service.server_port))
 
 
 def test_one_request_gets_a_verdict_and_a_list_gets_a_list(service):
@@ -72,22 +81,32 @@ def test_one_request_gets_a_verdict_and_a_list_gets_a_list(service):
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("path", "body", "words"),
     [
-        (b"{", "Expecting"),
-        (3, "a request must be a mapping, got int"),
-        ({"reference": "x"}, "the fields ['candidate', 'suites'] are missing"),
-        (DOUBLE | {"gold": 1}, "unknown fields ['gold']"),
-        (DOUBLE | {"reference": 1}, "'reference' must be a text, got '1' (int)"),
-        (DOUBLE | {"tests": "assert f(1) == 2"}, "'tests' must be a list of texts"),
-        (DOUBLE | {"kind": "shell"}, "'kind' must be one of functions, stdin, in_place, got 'shell'"),
-        (DOUBLE | {"checker": "tolerant"}, "unknown checker 'tolerant'"),
-        (DOUBLE | {"history": "f(1)"}, "'history' must be a list of texts"),
-        (b"[" * 20_000, "recursion"),
+        *[("/judge", body, words) for body, words in [
+            (b"{", "Expecting"),
+            (3, "a request must be a mapping, got int"),
+            ({"reference": "x"}, "the fields ['candidate', 'suites'] are missing"),
+            (DOUBLE | {"gold": 1}, "unknown fields ['gold']"),
+            (DOUBLE | {"reference": 1}, "'reference' must be a text, got '1' (int)"),
+            (DOUBLE | {"tests": "assert f(1) == 2"}, "'tests' must be a list of texts"),
+            (DOUBLE | {"kind": "shell"}, "'kind' must be one of functions, stdin, in_place, got 'shell'"),
+            (DOUBLE | {"checker": "tolerant"}, "unknown checker 'tolerant'"),
+            (DOUBLE | {"history": "f(1)"}, "'history' must be a list of texts"),
+            (b"[" * 20_000, "recursion"),
+        ]],
+        *[("/run_code", body, words) for body, words in [
+            ({}, "a text 'code'"),
+            ({"code": SUM, "language": "cpp"}, "language='cpp' is not offered"),
+            ({"code": SUM, "files": {"a": "b"}}, "['files'] are not offered"),
+            ({"code": SUM, "stdin": 3}, "'stdin' must be a text or null, got int"),
+            ({"code": SUM, "run_timeout": 0}, "'run_timeout' must be a number above 0"),
+            ({"code": SUM, "compile": 1}, "unknown fields ['compile']"),
+        ]],
     ],
-)
-def test_a_request_that_is_not_understood_is_named(service, body, words):
-    status, answer = ask(service, "/judge", body)
+)  # fmt: skip
+def test_a_request_that_is_wrong_or_asks_too_much_is_refused(service, path, body, words):
+    status, answer = ask(service, path, body)
     assert (status, words in answer["detail"]) == (400, True)
 
 
@@ -100,37 +119,37 @@ def test_a_program_in_the_form_of_sandbox_fusion(service):
 
 
 @pytest.mark.parametrize(
-    ("code", "status", "return_code", "words"),
+    ("code", "words", "status", "return_code"),
     [
-        ("raise ValueError('no')", "Finished", 1, "ValueError: no"),
-        ("print(", "Finished", 1, "SyntaxError"),
-        ("while True: pass", "TimeLimitExceeded", None, "CPU time"),
-        ("print('x' * 9_000_000)", "Finished", 1, "output_limit"),
-        ("open('/etc/passwd')", "Finished", 1, "PermissionError"),
-        ("x = bytes(1 << 40)", "Finished", 1, "MemoryError"),
+        ("while True: pass", "CPU time", "TimeLimitExceeded", None),
+        *[(code, words, "Finished", 1) for code, words in [
+            ("raise ValueError('no')", "ValueError: no"),
+            ("print(", "SyntaxError"),
+            ("print('x' * 9_000_000)", "output_limit"),
+            ("open('/etc/passwd')", "PermissionError"),
+            ("x = bytes(1 << 40)", "MemoryError"),
+        ]],
     ],
-)
-def test_a_program_that_fails(service, code, status, return_code, words):
-    answer = ask(service, "/run_code", {"code": code, "run_timeout": 0.2})[1]
+)  # fmt: skip
+def test_a_program_that_fails(service, code, words, status, return_code):
+    _, answer = ask(service, "/run_code", {"code": code, "run_timeout": 0.2})
     ran = answer["run_result"]
     assert (answer["status"], ran["status"], ran["return_code"]) == ("Failed", status, return_code)
     assert words in ran["stderr"]
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("asked", "seconds", "mebibytes"),
     [
-        ({}, "a text 'code'"),
-        ({"code": SUM, "language": "cpp"}, "language='cpp' is not offered"),
-        ({"code": SUM, "files": {"a": "b"}}, "['files'] are not offered"),
-        ({"code": SUM, "stdin": 3}, "'stdin' must be a text or null, got int"),
-        ({"code": SUM, "run_timeout": 0}, "'run_timeout' must be a number above 0"),
-        ({"code": SUM, "compile": 1}, "unknown fields ['compile']"),
+        ({"run_timeout": -1, "memory_limit_MB": None}, 1.0, 1024),
+        ({"run_timeout": 0.5, "memory_limit_MB": 512}, 0.5, 512),
+        ({"run_timeout": 60, "memory_limit_MB": 1 << 20}, 1.0, 1024),
     ],
 )
-def test_what_cannot_be_promised_is_refused(service, body, words):
-    status, answer = ask(service, "/run_code", body)
-    assert (status, words in answer["detail"]) == (400, True)
+def test_a_client_may_lower_the_limits_and_never_raise_them(asked, seconds, mebibytes):
+    granted = Limits(cpu_seconds_per_case=1.0, memory_bytes=1 << 30)
+    limits = read_program({"code": SUM} | asked, granted).limits
+    assert (limits.cpu_seconds_per_case, limits.memory_bytes) == (seconds, mebibytes << 20)
 
 
 FORGED = """
@@ -167,55 +186,49 @@ def test_a_program_that_forges_its_output_gets_none_and_costs_nobody_else(servic
     ],
 )
 def test_odd_values_get_an_answer(service, path, body):
-    assert ask(service, path, body)[0] in (200, 400, 500)
+    assert status_of(service, path, body) in (200, 400, 500)
 
 
 def test_a_body_that_ends_early_or_has_no_length(service):
     for head, status in ((b"Content-Length: 9", b"400"), (b"Transfer-Encoding: chunked", b"411"), (b"X: y", b"411")):
-        with socket.create_connection(("127.0.0.1", service.server_port)) as client:
+        with connect(service) as client:
             client.sendall(b"POST /judge HTTP/1.1\r\n" + head + b"\r\n\r\n[]")
             client.shutdown(socket.SHUT_WR)
             assert client.recv(1000).split()[1] == status
 
 
 def test_other_paths_and_long_bodies(service):
-    assert ask(service, "/", {})[0] == 404
-    assert ask(service, "/judge", b"x" * (1 << 17))[0] == 413
+    assert status_of(service, "/", {}) == 404
+    assert status_of(service, body=b"x" * (1 << 17)) == 413
     assert ask(service, "/health", b"", method="GET")[1]["status"] == "ok"
-    assert ask(service, "/nowhere", b"", method="GET")[0] == 404
+    assert status_of(service, "/nowhere", b"", method="GET") == 404
 
 
 def test_a_client_that_hangs_up_leaves_the_service_alone(service):
     for sent in (b"", b"POST /judge HTTP/1.1\r\nContent-Length: 100\r\n\r\n{", b"\x00\xff" * 100 + b"\r\n\r\n"):
-        with socket.create_connection(("127.0.0.1", service.server_port)) as client:
+        with connect(service) as client:
             client.sendall(sent)
-    assert ask(service, "/judge", DOUBLE)[0] == 200
+    assert status_of(service) == 200
 
 
 def test_a_token_is_asked_for(parts):
     with serving(*parts, token="secret") as service:
-        assert ask(service, "/judge", DOUBLE)[0] == 401
-        assert ask(service, "/judge", DOUBLE, headers={"Authorization": "Bearer secres"})[0] == 401
-        assert ask(service, "/judge", DOUBLE, headers={"Authorization": "Bearer secret"})[0] == 200
+        assert status_of(service) == 401
+        assert status_of(service, headers={"Authorization": "Bearer secres"}) == 401
+        assert status_of(service, headers={"Authorization": "Bearer secret"}) == 200
 
 
 def test_more_requests_than_places_are_refused_and_not_judged(parts):
     slow = {"code": "while True: pass"}
     with serving(*parts, max_places=2) as service:
-        answers = []
-        threads = [
-            threading.Thread(target=lambda: answers.append(ask(service, "/run_code", slow)[0])) for _ in range(6)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert sorted(answers) == [200, 200, 504, 504, 504, 504]
-        assert ask(service, "/run_code", {"code": SUM, "stdin": "1"})[0] == 200
+        with ThreadPoolExecutor(6) as clients:
+            statuses = clients.map(lambda _: status_of(service, "/run_code", slow), range(6))
+        assert sorted(statuses) == [200, 200, 504, 504, 504, 504]
+        assert status_of(service, "/run_code", {"code": SUM, "stdin": "1"}) == 200
 
 
 def unfinished(service, length, sent=b""):
-    client = socket.create_connection(("127.0.0.1", service.server_port))
+    client = connect(service)
     client.sendall(b"POST /judge HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % length + sent)
     return client
 
@@ -225,7 +238,7 @@ def test_slow_uploads_take_no_place_from_others(parts):
         for _ in range(5):
             clients.enter_context(unfinished(service, 100, b"["))
         wait_until(lambda: service.bytes_under_way == 5)
-        assert ask(service, "/judge", DOUBLE)[0] == 200
+        assert status_of(service) == 200
     wait_until(lambda: service.bytes_under_way == 0)
 
 
@@ -239,7 +252,7 @@ def test_bytes_under_way_are_bounded(parts):
             assert status == 504
             assert "too many bytes" in answer["detail"]
         wait_until(lambda: service.bytes_under_way == 0)
-        assert ask(service, "/judge", DOUBLE)[0] == 200
+        assert status_of(service) == 200
 
 
 @pytest.mark.parametrize(
@@ -248,25 +261,23 @@ def test_bytes_under_way_are_bounded(parts):
 )
 def test_a_request_that_comes_byte_by_byte_is_read_for_a_bounded_time(parts, monkeypatch, sent, answer):
     monkeypatch.setattr(server, "_SOCKET_SECONDS", 1.0)
-    with serving(*parts) as service, socket.create_connection(("127.0.0.1", service.server_port)) as client:
+    with serving(*parts) as service, connect(service) as client:
         client.sendall(sent)
         client.settimeout(0.1)
         found = None
         for _ in range(300):  # a byte each 0.1 s, and longer than the limit
             with contextlib.suppress(OSError):
                 client.sendall(b" ")
-            try:
-                found = client.recv(1000)
-                break
-            except TimeoutError:
-                continue
-            except ConnectionResetError:
-                found = b""
+            with contextlib.suppress(TimeoutError):
+                try:
+                    found = client.recv(1000)
+                except ConnectionResetError:
+                    found = b""
                 break
         assert found is not None
         assert answer in found
         wait_until(lambda: service.bytes_under_way == 0 and not service.reading_since)
-        assert ask(service, "/judge", DOUBLE)[0] == 200
+        assert status_of(service) == 200
 
 
 def test_one_address_takes_a_part_of_the_connections(parts, monkeypatch):
@@ -275,10 +286,10 @@ def test_one_address_takes_a_part_of_the_connections(parts, monkeypatch):
         with contextlib.ExitStack() as clients:
             for _ in range(3):
                 clients.enter_context(unfinished(service, 9))
-            with socket.create_connection(("127.0.0.1", service.server_port)) as another:
+            with connect(service) as another:
                 assert another.recv(1) == b""  # hung up
         wait_until(lambda: not service.address_of)
-        assert ask(service, "/judge", DOUBLE)[0] == 200
+        assert status_of(service) == 200
 
 
 @pytest.mark.parametrize("resets", [0, 1])
@@ -291,7 +302,7 @@ def test_work_for_a_client_that_has_hung_up_ends(parts, resets):
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", resets, 0))
             wait_until(lambda: service.bytes_under_way == len(body))
         started = time.monotonic()
-        assert ask(service, "/judge", DOUBLE)[0] == 200
+        assert status_of(service) == 200
         # A hanging question takes more than a second, and four are under way at a time.
         assert time.monotonic() - started < 8
         wait_until(lambda: service.bytes_under_way == 0)
@@ -301,7 +312,7 @@ def test_work_for_a_client_that_has_hung_up_ends(parts, resets):
 def test_a_machine_that_confines_no_longer_is_an_outage(parts, monkeypatch):
     monkeypatch.setattr(parts[0], "run", Mock(side_effect=SandboxConfigError))
     with serving(*parts) as service:
-        assert ask(service, "/run_code", {"code": SUM})[0] == 503
+        assert status_of(service, "/run_code", {"code": SUM}) == 503
 
 
 def test_an_outage_is_no_verdict():
@@ -309,18 +320,16 @@ def test_an_outage_is_no_verdict():
         runner.close()
         judges.close()
         with serving(runner, judges) as service:
-            assert ask(service, "/judge", DOUBLE)[0] == 503
-            assert ask(service, "/run_code", {"code": SUM})[0] == 503
+            assert status_of(service) == 503
+            assert status_of(service, "/run_code", {"code": SUM}) == 503
 
 
 def test_the_command_serves_until_it_is_interrupted():
     command = [sys.executable, "-m", "sandbox", "serve", "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"SANDBOX_TOKEN": "t"})
-    address = process.stdout.readline().strip()
-    host, _, port = address.removeprefix("http://").partition(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=60)
-    connection.request("POST", "/judge", json.dumps(DOUBLE), {"Authorization": "Bearer t"})
-    assert connection.getresponse().status == 200
+    address, _, port = process.stdout.readline().rpartition(":")
+    assert address == "http://127.0.0.1"
+    assert status_of(Mock(server_port=int(port)), headers={"Authorization": "Bearer t"}) == 200
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 0
     process.stdout.close()
