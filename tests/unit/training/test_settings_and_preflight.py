@@ -36,7 +36,7 @@ def refusal(*overrides: str) -> str:
         (["rewards.code.path=3"], "rewards.code.path must be a text or null, got 3"),
         (["rewards.code.kwargs={alpha: 1}"], "rewards.code: pass_rate(question: "),
         (["rewards.code.kwargs=3"], "rewards.code.kwargs must be a block of keys, got 3"),
-        (["rewards.test.kwargs={alpha: 1}"], "rewards.test.kwargs must be without ['alpha']: those are rewards.alpha"),
+        (["rewards.test.kwargs={alpha: 1}"], "rewards.test.kwargs must not contain ['alpha']"),
         (["prompts.code=/nowhere.txt"], "prompts.code: prompt template '/nowhere.txt' cannot be read"),
         (["prompts.test=mine.md"], "prompts.test must be the path of a .txt template, or null, got '"),
         (["selection.name=best"], "selection.name must be one of all, topvar, got 'best'"),
