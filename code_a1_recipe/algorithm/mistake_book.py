@@ -131,10 +131,10 @@ class MistakeBook:
                 num_removed += 1
         failures = Counter(case.id for case in update.failed)
         for case in _one_text_per_case(update.failed):
-            entry = entries.get(case.id)
-            if entry is None:
+            if case.id not in entries:
                 num_added += 1
-                entry = BookEntry(case.id, case.call, case.answer, frequency=0)
+                entries[case.id] = BookEntry(case.id, case.call, case.answer, frequency=0)
+            entry = entries[case.id]
             entries[case.id] = replace(entry, frequency=entry.frequency + failures[case.id])
         # Questions without cases have no place in the book's file.
         if not entries:

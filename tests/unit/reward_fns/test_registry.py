@@ -155,7 +155,7 @@ def test_the_papers_parameters_go_to_a_function_that_has_them(own_file, question
         ("other", MODULE, {}, r"mine.py has no function 'other'; define `def other\(question\)` there"),
         ("ten", MODULE, {}, r"mine.py has no function 'ten'"),
         ("constant", MODULE, {"weight": 1}, r"cannot be called as constant\(question, weight=...\)"),
-        ("needs_two", MODULE, {}, r"missing a required argument: 'other'.* by rewards.code.kwargs"),
+        ("needs_two", MODULE, {}, r"missing a required argument: 'other'.* rewards.code.kwargs holds"),
     ],
 )
 def test_a_function_that_cannot_be_used_is_refused_with_the_reason(tmp_path, name, content, kwargs, words):

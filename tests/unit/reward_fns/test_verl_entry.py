@@ -139,7 +139,7 @@ def test_the_same_oracle_has_one_id_and_another_has_another():
         ("{not json", "must be a mapping or JSON text"),
         ("[1]", "must be a mapping or the JSON text of one, got list"),
         (3, "got int"),
-        ({"tests": ["assert add(1, 2) == 3"]}, "needs 'reference'.* for code alone 'inputs' and 'outputs'"),
+        ({"tests": ["assert add(1, 2) == 3"]}, "needs 'reference'.* for code, 'inputs' and 'outputs'"),
         ({"inputs": ["1"], "outputs": ["1", "2"]}, "'inputs' and 'outputs' must be lists of the same length"),
         (IN_CALLS | {"inputs": ["x", "y"], "outputs": ["3", "7"]}, "of fn_name='add' must be JSON: Expecting value"),
         (IN_CALLS | {"fn_name": "a.b"}, "'fn_name' must be the name of a function, got 'a.b'"),
@@ -247,7 +247,7 @@ def test_sandbox_settings_reach_the_runner_in_hydras_containers_too(fresh_judge)
     plain = {"num_workers": 1, "limits": {"total_seconds": 7.5}, "preload": ["fractions"]}
     assert fresh_judge._options == plain
     assert [type(value) for value in fresh_judge._options.values()] == [int, dict, list]
-    with pytest.raises(ValueError, match="differs from what this process's judge was started with"):
+    with pytest.raises(ValueError, match="differs from the arguments with which this process's judge"):
         compute_score("mine", GOOD, TRUTH, sandbox={"num_workers": 2})
 
 

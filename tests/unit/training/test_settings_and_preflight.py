@@ -83,7 +83,7 @@ def refusal(*overrides: str) -> str:
         (["schedule.test_every=0", "episode.tester=pkg://math:flor"], "math has no function 'flor'"),
         (
             ["schedule.test_every=0", "episode.tester=flor"],
-            "names no function of a module; give pkg://package.module:function",
+            "must name a module and a function; give pkg://package.module:function",
         ),
         (["arm=golden", "self_play=true"], "self_play must be false with rewards.code_tests=golden"),
         (["arm=golden_full", "episode.repair_turns=1"], "repair_turns must be 0 with rewards.code_tests=hidden"),
