@@ -13,7 +13,8 @@ from .sandbox_seam import CandidateVerdict, CaseResult
 
 def pass_rate(cases: Sequence[CaseResult]) -> float:
     """Share of ``cases`` that passed, in [0, 1]; 0 without cases."""
-    return sum(not case.outcome.failed for case in cases) / max(1, len(cases))
+    num_passed = sum(not case.outcome.failed for case in cases)
+    return num_passed / max(1, len(cases))
 
 
 def pass_rate_rewards(question: QuestionVerdicts, *, skip_empty_suites: bool = False) -> list[Breakdown | None]:
@@ -62,8 +63,9 @@ def code_llm_reward(verdict: CandidateVerdict) -> Breakdown:
     rate_S = [pass_rate(suite.cases) for suite in verdict.suites]
     # Each suite's own rate has this weight, and Pass_hist has the rest of 1.
     new_weight = 0.5 if verdict.history else 1.0
-    weight_S = [new_weight * bool(suite.cases) for suite in verdict.suites]
+    weight_S = [new_weight if suite.cases else 0.0 for suite in verdict.suites]
     num_suites = len(rate_S)
+    num_without_case = sum(not suite.cases for suite in verdict.suites)
     if num_suites:
         history = pass_hist * sum(1.0 - weight for weight in weight_S) / num_suites
         new = sum(weight * rate for weight, rate in zip(weight_S, rate_S, strict=True)) / num_suites
@@ -77,6 +79,6 @@ def code_llm_reward(verdict: CandidateVerdict) -> Breakdown:
             "pass_new": sum(rate_S) / max(1, num_suites),
             "num_history": float(len(verdict.history)),
             "num_suites": float(num_suites),
-            "num_suites_without_case": float(sum(not suite.cases for suite in verdict.suites)),
+            "num_suites_without_case": float(num_without_case),
         },
     )

@@ -110,8 +110,11 @@ def extract_candidate(
     if blocks:
         tags = sorted({block.info for block in blocks})
         return ExtractionFailure(reason="no_code", detail=f"only blocks tagged {tags}")
-    wanted = "calls something" if reads_input else f"defines {', '.join(sorted(asked)) or 'a function'}"
-    return ExtractionFailure(reason="no_code", detail=f"neither a fenced block nor bare code that {wanted}")
+    wanted = "calls a function" if reads_input else f"defines {', '.join(sorted(asked)) or 'a function'}"
+    return ExtractionFailure(
+        reason="no_code",
+        detail=f"the response has neither a fenced block nor code without a fence that {wanted}",
+    )
 
 
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

@@ -154,4 +154,5 @@ def _lookups(tests: Iterable[str]) -> Iterator[tuple[str, str, str, str]]:
                 # With an unknown name, the whole table would not load.
                 match call:
                     case ast.Call(ast.Name(called)) if used <= {called, "inf", "nan"}:
-                        yield text, called, ast.unparse(call).removeprefix(called), ast.unparse(answer)
+                        arguments = ast.unparse(call).removeprefix(called)
+                        yield text, called, arguments, ast.unparse(answer)

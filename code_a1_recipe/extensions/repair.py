@@ -113,7 +113,8 @@ class Repair(Extension):
         """One group for each turn. Its prompts have the same question, but different programs and cases."""
         turns = defaultdict[int, list[tuple[int, CandidateResult]]](list)
         for repair in self._repairs(episode):
-            turns[repair.turn].append((repair.candidate, repair.result))
+            member = repair.candidate, repair.result
+            turns[repair.turn].append(member)
         for turn, members in turns.items():
             yield ExtraGroup(policy="code", name=f"r{turn}", members=members)
 
@@ -168,7 +169,8 @@ def _without_cases(program: CandidateResult, case_ids: Collection[str]) -> Candi
     def others(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
         return tuple(case for case in cases if case.id not in case_ids)
 
-    verdict, pooled = program.verdict, program.pooled
+    verdict = program.verdict
+    pooled = program.pooled
     if pooled is not None:
         pooled = replace(pooled, cases=others(pooled.cases))
     if verdict is not None:
@@ -191,4 +193,7 @@ def broken_rate(repair: ExtraProgram) -> float | None:
         return None
     passed_ids = {case.id for case in met_cases(repair.before.verdict) if not case.outcome.failed}
     after = [case for case in met_cases(repair.result.verdict) if case.id in passed_ids]
-    return sum(case.outcome.failed for case in after) / len(after) if after else None
+    if not after:
+        return None
+    num_broken = sum(case.outcome.failed for case in after)
+    return num_broken / len(after)

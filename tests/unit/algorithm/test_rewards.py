@@ -167,11 +167,6 @@ def test_a_function_that_fails_or_returns_no_reward_stops_the_run(candidates, ow
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-def test_a_function_that_is_not_there_is_refused_before_any_question(own_file):
-    with pytest.raises(SettingsError, match=r"rewards.test: .*mine.py has no function 'crowd'"):
-        QuestionRewards(settings(test=RewardChoice(name="crowd", path=own_file)), num_cases=2)
-
-
 def test_every_choice_that_cannot_be_used_is_named(own_file):
     assert list(settings().problems()) == []
     missing = settings(
@@ -182,6 +177,8 @@ def test_every_choice_that_cannot_be_used_is_named(own_file):
     assert "mine.py has no function 'crowd'" in code_problem
     assert test_problem.startswith("rewards.test: ")
     assert "'numbers'" in test_problem
+    with pytest.raises(SettingsError, match=r"rewards.code: .*mine.py has no function 'crowd'"):
+        QuestionRewards(missing, num_cases=2)
 
 
 def test_a_parameter_with_a_key_of_its_own_is_no_keyword_argument():
