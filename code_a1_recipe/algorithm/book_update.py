@@ -1,4 +1,4 @@
-"""The Mistake Book's update for a question: the new cases that failed, and the replays that passed."""
+"""Mistake Book, input of its update: a question's new cases that failed, and its replays that passed."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Prompts of both LLMs: text files with ``{{name}}`` placeholders, rendered to chat messages.
+"""White-box prompt and Code LLM's prompt: text files with ``{{name}}`` placeholders, rendered to chat messages.
 
 A template without sections is one user message. A line ``[system]``, ``[user]`` or ``[assistant]`` begins a section,
 and each section is one message. Pairs of ``[user]`` and ``[assistant]`` before the question are examples. A final
