@@ -57,6 +57,7 @@ def _complete_groups(reward_CS: RewardsCS) -> dict[int, list[float]]:
     groups = {}
     for candidate, suites in enumerate(reward_CS):
         rewards = [reward for reward in suites if reward is not None]
-        if rewards and len(rewards) == len(suites):
+        is_complete = len(rewards) == len(suites)
+        if rewards and is_complete:
             groups[candidate] = rewards
     return groups

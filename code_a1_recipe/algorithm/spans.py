@@ -31,4 +31,5 @@ def union(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 def seconds_of(spans: Iterable[Span]) -> float:
     """Number of seconds that at least one span covers; a second that two spans cover counts once."""
-    return sum(end - start for start, end in union(spans))
+    covered = union(spans)
+    return sum(end - start for start, end in covered)
