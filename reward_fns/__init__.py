@@ -1,7 +1,7 @@
 """Rewards for code and for tests, as functions of a judge's verdicts.
 
-Knows the standard library and ``sandbox``, nothing of verl or torch. ``reward_fns.verl_entry`` is the
-entry for any verl job.
+The package imports the standard library and ``sandbox``, but neither verl nor torch. Any verl job can call
+``reward_fns.verl_entry.compute_score``.
 """
 
 from .breakdown import Breakdown as Breakdown
@@ -34,4 +34,4 @@ from .test_llm_reward import (
     test_llm_reward as test_llm_reward,
     validity as validity,
 )
-from .weighted_reward import AdversarialReward as AdversarialReward, overlong_penalty as overlong_penalty
+from .weighted_reward import AdversarialReward as AdversarialReward

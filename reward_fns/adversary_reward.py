@@ -1,17 +1,17 @@
-"""An R_T that pays suites for failed calls: suites with the same call share its worth, and unusable suites get less.
+"""An R_T that pays suites for failed calls. Suites with the same call share its worth, and unusable suites get less.
 
-Axes: C candidates of a question, S suites of a candidate, K cases of a suite. T is the first K valid cases of a suite,
-and m(t) is the number of the candidate's suites whose T has the call t:
+Axes: C candidates of a question, S suites of a candidate, K cases of a suite. T is the set of a suite's first K valid
+cases, and m(t) is the number of the candidate's suites whose T contains case t:
 
     w(t)   = m(t) ** -crowding
     Usable = |T| / K
-    Valid  = clip(min(sum of w over T / K, 1 - invalid / K), 0, 1)
-    Adv    = sum of w over the failed cases of T / K
+    Valid  = clip(min((sum of w over T) / K, 1 - invalid / K), 0, 1)
+    Adv    = (sum of w over the failed cases of T) / K
     R_T    = Usable * (alpha * Valid + (1 - alpha) * Adv), 0 for a candidate that does not load
 
-With ``crowding=1`` the Adv of all suites of a candidate sum to the number of distinct calls that it fails, divided by
-K. Each suite then earns its Shapley value in a game with this number as its worth; MIST-RL, arXiv 2603.01409, is the
-sequential form. The paper's ``fail_hist`` is left out, because it is the same for all suites of a candidate.
+With ``crowding=1``, the sum of Adv over a candidate's suites is the number of distinct calls that the candidate fails,
+divided by K. The Adv of a suite is then its Shapley value, its fair share of this number; MIST-RL, arXiv 2603.01409, is
+the sequential form. The paper's ``fail_hist`` is left out, because it is the same for all suites of a candidate.
 """
 
 import math
@@ -31,20 +31,20 @@ def adversary_rewards(
 
     Args:
         question: the judged question.
-        crowding: exponent, at least 0. With 0 a repeated call is worth as much as a new one; with 1 the suites that
-            have it share its worth.
-        alpha: weight of validity, in [0, 1]. GRPO divides advantages by their deviation. So even a small weight decides
-            the whole update where no suite of a group breaks the program.
+        crowding: exponent, at least 0. With 0, a repeated call is worth as much as a new call; with 1, all suites with
+            the call share its worth equally.
+        alpha: weight of validity, in [0, 1]. GRPO divides advantages by the standard deviation of their group. So even
+            a small weight decides the whole update of a group in which no suite breaks the program.
 
     Returns:
-        Parts ``validity`` and ``adversarial``, total in [0, 1]; terms ``valid``, ``adv`` and ``usable`` in [0, 1].
-        None for the suites of a candidate without a verdict.
+        Breakdowns with the parts ``validity`` and ``adversarial``, a total in [0, 1], and the terms ``valid``, ``adv``
+        and ``usable`` in [0, 1]. None for the suites of a candidate without a verdict.
 
     Raises:
         ValueError: an argument is out of range.
     """
     if not (crowding >= 0.0 and math.isfinite(crowding)):
-        raise ValueError(f"crowding (exponent of a repeated call's worth) must be at least 0, got {crowding!r}")
+        raise ValueError(f"crowding (exponent of a repeated call's worth) must be finite and >= 0, got {crowding!r}")
     if not 0.0 <= alpha <= 1.0:
         raise ValueError(f"alpha (weight of validity) must be in [0, 1], got {alpha!r}")
     return [_suite_rewards(candidate, question.num_cases, crowding, alpha) for candidate in question.candidates]
@@ -59,9 +59,11 @@ def _suite_rewards(
     verdict = candidate.verdict
     if verdict is None:
         return [None] * len(candidate.suite_texts)
-    # The Test LLM wrote no text for a suite of the dataset's tests, which gets no reward.
+    # A suite of the dataset's tests has no text of the Test LLM, and gets no reward.
     suites = verdict.suites[: len(candidate.suite_texts)]
-    num_suites_with = Counter(case_id for suite in suites for case_id in {case.id for case in suite.cases[:num_cases]})
+    num_suites_with = Counter[str]()
+    for suite in suites:
+        num_suites_with.update({case.id for case in suite.cases[:num_cases]})
 
     def worth(cases: Sequence[CaseResult]) -> float:
         shares = [num_suites_with[case.id] ** -crowding for case in cases]
@@ -73,7 +75,7 @@ def _suite_rewards(
         usable = len(cases) / num_cases
         valid = min(worth(cases), validity(suite, num_cases=num_cases))
         adv = worth([case for case in cases if case.outcome.failed])
-        # Any test breaks a program that does not load, so such a suite has shown nothing.
+        # Every test breaks a program that does not load, so a suite against it earns nothing.
         gate = verdict.loaded * usable
         reward = Breakdown(
             parts={"validity": gate * alpha * valid, "adversarial": gate * (1.0 - alpha) * adv},

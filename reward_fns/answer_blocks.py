@@ -1,8 +1,8 @@
 """The answer in a response, and the fenced blocks in the answer.
 
-A response may begin with reasoning and end with marks of the end of a turn; neither belongs to the answer. Fences
-follow CommonMark 0.31, section 4.5. Three habits of models are read as well: a fence at the end of a line of text, a
-closing mark behind code, and a second opening mark although the first block was never closed.
+A response may begin with reasoning, and end with marks for the end of a turn. Neither belongs to the answer. Fences
+follow CommonMark 0.31, section 4.5. Three deviations that models often write are accepted too: a fence at the end of a
+line of text, a closing mark behind code, and a second opening mark while the first block is still open.
 """
 
 import re
@@ -12,14 +12,15 @@ _REASONING = r"(?:think|thinking|thought|reasoning)"
 _REASONING_BEGINS = re.compile(rf"<{_REASONING}>", re.IGNORECASE)
 _REASONING_ENDS = re.compile(rf"</{_REASONING}>", re.IGNORECASE)
 _BEGINS = re.compile(r"<answer>|^[ \t]*\[BEGIN\][ \t]*$", re.IGNORECASE | re.MULTILINE)
-"""Marks before an answer; MBPP's prompt has ``[BEGIN]`` and ``[DONE]``."""
+"""Marks before an answer. ``[BEGIN]`` and ``[DONE]`` are the marks of MBPP's prompt."""
 _ENDS = re.compile(
     r"</answer>|^[ \t]*\[DONE\][ \t]*$"
     r"|(?:<\|(?:im_end|im_start|endoftext|eot_id|end|eos|eom_id|end_of_text|end_of_turn)\|>|<end_of_turn>|<eos>|</s>"
     r"|<｜end▁of▁sentence｜>)[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-"""Marks behind an answer; marks of a turn count only at the end of a line, since a program may have one in a string."""
+"""Marks behind an answer. Marks for the end of a turn count only at the end of a line, because a program may have them
+in a string."""
 
 _OPENS = re.compile(r"(?P<before>[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?)(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>.*)")
 _OPENS_LATE = re.compile(r"(?P<before>)[^`]*[^`\s][ \t]*(?P<mark>`{3,})[ \t]*(?P<info>[\w{}.+#-]*(?:[ \t]\d+)?)[ \t]*")
@@ -47,14 +48,15 @@ class Block:
 
 
 def _names_python(info: str) -> bool:
-    """The first word names Python, of any version: ``python3.11``, ``Python 3``, ``{python}``, ``python:a.py``."""
+    """The first word names Python of any version, as in ``python3.11``, ``Python 3``, ``{python}``, ``python:a.py``."""
     match = _LANGUAGE.match(info.lower())
     return match is not None and match[1] in _PYTHON
 
 
 def answer_of(text: str) -> str:
-    """A response without its reasoning, closed or not, and without the text behind the end of its turn."""
-    # The last mark counts, since reasoning may name these marks. Its beginning may be missing: a prompt may hold it.
+    """Return a response without its reasoning, and without the text behind the end of its turn."""
+    # The last closing mark counts, because reasoning may mention such marks. The opening mark may be missing, because
+    # it may be the end of the prompt.
     if ends := list(_REASONING_ENDS.finditer(text)):
         text = text[ends[-1].end() :]
     elif begins := _REASONING_BEGINS.search(text):
@@ -66,13 +68,17 @@ def answer_of(text: str) -> str:
 
 
 def blocks_of(text: str) -> list[Block]:
-    """The fenced blocks of a text in order. Marks inside triple-quoted strings of a program do not count."""
+    """The fenced blocks of a text, in order. Marks inside triple-quoted strings of a program do not count."""
     blocks, is_string_open = _blocks(text, heeds_strings=True)
-    # If the last block ends inside a string, an apostrophe in prose was taken for the beginning of one.
-    return _blocks(text, heeds_strings=False)[0] if is_string_open else blocks
+    if not is_string_open:
+        return blocks
+    # The last block ends inside a string, so quotes in prose were probably read as the beginning of a string.
+    blocks, _ = _blocks(text, heeds_strings=False)
+    return blocks
 
 
 def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
+    """The blocks, and whether the last block ends inside a triple-quoted string."""
     blocks: list[Block] = []
     lines: list[str] = []
     opened: re.Match[str] | None = None
@@ -86,9 +92,11 @@ def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
     for line in text.split("\n"):
         plain = line.rstrip("\r")
         opens = None
-        if "```" in plain or "~~~" in plain:  # few lines need the slow expressions
-            opens = _OPENS.fullmatch(plain) or (_OPENS_LATE.fullmatch(plain) if opened is None else None)
-        if opens and opens["mark"][0] == "`" and "`" in opens["info"]:  # a span of code, not a fence
+        if "```" in plain or "~~~" in plain:  # the regular expressions are slow, and few lines need them
+            opens = _OPENS.fullmatch(plain)
+            if opens is None and opened is None:
+                opens = _OPENS_LATE.fullmatch(plain)
+        if opens and opens["mark"][0] == "`" and "`" in opens["info"]:  # inline code, not a fence
             opens = None
         if opened is None:
             if opens:
@@ -97,7 +105,7 @@ def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
             continue
         mark = opened["mark"]
         if not quotes and mark[0] in plain:
-            # Not a regular expression, which would take hours for a long line of blanks.
+            # A regular expression would take hours for a long line of blanks, so the end of the line is stripped.
             code = plain.rstrip(" \t").rstrip(mark[0])
             if len(plain.rstrip(" \t")) - len(code) >= len(mark):
                 if code.strip():
@@ -106,7 +114,8 @@ def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
                 opened = None
                 continue
             if opens and opens["info"] and opens["mark"][0] == mark[0] and len(opens["mark"]) >= len(mark):
-                # Either the block was never closed and another begins, or this mark closes it with text behind it.
+                # Either this mark opens another block while the first is still open, or it closes the block and has
+                # text behind it.
                 begins_another = " " not in opens["info"].strip() or _names_python(opens["info"])
                 end(is_closed=not begins_another)
                 opened = opens if begins_another else None
@@ -121,13 +130,13 @@ def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
 
 
 def _dedented(line: str, indent: int) -> str:
-    """The line without the indent of the opening mark; a line with less indent loses what it has."""
+    """The line without the indent of its opening mark. A line with a smaller indent loses its whole indent."""
     blanks = len(line) - len(line.lstrip(" \t"))
     return line[min(blanks, indent) :]
 
 
 def _open_quotes(line: str, quotes: str) -> str:
-    """The triple quotes that are open at the end of a line, or ""; ``quotes`` were open at its beginning."""
+    """The triple quotes that are open at the end of a line, or ``""``. ``quotes`` are open at its beginning."""
     if not quotes and "'''" not in line and '"""' not in line:
         return ""
     position = 0

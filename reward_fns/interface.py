@@ -16,27 +16,25 @@ class JudgedCandidate:
     """One candidate of a question with all results of the judge."""
 
     source: str | None
-    """The program; None after an extraction failure, whose verdict says that nothing loaded."""
+    """The program; None after an extraction failure."""
     verdict: CandidateVerdict | None
     """The judge's verdict: ``suites`` has the suites written for this program, ``history`` the Mistake Book's replays.
-    None where nothing may be rewarded: after an outage, or where the Test LLM's prompt had no room for the program."""
+    None if no reward may be given: after an outage, or if the Test LLM's prompt had no room for the program."""
     suite_texts: tuple[str, ...] = ()
     """Response text of each suite that the Test LLM wrote for this program, in the order of ``verdict.suites``. Empty
-    after an extraction failure, and with the dataset's own tests, for which the Test LLM writes nothing."""
+    after an extraction failure, and if the Code LLM is rewarded on the dataset's own tests."""
     response_tokens: int = 0
-    """Length of the program's response; 0 where it is not known."""
+    """Length of the program's response; 0 if it is unknown."""
     is_truncated: bool = False
-    """A limit cut the response off."""
-    suite_tokens: tuple[int, ...] = ()
-    """Length of each suite's response, in the order of ``suite_texts``."""
+    """A length limit cut the program's response off."""
     suite_is_truncated: tuple[bool, ...] = ()
-    """For each of these responses, whether a limit cut it off."""
+    """For each of ``suite_texts``, whether a length limit cut it off."""
     pooled: SuiteVerdict | None = None
     """The verdict on all cases written for any program of the question, with ``rewards.code_tests=pooled``."""
 
     @property
     def code_verdict(self) -> CandidateVerdict | None:
-        """The verdict that rewards the Code LLM; pooled cases, where there are some, are its only suite."""
+        """The verdict that rewards the Code LLM. If ``pooled`` is set, it is the only suite of this verdict."""
         if self.verdict is None or self.pooled is None:
             return self.verdict
         return replace(self.verdict, suites=(self.pooled,))
@@ -44,27 +42,27 @@ class JudgedCandidate:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionVerdicts:
-    """All programs and suites of one question, judged: the argument of every reward function."""
+    """The judged programs and suites of one question: the argument of every reward function."""
 
     question_id: str
     num_cases: int
     """K."""
     candidates: tuple[JudgedCandidate, ...]
-    """C candidates in the order in which they were sampled."""
+    """The C candidates, in the order of sampling."""
     reference: JudgeRequest | None = None
-    """A request without a program, with the reference, its prelude, entry points and kind. By ``replace``, a reward
-    function can make further requests from it. None in a question made by hand."""
+    """A request to the judge with the reference, its prelude, entry points and kind, but without a program. A reward
+    function can make further requests from it by ``dataclasses.replace``. None if a caller gives no request."""
 
 
 class CodeReward(Protocol):
     """Rewards the Code LLM. Keyword arguments beside the question come from ``rewards.code.kwargs``."""
 
     def __call__(self, question: QuestionVerdicts, /) -> Sequence[Breakdown | None]:
-        """One reward for each candidate; None where there is nothing to reward, and always without a verdict."""
+        """One reward for each candidate, or None for a candidate without a reward; always None without a verdict."""
 
 
 class TestReward(Protocol):
     """Rewards the Test LLM. Keyword arguments beside the question come from ``rewards.test.kwargs``."""
 
     def __call__(self, question: QuestionVerdicts, /) -> Sequence[Sequence[Breakdown | None]]:
-        """For each candidate one reward for each of its ``suite_texts``; None as for the Code LLM."""
+        """For each candidate, one reward for each of its ``suite_texts``, or None as in ``CodeReward``."""

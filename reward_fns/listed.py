@@ -1,6 +1,7 @@
-"""The oracle of a question without a reference solution: a program that looks the listed outputs up.
+"""The oracle of a question without a reference solution: a program with a table of the dataset's outputs.
 
-It answers only the listed inputs. So it can judge programs by the listed tests, but no suite of a Test LLM.
+The oracle answers only inputs of the table. So it can judge programs by the dataset's tests, but not a Test LLM's
+suites.
 """
 
 import ast
@@ -22,7 +23,7 @@ from .sandbox_seam import (
 )
 
 LISTED_OUTPUTS = "# There is no reference solution: this program looks the listed outputs up.\n"
-"""The first line of such a reference."""
+"""The first line of a reference that consists of such a table."""
 
 SITES_PRELUDE = (
     "import bisect, collections, copy, functools, heapq, itertools, math, operator, random, re, string, sys\n"
@@ -30,7 +31,7 @@ SITES_PRELUDE = (
     "from typing import *\n"
 )
 """Imports that contest sites run before a solution; programs in contest data sets rely on them."""
-# `repr` writes JSON's Infinity and NaN as `inf` and `nan`, so the table needs these names.
+# The table needs the names `inf` and `nan`, because `repr` writes JSON's Infinity and NaN in this way.
 _TABLE = f"""{LISTED_OUTPUTS}import sys
 from math import inf, nan
 
@@ -43,27 +44,30 @@ def _listed_key(*args, **named):
 
 
 def with_listed_outputs(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The same columns with ``tests``, and with a ``reference`` made of the tests' answers where there is none.
+    """Add ``tests`` to the columns of a question and, if it has none, a ``reference`` made from the tests' answers.
 
     Args:
-        given: either ``tests``, asserts of the form ``f(literals) == literal``; tests of another form are left out. Or
-            the columns of verl's ``prime_code``, ``inputs`` and ``outputs``. With ``fn_name``, these are lists of
-            arguments and their answers, or their JSON with one argument a line; answers that all stand in lists of one
-            item are taken out. Without ``fn_name``, they are standard inputs and printed outputs, as texts or lists of
-            lines.
+        given: the columns, in one of two forms. The first form has ``tests``, asserts of the form
+            ``f(literals) == literal``; other tests are left out. The second form is verl's ``prime_code`` with
+            ``inputs`` and ``outputs``. With ``fn_name``, these are lists of arguments and of answers, or JSON texts
+            with one argument a line. If every answer is a list of one item, the items are the answers. Without
+            ``fn_name``, they are standard inputs and printed outputs, as texts or as lists of lines.
 
     Raises:
-        ValueError: inputs and outputs are no pairs, or no test has that form.
+        ValueError: inputs and outputs do not form pairs, or no test has the form above.
     """
     columns = {"kind": Kind.FUNCTIONS, **given}
-    inputs, outputs, name = (columns.pop(column, None) for column in ("inputs", "outputs", "fn_name"))
+    inputs = columns.pop("inputs", None)
+    outputs = columns.pop("outputs", None)
+    name = columns.pop("fn_name", None)
     if inputs is not None:
         columns |= _columns_of_pairs(inputs, outputs, name)
         if name is not None:
             columns.setdefault("prelude", SITES_PRELUDE)
     if not columns.get("reference"):
         tests = columns.get("tests") or ()
-        columns |= _table([tests] if isinstance(tests, str) else tests, reads_input=columns["kind"] == Kind.STDIN)
+        texts = [tests] if isinstance(tests, str) else tests
+        columns |= _table(texts, reads_input=columns["kind"] == Kind.STDIN)
     return columns
 
 
@@ -74,15 +78,16 @@ def _table(tests: Iterable[str], *, reads_input: bool) -> dict[str, Any]:
     for text, called, arguments, answer in _lookups(tests):
         kept[text] = None
         answers.append(f"_listed_answers[{called!r}, _listed_key{arguments}] = {answer}\n")
-        # A lambda, since a prompt shows the parameters of a `def`, and only the problem's statement knows these.
+        # A prompt would show the parameters of a `def`, which are unknown here. It shows no parameters of a lambda.
         names[called] = f"{called} = lambda *args, **named: _listed_answers[{called!r}, _listed_key(*args, **named)]\n"
     if not answers:
-        raise ValueError("without 'reference' it needs tests of the form f(literals) == literal, or inputs and outputs")
+        raise ValueError(
+            "without 'reference', tests of the form f(literals) == literal, or inputs and outputs, are needed"
+        )
     columns: dict[str, Any] = {"tests": list(kept)}
     if reads_input:
-        # Bytes, because reading text would change the ends of lines.
-        printed = f"print(_listed_answers[{INPUT_ENTRY!r}, _listed_key(sys.stdin.buffer.read().decode())], end='')\n"
-        program = [printed]
+        # The program reads bytes, because reading text would change the ends of lines.
+        program = [f"print(_listed_answers[{INPUT_ENTRY!r}, _listed_key(sys.stdin.buffer.read().decode())], end='')\n"]
     else:
         program = list(names.values())
         columns["entry_points"] = list(names)
@@ -91,9 +96,9 @@ def _table(tests: Iterable[str], *, reads_input: bool) -> dict[str, Any]:
 
 
 def with_function(program: str, names: Collection[str]) -> str:
-    """Add a function for each of the names that the program has only as a method of its class ``Solution``.
+    """Add a function for each of ``names`` that the program defines only as a method of its class ``Solution``.
 
-    As in ``prime_code``, each call makes a new object.
+    As in ``prime_code``, each call creates a new object.
     """
     with contextlib.suppress(*PARSE_ERRORS):
         module = parse_untrusted(program)
@@ -102,7 +107,7 @@ def with_function(program: str, names: Collection[str]) -> str:
             if isinstance(node, ast.ClassDef) and node.name == "Solution":
                 methods = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
                 for name in sorted(missing & methods):
-                    # A single object for all calls would keep the state of earlier ones.
+                    # An object that serves all calls would keep state from earlier calls.
                     program += f"\n{name} = lambda *args, **named: Solution().{name}(*args, **named)"
     return program
 
@@ -110,9 +115,10 @@ def with_function(program: str, names: Collection[str]) -> str:
 def _columns_of_pairs(inputs: Any, outputs: Any, name: str | None) -> dict[str, Any]:
     if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs):
         raise ValueError("'inputs' and 'outputs' must be lists of the same length")
+    tests = []
     if name is None:
-        pairs = zip(inputs, outputs, strict=True)
-        tests = [f"assert {INPUT_ENTRY}({_text(given)!r}) == {_text(printed)!r}" for given, printed in pairs]
+        for given, printed in zip(inputs, outputs, strict=True):
+            tests.append(f"assert {INPUT_ENTRY}({_text(given)!r}) == {_text(printed)!r}")
         return {"tests": tests, "kind": Kind.STDIN}
     if all(isinstance(value, str) for value in (*inputs, *outputs)):  # verl's prime_code has JSON texts
         try:
@@ -120,15 +126,14 @@ def _columns_of_pairs(inputs: Any, outputs: Any, name: str | None) -> dict[str, 
             outputs = [json.loads(answer) for answer in outputs]
         except (ValueError, RecursionError) as error:
             raise ValueError(f"texts in 'inputs' and 'outputs' of fn_name={name!r} must be JSON: {error}") from error
-    # APPS, TACO and prime_code put each answer in a list. Only if all are such lists, since a function may return a
-    # list of one item for some inputs.
+    # APPS, TACO and prime_code put each answer into a list. One answer alone may be a list of one item because the
+    # function returns such a list, so all answers must have this form.
     if all(isinstance(answer, list) and len(answer) == 1 for answer in outputs):
         outputs = [answer[0] for answer in outputs]
     if not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"'fn_name' must be the name of a function, got {name!r}")
     if odd := [given for given in inputs if not isinstance(given, list)]:
         raise ValueError(f"'inputs' of fn_name={name!r} must be lists of arguments, got {odd[0]!r:.60}")
-    tests = []
     for arguments, answer in zip(inputs, outputs, strict=True):
         call = f"{name}({', '.join(map(repr, arguments))})"
         tests.append(f"assert {call} == {answer!r}")
@@ -140,13 +145,14 @@ def _text(value: Any) -> str:
 
 
 def _lookups(tests: Iterable[str]) -> Iterator[tuple[str, str, str, str]]:
-    """For each test of the form: its text, the function's name, the arguments in parentheses, and the answer."""
+    """Yields the text, the function's name, the arguments in parentheses and the answer of each test with a lookup."""
     for text in tests:
         with contextlib.suppress(*PARSE_ERRORS, ValueFormatError):
             for _, condition in asserted(parse_untrusted(text), only_tests=False):
                 call, answer, _ = compared(condition)
                 used = {node.id for node in ast.walk(condition) if isinstance(node, ast.Name)}
-                # An unknown name would stop the whole table from loading.
+                # With an unknown name, the whole table would not load.
                 match call:
                     case ast.Call(ast.Name(called)) if used <= {called, "inf", "nan"}:
-                        yield text, called, ast.unparse(call).removeprefix(called), ast.unparse(answer)
+                        arguments = ast.unparse(call).removeprefix(called)
+                        yield text, called, arguments, ast.unparse(answer)

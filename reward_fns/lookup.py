@@ -1,4 +1,4 @@
-"""A dictionary look-up with a message for users."""
+"""A dictionary lookup with an error message for users."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -10,12 +10,12 @@ def lookup(name: str, table: Mapping[str, T], *, what: str) -> T:
     """Return ``table[name]``.
 
     Args:
-        name: what the user wrote.
-        table: the known names.
-        what: kind of the thing, for the message, such as "code reward".
+        name: the name that the user gave.
+        table: values by the known names.
+        what: noun for the message, such as "code reward".
 
     Raises:
-        ValueError: the name is unknown; the message lists the known ones.
+        ValueError: the name is unknown. The message lists the known names.
     """
     if name not in table:
         raise ValueError(f"unknown {what} {name!r}; known: {', '.join(sorted(table))}")

@@ -1,4 +1,4 @@
-"""Reward functions by name, the paper's and a user's own: how they are found, checked and called."""
+"""Finds, checks and calls reward functions, both the shipped functions and a user's own."""
 
 import functools
 import hashlib
@@ -21,23 +21,23 @@ from .test_llm_reward import valid_and_adversarial_rewards
 from .weighted_reward import weighted_code_rewards, weighted_test_rewards
 
 CODE_REWARDS: dict[str, CodeReward] = {"pass_rate": pass_rate_rewards, "weighted": weighted_code_rewards}
-"""Functions by ``rewards.code.name``: "pass_rate" is the paper's R_C, "weighted" also punishes a response without a
-program that loads."""
+"""Functions by their names in ``rewards.code.name``. "pass_rate" is the paper's R_C; "weighted" also punishes a
+response without a program that loads."""
 
 TEST_REWARDS: dict[str, TestReward] = {
     "valid_and_adversarial": valid_and_adversarial_rewards,
     "adversary": adversary_rewards,
     "weighted": weighted_test_rewards,
 }
-"""Functions by ``rewards.test.name``: "valid_and_adversarial" is the paper's R_T, "adversary" pays a suite for the
-failed calls that it found, "weighted" has the paper's terms with free weights."""
+"""Functions by their names in ``rewards.test.name``. "valid_and_adversarial" is the paper's R_T; "adversary" pays a
+suite for the failed calls that it found; "weighted" has the paper's terms with free weights."""
 
 _PACKAGE, _FILE = "pkg://", "file://"
 _HINT = "return reward_fns.Breakdown(parts={'name': value}) or None for each"
 
 
 def find_code_reward(name: str, *, path: str | None = None, kwargs: Mapping[str, Any] | None = None) -> CodeReward:
-    """The Code LLM's reward function with its keyword arguments; see :func:`find_test_reward`."""
+    """Find the Code LLM's reward function and bind its keyword arguments; see :func:`find_test_reward`."""
     function: CodeReward = _find(name, path, CODE_REWARDS, role="code", kwargs=kwargs or {}, defaults={})
     return function
 
@@ -49,17 +49,17 @@ def find_test_reward(
     kwargs: Mapping[str, Any] | None = None,
     defaults: Mapping[str, Any] | None = None,
 ) -> TestReward:
-    """The Test LLM's reward function with its keyword arguments.
+    """Find the Test LLM's reward function and bind its keyword arguments.
 
-    If the function has an attribute ``check_arguments``, that is called with the arguments. It may raise a ValueError
-    for values that cannot work, or for a program that is not installed.
+    If the function has an attribute ``check_arguments``, this attribute is called with the arguments. It may raise a
+    ValueError for wrong values, or for a missing program.
 
     Args:
-        name: a name of ``TEST_REWARDS``; with ``path`` the name of a function there.
-        path: ``pkg://package.module``, or a Python file, as in verl's custom reward functions. A file can import
-            installed packages, but not the files beside it.
-        kwargs: keyword arguments of the function beside the question.
-        defaults: further arguments; the function gets the ones that it has parameters for.
+        name: a name in ``TEST_REWARDS``; with ``path``, the name of a function there.
+        path: ``pkg://package.module`` or a Python file, as in verl's custom reward functions. A file can import
+            installed packages, but not other files of its folder.
+        kwargs: keyword arguments of the function; the question is not one of them.
+        defaults: further keyword arguments. The function gets only those that its signature names.
 
     Raises:
         ValueError: the name, module, file or function does not exist, or the function refuses its arguments.
@@ -79,9 +79,9 @@ def _find(
 ) -> Any:
     function = lookup(name, table, what=f"{role} reward") if path is None else getattr(load_module(path), name, None)
     if not callable(function):
-        hint = f"define `def {name}(question)` there, or name one that it has by rewards.{role}.name"
+        hint = f"define `def {name}(question)` there, or name another function of this module in rewards.{role}.name"
         raise ValueError(f"{path} has no function {name!r}; {hint}")
-    # Arguments are tried here and not at the first episode, which may come an hour later.
+    # A wrong argument is found now, and not at the first episode, which may come an hour later.
     signature = inspect.signature(function)
     # A user's function need not have the paper's parameters.
     arguments = {key: value for key, value in defaults.items() if key in signature.parameters} | dict(kwargs)
@@ -90,10 +90,11 @@ def _find(
     except TypeError as error:
         call = ", ".join(["question", *(f"{key}=..." for key in arguments)])
         raise ValueError(
-            f"{name}{signature} cannot be called as {name}({call}): {error}; the question is "
-            f"given by position, the other parameters by rewards.{role}.kwargs"
+            f"{name}{signature} cannot be called as {name}({call}): {error}; the question is the only "
+            f"positional argument, and rewards.{role}.kwargs holds the others"
         ) from error
-    if (check := getattr(function, "check_arguments", None)) is not None:
+    check = getattr(function, "check_arguments", None)
+    if check is not None:
         try:
             check(**arguments)
         except TypeError as error:
@@ -107,7 +108,7 @@ def reward_file(path: str) -> Path | None:
 
 
 def load_module(path: str) -> ModuleType:
-    """The module at ``pkg://a.b`` (or ``pkg://a/b``), ``file:///a/b.py`` or ``/a/b.py``.
+    """Import the module at ``pkg://a.b`` (or ``pkg://a/b``), ``file:///a/b.py`` or ``/a/b.py``.
 
     Raises:
         ValueError: the module does not exist, or its import fails.
@@ -117,20 +118,22 @@ def load_module(path: str) -> ModuleType:
             return _load_file(file)
         return importlib.import_module(path.removeprefix(_PACKAGE).replace("/", "."))
     except (Exception, SystemExit) as error:  # a user's module may raise anything, and may end in sys.exit
-        hint = "give pkg://package.module of what is installed, or the path of a Python file"
+        hint = "give pkg://package.module for an installed module, or the path of a Python file"
         raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}; {hint}") from error
 
 
 def _load_file(file: Path) -> ModuleType:
     content = file.read_bytes()
-    # By path and content, so that an edited file is loaded anew, and two files with one name do not collide.
-    name = f"reward_file_{hashlib.sha256(str(file.absolute()).encode() + b'/' + content).hexdigest()[:16]}"
+    # The module's name depends on path and content. So an edited file is loaded anew, and two files with the same name
+    # do not collide.
+    digest = hashlib.sha256(str(file.absolute()).encode() + b"/" + content).hexdigest()
+    name = f"reward_file_{digest[:16]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ImportError("its name does not end in .py")
-    # Entered before it runs, because its dataclasses look up their own module.
+    # The module is registered before it runs, because its dataclasses look it up in `sys.modules`.
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -141,10 +144,10 @@ def _load_file(file: Path) -> ModuleType:
 
 
 def reward_code(function: CodeReward, question: QuestionVerdicts) -> tuple[Breakdown | None, ...]:
-    """The function's rewards of a question's candidates, checked.
+    """Call the function, and check its rewards of a question's candidates.
 
     Raises:
-        ValueError: there is not one reward for each candidate; or a reward is no ``Breakdown``, is not finite, or
+        ValueError: the number of rewards is wrong, or a reward is no ``Breakdown``, is too large for float32, or
             belongs to a candidate without a verdict.
     """
     rewards = _checked_list(function(question), len(question.candidates), "one for each candidate")
@@ -154,10 +157,10 @@ def reward_code(function: CodeReward, question: QuestionVerdicts) -> tuple[Break
 
 
 def reward_suites(function: TestReward, question: QuestionVerdicts) -> tuple[tuple[Breakdown | None, ...], ...]:
-    """The function's rewards of a question's suites, by candidate, checked.
+    """Call the function, and check its rewards of a question's suites, one row for each candidate.
 
     Raises:
-        ValueError: as for :func:`reward_code`, and there is not one reward for each of ``suite_texts``.
+        ValueError: as in :func:`reward_code`, with one reward for each of a candidate's ``suite_texts``.
     """
     rows = _checked_list(function(question), len(question.candidates), "a list for each candidate")
     checked_rows = []
@@ -182,7 +185,7 @@ def _check_reward(reward: object, question: QuestionVerdicts, c: int, *, place: 
         return
     if not isinstance(reward, Breakdown):
         raise ValueError(f"must reward {place} with a Breakdown or None, got {reward!r}; {_HINT}")
-    # verl carries rewards in float32, which may not hold the sum although all parts are finite.
+    # verl stores rewards in float32, which may overflow although all parts are finite.
     try:
         is_finite = math.isfinite(reward.total)
     except OverflowError:

@@ -1,8 +1,7 @@
-"""The one place where this package meets ``sandbox``.
+"""The only module of ``reward_fns`` that imports ``sandbox``; the others import the sandbox's names from here.
 
-``sandbox`` is a common name: SandboxFusion's server package has it, and a file in the current directory may have it.
-Such a package would fail later and elsewhere, so the error here explains the cause. Every other module of
-``reward_fns`` imports the sandbox's names from this one.
+``sandbox`` is a common name: SandboxFusion's server package has it too, and so may a file in the current directory. If
+Python finds one of these first, the error below explains the cause.
 """
 
 try:
@@ -27,10 +26,10 @@ try:
         missing_names as missing_names,
         parse_untrusted as parse_untrusted,
     )
-except ImportError as error:  # its message says what is missing, and in which file
+except ImportError as error:  # the error's own message names the missing part and the file that was found
     raise ImportError(
         f"reward_fns needs the 'sandbox' package of the code-a1-recipe distribution: {error}. Another distribution "
-        "(SandboxFusion's server is one) or a file called sandbox.py may come first on sys.path: put the "
-        "code-a1-recipe checkout before it on PYTHONPATH, or use an environment without it. If the place is the "
-        "checkout itself, install it again (pip install -e .)."
+        "(such as SandboxFusion's server) or a file called sandbox.py may come first on sys.path: put the "
+        "code-a1-recipe checkout before it on PYTHONPATH, or use an environment without it. If the file above is in "
+        "the checkout itself, install the checkout again (pip install -e .)."
     ) from error

@@ -1,7 +1,7 @@
-# ruff: noqa: PT028 - the function is named for the Test LLM, it is no test
+# ruff: noqa: PT028 - `test_llm_reward` is named after the Test LLM, and is no test
 """The Test LLM's reward R_T.
 
-K is ``num_cases``: the number of cases a suite is asked for.
+K is ``num_cases``, the number of cases that a suite should have.
 """
 
 from collections.abc import Callable
@@ -19,11 +19,12 @@ _LAYOUT_CHARACTERS = frozenset("\n\r\t")
 def adversarial_as_released(*, fail_new: float | None, fail_hist: float | None) -> float:
     """Adversarial difficulty by the public release's formula, in [0, 1].
 
-    ``(fail_new - fail_hist + 1) / 2`` with both; ``fail_new`` without history; 0 without a valid case.
+    It is ``(fail_new - fail_hist + 1) / 2`` if both are known, ``fail_new`` without history, and 0 without a valid
+    case.
 
     Args:
-        fail_new: failures among the first K valid cases / K; None when the suite has no valid case.
-        fail_hist: failed replays / replays; None without history.
+        fail_new: number of failures among the first K valid cases, divided by K; None without a valid case.
+        fail_hist: share of the replays that failed; None without history.
 
     Example:
         >>> adversarial_as_released(fail_new=0.0, fail_hist=0.5)
@@ -37,9 +38,9 @@ def adversarial_as_released(*, fail_new: float | None, fail_hist: float | None) 
 
 
 def adversarial_as_in_figure(*, fail_new: float | None, fail_hist: float | None) -> float:
-    """Adversarial difficulty as the paper's pipeline figure prints it: no new failure earns nothing.
+    """Adversarial difficulty as in the paper's pipeline figure: a suite without a new failure earns 0.
 
-    The same as :func:`adversarial_as_released` for a suite that broke the candidate.
+    A suite that broke the candidate earns the same as by :func:`adversarial_as_released`.
 
     Example:
         >>> adversarial_as_in_figure(fail_new=0.0, fail_hist=0.5)
@@ -54,13 +55,13 @@ ADVERSARIAL_READINGS: dict[str, Callable[..., float]] = {
     "release": adversarial_as_released,
     "figure": adversarial_as_in_figure,
 }
-"""The two readings of the paper. "release" is the default: it is what the published runs trained with."""
+"""The two readings of the paper's adversarial term. The published runs used "release", which is the default."""
 
 
 def valid_and_adversarial_rewards(
     question: QuestionVerdicts, *, alpha: float = 0.5, adversarial: str = "release", nonprintable_penalty: bool = False
 ) -> list[list[Breakdown | None]]:
-    """R_T of each suite by itself, see :func:`test_llm_reward`; the default ``rewards.test.name``."""
+    """R_T of each suite, [C][S], by :func:`test_llm_reward`; the default function of ``rewards.test.name``."""
     reward_suite = partial(
         test_llm_reward,
         num_cases=question.num_cases,
@@ -70,8 +71,11 @@ def valid_and_adversarial_rewards(
     )
     rewards: list[list[Breakdown | None]] = []
     for candidate in question.candidates:
-        verdict, texts = candidate.verdict, enumerate(candidate.suite_texts)
-        rewards.append([None if verdict is None else reward_suite(verdict, s, response_text=text) for s, text in texts])
+        verdict, texts = candidate.verdict, candidate.suite_texts
+        if verdict is None:
+            rewards.append([None] * len(texts))
+            continue
+        rewards.append([reward_suite(verdict, s, response_text=text) for s, text in enumerate(texts)])
     return rewards
 
 
@@ -85,60 +89,60 @@ def test_llm_reward(
     response_text: str = "",
     nonprintable_penalty: bool = False,
 ) -> Breakdown:
-    """The paper's R_T: how valid one suite is, and how hard for the candidate that it was written against.
+    """The paper's R_T: the validity of one suite, and its difficulty for the candidate that it tests.
 
     ``R_T = alpha * Valid + (1 - alpha) * Adv``, and 0 for a candidate that does not load.
 
-    - ``Valid = clip(min(|V| / K, 1 - invalid / K), 0, 1)``. V is the valid distinct cases. ``invalid`` counts rejected
-      asserts (unparsable, no test, a duplicate, or the reference raises, hangs or varies on it) and valid cases with an
-      incorrect assertion.
-    - Adv joins ``fail_new`` and ``fail_hist`` by the reading ``adversarial``. ``fail_new`` is the number of failures
+    - ``Valid = clip(min(|V| / K, 1 - invalid / K), 0, 1)``. V is the set of valid cases. ``invalid`` counts rejected
+      asserts and valid cases with an incorrect assertion. An assert is rejected if it does not parse, is no test, or
+      repeats another assert, or if the reference raises, hangs or varies on it.
+    - Adv combines ``fail_new`` and ``fail_hist`` by the reading ``adversarial``. ``fail_new`` is the number of failures
       among the first K valid cases, divided by K; cases that show one mistake (``CaseResult.family``) count once.
       ``fail_hist`` is the share of failed replays.
 
-    Source: Code-A1, arXiv 2603.15611. The public release adds ``invalid``, the first K, and the 0 for a candidate that
-    does not load.
+    Source: Code-A1, arXiv 2603.15611. Three rules are only in the public release: ``invalid``, the first K cases, and
+    the 0 for a candidate that does not load.
 
-    A refused response has no suite. Put an empty ``SuiteVerdict`` in its place, for which Valid and Adv are 0.
+    A response without asserts needs an empty ``SuiteVerdict``, for which Valid and Adv are 0.
 
     Args:
-        verdict: the judged candidate that the suite was written against.
-        suite_index: place of the suite in ``verdict.suites``.
+        verdict: the judged candidate that the suite tests.
+        suite_index: index of the suite in ``verdict.suites``.
         num_cases: K, at least 1.
         alpha: weight of validity in [0, 1]; 0.5 in the published runs.
         adversarial: a name in ``ADVERSARIAL_READINGS``.
-        response_text: the raw response, for ``nonprintable`` alone.
-        nonprintable_penalty: subtract the share of non-printable characters in the response, as the release does. It is
-            off by default: the paper's formula does not have it, it takes R_T below 0, and the extractor and the case
-            parser already refuse garbage.
+        response_text: the raw response, only used for ``nonprintable``.
+        nonprintable_penalty: subtract the share of non-printable characters in the response, as the release does. The
+            penalty is off by default, because the paper's formula does not have it, and R_T may become negative. Also,
+            the extraction and the case parser already refuse such text.
 
     Returns:
-        Parts ``validity``, ``adversarial`` and, with the penalty, ``nonprintable``. Total in [0, 1], or in [-1, 1] with
-        the penalty. Terms: ``valid``, ``adv``, ``fail_new``, ``fail_hist`` (0 where absent) and ``nonprintable`` in
-        [0, 1], ``loaded`` (0 or 1), and counts.
+        A breakdown with the parts ``validity``, ``adversarial`` and, with the penalty, ``nonprintable``. The total is
+        in [0, 1], or in [-1, 1] with the penalty. Terms: ``valid``, ``adv``, ``fail_new``, ``fail_hist`` (0 if
+        unknown) and ``nonprintable`` in [0, 1], ``loaded`` (0 or 1), and counts.
 
     Raises:
-        ValueError: ``num_cases``, ``alpha``, ``suite_index`` or ``adversarial`` is out of range or unknown.
+        ValueError: ``num_cases``, ``alpha`` or ``suite_index`` is out of range, or ``adversarial`` is unknown.
     """
     if not isinstance(num_cases, int) or num_cases < 1:
-        raise ValueError(f"num_cases (K, the cases a suite is asked for) must be at least 1, got {num_cases!r}")
+        raise ValueError(f"num_cases (K, the number of cases in a suite) must be at least 1, got {num_cases!r}")
     if not 0.0 <= alpha <= 1.0:
-        raise ValueError(f"alpha must be in [0, 1] (weight of validity against adversarial difficulty), got {alpha!r}")
+        raise ValueError(f"alpha (weight of validity) must be in [0, 1], got {alpha!r}")
     if not 0 <= suite_index < len(verdict.suites):
         raise ValueError(
-            f"suite_index must name one of the verdict's {len(verdict.suites)} suites, counted from 0, "
-            f"got {suite_index!r}; a refused response needs an empty SuiteVerdict in its place"
+            f"suite_index must be an index of the verdict's {len(verdict.suites)} suites, counted from 0, "
+            f"got {suite_index!r}; a response without asserts needs an empty SuiteVerdict"
         )
     reading = lookup(adversarial, ADVERSARIAL_READINGS, what="reading of the adversarial reward")
     suite = verdict.suites[suite_index]
-    # By family, since otherwise a suite could repeat one mistake in several spellings and be paid for each.
+    # A family is one mistake in all its spellings, so a suite cannot earn more by repeating a mistake.
     num_failed = len({case.family or case.call for case in suite.cases[:num_cases] if case.outcome.failed})
-    fail_new = num_failed / num_cases if suite.cases else None  # by K, so that missing cases earn nothing
+    fail_new = num_failed / num_cases if suite.cases else None  # divided by K, so missing cases earn nothing
     fail_hist = 1.0 - pass_rate(verdict.history) if verdict.history else None
     valid = validity(suite, num_cases=num_cases)
     adv = reading(fail_new=fail_new, fail_hist=fail_hist)
     nonprintable = nonprintable_frac(response_text)
-    # A program that does not load fails every test, so its failures say nothing about the suite.
+    # A program that does not load fails every test, so its failures say nothing about a suite.
     gate = float(verdict.loaded)
     parts = {"validity": gate * alpha * valid, "adversarial": gate * (1.0 - alpha) * adv}
     if nonprintable_penalty:
@@ -162,10 +166,10 @@ def test_llm_reward(
 
 
 def validity(suite: SuiteVerdict, *, num_cases: int) -> float:
-    """``clip(min(|V| / K, 1 - invalid / K), 0, 1)``; see :func:`test_llm_reward`.
+    """``Valid = clip(min(|V| / K, 1 - invalid / K), 0, 1)``, see :func:`test_llm_reward`.
 
     A case with an incorrect assertion is in V, because its call is used with the oracle's answer. It also counts as
-    invalid, because the Test LLM predicted a wrong answer.
+    invalid, because the Test LLM expected a wrong answer.
     """
     num_invalid = suite.num_rejected + suite.num_expected_incorrect
     return min(1.0, max(0.0, min(len(suite.cases) / num_cases, 1.0 - num_invalid / num_cases)))
@@ -173,5 +177,5 @@ def validity(suite: SuiteVerdict, *, num_cases: int) -> float:
 
 def nonprintable_frac(text: str) -> float:
     """Share of characters that are neither printable nor a newline, return or tab; 0 for empty text."""
-    odd = sum(not character.isprintable() and character not in _LAYOUT_CHARACTERS for character in text)
-    return odd / max(1, len(text))
+    num_nonprintable = sum(not (character.isprintable() or character in _LAYOUT_CHARACTERS) for character in text)
+    return num_nonprintable / max(1, len(text))

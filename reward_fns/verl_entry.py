@@ -1,4 +1,4 @@
-"""``compute_score`` for any verl job: judge one response in the sandbox and reward it.
+"""``compute_score`` for any verl job: judges one response in the sandbox and rewards it.
 
 In a verl config::
 
@@ -8,10 +8,11 @@ In a verl config::
         name: compute_score
         reward_kwargs: {num_cases: 8, alpha: 0.5, sandbox: {num_workers: 4, limits: {total_seconds: 10}}}
 
-Name the module with ``pkg://``: loaded by a file path, it would lose its package and its imports.
+Name the module with ``pkg://``. A file path would load it outside its package, where its imports fail.
 
-An outage of the sandbox is an exception here, and never a reward. The V1 trainer of verl 0.9.1 then leaves this
-response out of the step, and trains on the others of its group. If all responses of a step meet outages, the job stops.
+An outage of the sandbox raises an exception, and never becomes a reward. The V1 trainer of verl 0.9.1 then leaves this
+response out of the step, and trains on the other responses of its group. If all responses of a step meet outages, the
+job stops.
 """
 
 import atexit
@@ -44,12 +45,12 @@ from .test_llm_reward import test_llm_reward
 logger = logging.getLogger(__name__)
 
 MAX_WORKERS = 4
-"""Programs that a process's judge runs at once, unless ``sandbox.num_workers`` is given; fewer on fewer CPUs.
-verl starts ``reward.num_workers`` such processes, 8 by default."""
+"""Most programs that the judge of a process runs at once, unless ``sandbox.num_workers`` is given; with fewer CPUs, it
+runs one for each CPU. verl starts ``reward.num_workers`` such processes, 8 by default."""
 
 MAX_CACHED_QUESTIONS = 1024
-"""Questions whose oracle answers stay cached. verl deals a step's responses to its reward processes at random, so
-each process meets most questions of a step."""
+"""Number of questions whose oracle answers stay cached. verl assigns a step's responses to its reward processes at
+random, so each process meets most questions of a step."""
 
 _TRUTH_KEYS = {
     "id",
@@ -80,35 +81,37 @@ def compute_score(
     reward_router_address: object = None,
     reward_model_tokenizer: object = None,
 ) -> dict[str, float]:
-    """Score one response; the signature is verl's for a custom reward function.
+    """Score one response. The signature is verl's for a custom reward function.
 
     A *code* response (the default) is judged on the asserts in ``ground_truth["tests"]``, as one suite. Its reward is
-    R_C without history: the pass rate on the valid cases. A *test* response, with ``extra_info["role"] == "test"``, is
-    a suite against ``ground_truth["candidate"]``. Its reward is R_T without history.
-    See :func:`~reward_fns.code_llm_reward.code_llm_reward` and :func:`~reward_fns.test_llm_reward.test_llm_reward`.
+    R_C without history, which is the pass rate on the valid cases. A *test* response has
+    ``extra_info["role"] == "test"``. It is a suite that is judged against the program ``ground_truth["candidate"]``,
+    and its reward is R_T without history. See :func:`~reward_fns.code_llm_reward.code_llm_reward` and
+    :func:`~reward_fns.test_llm_reward.test_llm_reward`.
 
     The function is thread-safe. The first call creates the judge, which is closed when the process exits.
 
     Args:
         data_source: only used in messages.
         solution_str: the decoded response.
-        ground_truth: a mapping, or its JSON text. ``reference`` is a source. ``tests``, needed for code, is a sequence
-            of asserts, which may be a numpy array. ``candidate``, needed for tests, is a source. ``prelude`` and
-            ``entry_points`` are optional. For code alone, verl's ``prime_code`` columns serve as well: ``inputs``,
-            ``outputs`` and, for a function, ``fn_name`` (see :mod:`reward_fns.listed`).
-        extra_info: ``role`` is "code" or "test". Other keys are ignored: verl and datasets add some.
+        ground_truth: a mapping, or its JSON text. ``reference`` is the source of a correct solution. ``tests``, needed
+            for code, is a sequence of asserts, which may be a numpy array. ``candidate``, needed for tests, is the
+            source of the program under test. ``prelude`` and ``entry_points`` are optional. For code, verl's
+            ``prime_code`` columns can take the place of ``reference`` and ``tests``: ``inputs``, ``outputs`` and, for a
+            function, ``fn_name`` (see :mod:`reward_fns.listed`).
+        extra_info: ``role`` is "code" or "test". Other keys, which verl and datasets add, are ignored.
         num_cases, alpha, adversarial, nonprintable_penalty: as in ``test_llm_reward``; unused for code.
-        sandbox: arguments of ``sandbox.LocalRunner``, whose ``limits`` may be a mapping. They must be the same in every
-            call of a process, which has one judge.
-        reward_router_address, reward_model_tokenizer: passed by verl, ignored.
+        sandbox: arguments of ``sandbox.LocalRunner``, whose ``limits`` may be a mapping. Every call in a process must
+            give the same arguments, because a process has one judge.
+        reward_router_address, reward_model_tokenizer: passed by verl and ignored.
 
     Returns:
-        ``score``, the reward as a float32 value, and the reward's named terms as floats. A role always has the same
-        keys. verl needs the same keys in all rows of a batch, so a batch must not mix roles.
+        ``score``, the reward as a float32 value, and the reward's named terms as floats. All responses of one role have
+        the same keys. verl needs the same keys in all rows of a batch, so a batch must not mix roles.
 
     Raises:
-        ValueError: the ground truth or an argument is wrong, or this machine cannot confine programs as asked.
-        sandbox.SandboxUnavailableError: the sandbox could not run the program. An outage is no reward.
+        ValueError: the ground truth or an argument is wrong, or this machine cannot confine programs as required.
+        sandbox.SandboxUnavailableError: the sandbox could not run the program. An outage earns no reward.
     """
     if not isinstance(solution_str, str):
         raise ValueError(f"solution_str must be the decoded response, got {solution_str!r} ({data_source})")
@@ -138,14 +141,14 @@ def compute_score(
 
 
 def judge_here(request: JudgeRequest, options: dict[str, Any]) -> CandidateVerdict:
-    """Judge a request in this process's own judge, which the first call makes.
+    """Judge a request by the judge of this process, which the first call creates.
 
     Args:
         request: a program with its suites.
-        options: ``sandbox`` of ``compute_score``.
+        options: arguments of ``sandbox.LocalRunner``, as in ``compute_score``.
 
     Raises:
-        ValueError: an option is unknown, the judge was started with other options, or the reference is no Python.
+        ValueError: an option is unknown, the judge was started with other options, or the reference does not parse.
         sandbox.SandboxUnavailableError: the sandbox could not run the program.
     """
     _check_reference(request.reference, where="the request")
@@ -157,11 +160,12 @@ def _score_code(solution: str, truth: JudgeRequest, sandbox: dict[str, Any]) -> 
     verdict = _SHARED.judge(replace(truth, candidate=candidate), sandbox)
     num_valid = len(verdict.suites[0].cases)
     if not num_valid:
+        rejections = verdict.suites[0].rejections[:3]
         logger.warning(
             "question=%s none of its %d tests is a valid case, so every response scores 0: %s",
             truth.question_id,
             len(truth.suites[0]),
-            [f"{item.reason}, {item.detail:.200}: {item.text:.100}" for item in verdict.suites[0].rejections[:3]],
+            [f"{item.reason}, {item.detail:.200}: {item.text:.100}" for item in rejections],
         )
     reward = code_llm_reward(verdict)
     extracted = float(candidate is not None)
@@ -172,8 +176,8 @@ def _candidate(solution: str, truth: JudgeRequest) -> str | None:
     names = asked_names(truth.entry_points, truth.reference, truth.suites[0])
     program = extract_candidate(solution, reads_input=truth.kind == Kind.STDIN, names=names)
     if truth.reference.startswith(LISTED_OUTPUTS) and names and "class Solution" in solution:
-        # The listed function may be a method. The class is looked for by its name too, since the program found by the
-        # function's name may be an example of its use.
+        # The listed function may be a method of the class `Solution`. A second extraction asks for this class, because
+        # the block found by the function's name may only show how to use the class.
         for source in (program, extract_candidate(solution, names=("Solution",))):
             if isinstance(source, str) and (adapted := with_function(source, names)) != source:
                 return adapted
@@ -181,19 +185,19 @@ def _candidate(solution: str, truth: JudgeRequest) -> str | None:
 
 
 def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) -> JudgeRequest:
-    """Check a row's ground truth and make a request to the judge of it.
+    """Check a row's ground truth, and make a request to the judge from it.
 
     Args:
         raw: the mapping or its JSON text.
         role: "code" needs ``tests``, "test" needs ``candidate``.
-        where: place for messages.
+        where: place of the ground truth, for messages.
 
     Returns:
-        A request with the tests as its only suite, and with the candidate; the response replaces one of the two. Rows
-        with the same reference and prelude have the same ``question_id``, so they share cached answers.
+        A request with the candidate, and with the tests as its only suite. The response replaces the candidate or the
+        suite. Rows with the same reference and prelude have the same ``question_id``, so they share cached answers.
 
     Raises:
-        ValueError: rule, value and place.
+        ValueError: the ground truth is wrong.
     """
     if isinstance(raw, str):
         return _read_json(raw, role, where)
@@ -201,13 +205,13 @@ def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) ->
         raise ValueError(f"{where} must be a mapping or the JSON text of one, got {type(raw).__name__}")
     if unknown := sorted(str(key) for key in raw if key not in _TRUTH_KEYS):
         raise ValueError(f"{where} has unknown keys {unknown}; known: {sorted(_TRUTH_KEYS)}")
-    # Lists from parquet are numpy arrays. `tolist` serves without an import of numpy.
+    # Lists from parquet files are numpy arrays. Their method `tolist` makes an import of numpy unnecessary.
     given = {key: value.tolist() if hasattr(value, "tolist") else value for key, value in raw.items()}
     given = {"candidate": None, "tests": ()} | {key: value for key, value in given.items() if value is not None}
-    given.pop("id", None)  # rows with one reference share cached answers, whatever their ids
+    given.pop("id", None)  # without ids, rows with the same reference share cached answers
     has_reference = str(given.get("reference", "")).strip()
     if not has_reference and (role == "test" or "inputs" not in given):
-        listed = "; for code alone 'inputs' and 'outputs' can take its place" if role == "code" else ""
+        listed = "; for code, 'inputs' and 'outputs' can take its place" if role == "code" else ""
         raise ValueError(f"{where} needs 'reference', the source of a correct solution; it is the oracle{listed}")
     try:
         truth = JudgeRequest.from_mapping(with_listed_outputs(given) if "inputs" in given else given)
@@ -217,12 +221,12 @@ def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) ->
     if role == "code" and not truth.suites[0]:
         raise ValueError(f"{where} needs 'tests', a list of assert statements, to score code")
     if role == "test" and not truth.candidate:
-        raise ValueError(f"{where} needs 'candidate', the program the suite was written for, to score tests")
+        raise ValueError(f"{where} needs 'candidate', the program that the suite tests, to score tests")
     return replace(truth, candidate=truth.candidate or None)
 
 
-# All responses of a group have the same ground truth, and verl deals them within seconds of one another. It may be
-# megabytes of listed outputs, so few are kept.
+# All responses of a group have the same ground truth, and verl scores them within seconds of one another. Only few
+# texts are cached, because a ground truth may have megabytes of listed outputs.
 @lru_cache(64)
 def _read_json(text: str, role: str, where: str) -> JudgeRequest:
     try:
@@ -240,7 +244,7 @@ def _check_reference(text: str, *, where: str) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Convert mappings and sequences of any kind, such as hydra's, to dictionaries and lists."""
+    """Convert mappings and sequences of any type, such as hydra's, to dictionaries and lists."""
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -249,7 +253,8 @@ def _plain(value: Any) -> Any:
 
 
 class _SharedJudge:
-    """The judge of a process, made on first use. A forked child makes its own, since it inherits no fork server."""
+    """The judge of a process, created at its first use. A forked child needs a new judge, because the fork server of
+    the judge belongs to the parent."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -261,7 +266,7 @@ class _SharedJudge:
     def judge(self, request: JudgeRequest, options: dict[str, Any]) -> CandidateVerdict:
         with self._lock:
             judge = self._open(options)
-            # The least recently used question leaves, since a process may meet any number of questions.
+            # The cache forgets the least recently used question, because a process may meet any number of questions.
             self._recent[request.question_id] = None
             self._recent.move_to_end(request.question_id)
             if len(self._recent) > MAX_CACHED_QUESTIONS:
@@ -282,14 +287,15 @@ class _SharedJudge:
             self._options = options
         elif options != self._options:
             raise ValueError(
-                f"sandbox={options} differs from what this process's judge was started with, {self._options}; give "
-                "every row of a job the same (reward.custom_reward_function.reward_kwargs)"
+                f"sandbox={options} differs from the arguments with which this process's judge was started, "
+                f"{self._options}; give the same arguments to all rows of a job "
+                "(reward.custom_reward_function.reward_kwargs)"
             )
         return self._judge
 
 
 def _start_anew() -> None:
-    # In a forked child the parent's judge does not work, and another thread of the parent may have held its lock.
+    # A forked child cannot use the parent's judge. Another thread of the parent may also have held the judge's lock.
     global _SHARED
     _SHARED = _SharedJudge()
 

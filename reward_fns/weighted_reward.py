@@ -1,23 +1,21 @@
 """Both rewards with free weights, and with values of their own for unusable programs and suites.
 
-They serve in a run by name, and by hand as :class:`AdversarialReward`.
+A run chooses these rewards by name; :class:`AdversarialReward` scores programs and suites without a run.
 
-    R_C = invalid_code                                                 where no program loads
-          (Pass_hist + mean Pass_new) / 2, the paper's R_C             else
-    R_T = invalid_test                                                 where a suite has no valid case
-          validity_weight * Valid + difficulty_weight * Adv            else; 0 where the program does not load
+    R_C = invalid_code                                                 if the program does not load
+          (Pass_hist + mean Pass_new) / 2, the paper's R_C             otherwise
+    R_T = invalid_test                                                 if the suite has no valid case
+          0                                                            if the program does not load
+          validity_weight * Valid + difficulty_weight * Adv            otherwise
 
 Valid and Adv are the paper's, see :func:`~reward_fns.test_llm_reward.test_llm_reward`. With ``validity_weight=alpha``,
-``difficulty_weight=1 - alpha`` and ``invalid_code=invalid_test=0`` this is Code-A1's reward for every suite that has a
-valid case. Weights need not sum to 1, because GRPO divides by a group's spread: only their ratio counts, and their size
-against the values of unusable programs and suites.
-
-With ``overlong_limit`` and ``overlong_buffer`` both rewards fall by up to 1 where a response comes near its limit, see
-:func:`overlong_penalty`.
+``difficulty_weight=1 - alpha`` and ``invalid_code=invalid_test=0``, both rewards are the paper's. The weights need not
+sum to 1, because GRPO divides the advantages of a group by the standard deviation of its rewards. Only the ratio of the
+weights counts, and their size compared with ``invalid_test``.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from .breakdown import Breakdown
@@ -30,41 +28,18 @@ from .test_llm_reward import ADVERSARIAL_READINGS, test_llm_reward
 from .verl_entry import judge_here
 
 
-def overlong_penalty(tokens: int, *, limit: int, buffer: int) -> float:
-    """0 up to ``limit - buffer`` tokens, then a straight line down to -1 at ``limit`` (DAPO, arXiv 2503.14476, eq. 13).
-
-    A response that its limit cuts off is mostly useless. The line teaches this before the limit is reached.
-
-    Raises:
-        ValueError: ``0 <= buffer <= limit`` does not hold, or one of them is no whole number.
-    """
-    if not (isinstance(limit, int) and isinstance(buffer, int) and 0 <= buffer <= limit):
-        raise ValueError(f"overlong_buffer must be a number of tokens in [0, overlong_limit={limit!r}], got {buffer!r}")
-    return -min(1.0, max(0, tokens - limit + buffer) / buffer) if buffer else 0.0
-
-
-def weighted_code_rewards(
-    question: QuestionVerdicts, *, invalid_code: float = -1.0, overlong_limit: int = 0, overlong_buffer: int = 0
-) -> list[Breakdown | None]:
+def weighted_code_rewards(question: QuestionVerdicts, *, invalid_code: float = -1.0) -> list[Breakdown | None]:
     """R_C of each candidate, by the formula above; ``rewards.code.name=weighted``.
 
     Returns:
-        Parts ``history`` and ``new``, or ``invalid`` alone, and ``overlong`` with a buffer. None for a candidate
-        without a verdict.
+        Parts ``history`` and ``new``, or ``invalid`` alone. None for a candidate without a verdict.
 
     Raises:
-        ValueError: ``invalid_code`` is not a finite number, or :func:`overlong_penalty` refuses its numbers.
+        ValueError: ``invalid_code`` is not a finite number.
     """
     _check_finite(invalid_code=invalid_code)
-    overlong_penalty(0, limit=overlong_limit, buffer=overlong_buffer)  # refuses wrong numbers
-    rewards: list[Breakdown | None] = []
-    for candidate in question.candidates:
-        reward = None
-        if candidate.code_verdict is not None:
-            reward = _code(candidate.code_verdict, invalid_code)
-            reward = _with_overlong(reward, candidate.response_tokens, overlong_limit, overlong_buffer)
-        rewards.append(reward)
-    return rewards
+    verdicts = [candidate.code_verdict for candidate in question.candidates]
+    return [None if verdict is None else _code(verdict, invalid_code) for verdict in verdicts]
 
 
 def weighted_test_rewards(
@@ -74,30 +49,25 @@ def weighted_test_rewards(
     difficulty_weight: float = 0.4,
     invalid_test: float = -0.5,
     adversarial: str = "release",
-    overlong_limit: int = 0,
-    overlong_buffer: int = 0,
 ) -> list[list[Breakdown | None]]:
     """R_T of each suite, [C][S], by the formula above; ``rewards.test.name=weighted``.
 
     Weights are at least 0; ``adversarial`` is a name in ``ADVERSARIAL_READINGS``.
 
     Returns:
-        Parts ``validity`` and ``adversarial``, or ``invalid`` alone, and ``overlong`` with a buffer. None for the
-        suites of a candidate without a verdict.
+        Parts ``validity`` and ``adversarial``, or ``invalid`` alone. None for the suites of a candidate without a
+        verdict.
 
     Raises:
-        ValueError: a weight is negative, a number is not finite, the reading is unknown, or :func:`overlong_penalty`
-            refuses its numbers.
+        ValueError: a weight is negative, a number is not finite, or the reading is unknown.
     """
     weights = {"validity_weight": validity_weight, "difficulty_weight": difficulty_weight}
     _check_finite(**weights, invalid_test=invalid_test)
     if negative := {name: value for name, value in weights.items() if value < 0.0}:
         raise ValueError(f"weights of the Test LLM's reward must be at least 0, got {negative}")
     lookup(adversarial, ADVERSARIAL_READINGS, what="reading of the adversarial reward")
-    overlong_penalty(0, limit=overlong_limit, buffer=overlong_buffer)  # refuses wrong numbers
 
-    def reward_suite(candidate: JudgedCandidate, s: int) -> Breakdown | None:
-        verdict = candidate.verdict
+    def reward_suite(verdict: CandidateVerdict | None, s: int) -> Breakdown | None:
         if verdict is None:
             return None
         terms = test_llm_reward(verdict, s, num_cases=question.num_cases, adversarial=adversarial).terms
@@ -107,19 +77,17 @@ def weighted_test_rewards(
         }
         if not verdict.suites[s].cases:
             parts = {"invalid": invalid_test}
-        reward = Breakdown(parts=parts, terms=terms)
-        if not candidate.suite_tokens:  # a question made by hand may have no lengths
-            return reward
-        return _with_overlong(reward, candidate.suite_tokens[s], overlong_limit, overlong_buffer)
+        return Breakdown(parts=parts, terms=terms)
 
-    return [
-        [reward_suite(candidate, s) for s in range(len(candidate.suite_texts))] for candidate in question.candidates
-    ]
+    rewards = []
+    for candidate in question.candidates:
+        rewards.append([reward_suite(candidate.verdict, s) for s in range(len(candidate.suite_texts))])
+    return rewards
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdversarialReward:
-    """The adversarial reward of a pair of programs and tests, judged in the sandbox; safe to call from many threads.
+    """Scores a program on tests, or a suite against a program, in the sandbox. It is thread-safe.
 
     >>> reward = AdversarialReward()
     >>> tests = "assert double(3) == 6\\nassert double(-1) == -2"
@@ -131,7 +99,7 @@ class AdversarialReward:
     >>> float(reward.score_test("assert double() == 0", wrong, right))  # the reference raises
     -0.5
 
-    In a run: ``AdversarialCodeTrainer(reward_fn=reward)``, or the keys of :meth:`settings`.
+    A run takes the same reward from ``AdversarialCodeTrainer(reward_fn=reward)``, or by the keys of :meth:`settings`.
 
     Raises:
         ValueError: a value is out of its range.
@@ -145,7 +113,7 @@ class AdversarialReward:
     """Reward of a suite without a valid case."""
     adversarial: str = "release"
     sandbox: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of ``sandbox.LocalRunner``; the same for all rewards of a process, which share one judge."""
+    """Arguments of ``sandbox.LocalRunner``. All instances in a process share one judge, so all must have the same."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.sandbox, Mapping):
@@ -164,7 +132,7 @@ class AdversarialReward:
         }
 
     def settings(self) -> dict[str, Any]:
-        """Keys of a run that train with this reward; ``sandbox`` stays the run's own."""
+        """Configuration keys that train a run with this reward; the run keeps its own ``sandbox``."""
         choice = {"name": "weighted", "path": None}
         return {
             "rewards.code": choice | {"kwargs": {"invalid_code": self.invalid_code}},
@@ -179,24 +147,24 @@ class AdversarialReward:
         *,
         reference: str,
     ) -> Breakdown:
-        """R_C of one program on given tests; ``float()`` of it is the reward.
+        """R_C of one program on the given tests, as a ``Breakdown``; ``float`` turns this into a number.
 
         Args:
             code: a program, or a response with a program in a fenced block.
-            tests: asserts in one text, or a list of asserts. A test that the reference does not confirm as valid does
-                not count.
-            reference: source of a correct solution without a fence; it decides which tests are valid.
+            tests: asserts in one text, or a list of asserts. Only tests that are valid by the reference count.
+            reference: source of a correct solution, without a fence. It decides which tests are valid.
 
         Raises:
-            ValueError: an argument has a wrong type, or no test is valid, so that nothing is known about the program.
-            sandbox.SandboxUnavailableError: the sandbox could not run something. An outage is no reward.
+            ValueError: an argument has a wrong type, or no test is valid, so the tests say nothing about the program.
+            sandbox.SandboxUnavailableError: the sandbox could not run a program. An outage earns no reward.
         """
         verdict, number = self._judge(code, tests, reference)
         suite = verdict.suites[0]
         if not suite.cases:
-            reasons = [f"{rejection.reason}: {rejection.detail}" for rejection in suite.rejections] or ["there is none"]
+            reasons = [f"{rejection.reason}: {rejection.detail}" for rejection in suite.rejections]
+            first_reason = reasons[0] if reasons else "no assert was found"
             raise ValueError(
-                f"tests must hold a valid one to score a program, got {number} of which none is: {reasons[0]}"
+                f"tests must hold at least one valid test to score a program, got {number}, none valid: {first_reason}"
             )
         return _code(verdict, self.invalid_code)
 
@@ -206,7 +174,10 @@ class AdversarialReward:
         code: str,
         reference_code: str,
     ) -> Breakdown:
-        """R_T of one suite against one program; K is the number of its asserts. Arguments as in :meth:`score_code`."""
+        """R_T of one suite against one program, with K the number of the suite's asserts.
+
+        The arguments have the same forms as in :meth:`score_code`.
+        """
         verdict, num_cases = self._judge(code, test, reference_code)
         candidate = JudgedCandidate(source=code, verdict=verdict, suite_texts=("",))
         question = QuestionVerdicts(
@@ -219,10 +190,12 @@ class AdversarialReward:
         return reward
 
     def _judge(self, code: str, tests: str | Sequence[str], reference: str) -> tuple[CandidateVerdict, int]:
-        """The verdict with the tests as its only suite, and their number."""
+        """The program's verdict, with the tests as its only suite, and the number of tests."""
         if not isinstance(code, str) or not isinstance(reference, str) or not isinstance(tests, str | list | tuple):
             got = ", ".join(type(argument).__name__ for argument in (code, tests, reference))
-            raise ValueError(f"program and reference must be texts, tests a text or a list of asserts, got {got}")
+            raise ValueError(
+                f"program and reference must be texts, and tests must be a text or a list of asserts, got {got}"
+            )
         suite = extract_suite(tests) if isinstance(tests, str) else tuple(tests)
         texts = () if isinstance(suite, ExtractionFailure) else suite
         extracted = extract_candidate(code, names=asked_names((), reference, texts))
@@ -236,16 +209,8 @@ def _code(verdict: CandidateVerdict, invalid_code: float) -> Breakdown:
     return paper if verdict.loaded else Breakdown(parts={"invalid": invalid_code}, terms=paper.terms)
 
 
-def _with_overlong(reward: Breakdown, tokens: int, limit: int, buffer: int) -> Breakdown:
-    """The reward with the penalty for a response of so many tokens; without a buffer, the reward itself."""
-    if not buffer:
-        return reward
-    penalty = overlong_penalty(tokens, limit=limit, buffer=buffer)
-    return replace(reward, parts={**reward.parts, "overlong": penalty})
-
-
 def _check_finite(**values: float) -> None:
-    # The bound leaves room for weighted sums in float32. True is an int, and a mistake here.
+    # The bound leaves room for weighted sums in float32. Python takes True for an int, so booleans are refused first.
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not -1e30 < value < 1e30:
             raise ValueError(f"{name} must be a finite number, got {value!r}")

@@ -16,21 +16,21 @@ Rows = dict[str, list[list[Any]]]
 
 
 def digest_of(rows: Any) -> str:
-    """SHA-256 as hex; the order of questions does not count."""
-    # Sorted, because two equal books may have met their questions in different orders.
+    """SHA-256 of the rows as hex digits; it does not depend on the order of the questions."""
+    # Keys are sorted, because two equal books may have met their questions in different orders.
     text = json.dumps(rows, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def write_rows(path: Path, rows: Rows) -> None:
-    """Write atomically: after a crash the file is either the old or the new one."""
+    """Write the file atomically: after a crash it holds either the old or the new rows."""
     document = {
         "format": FORMAT_NAME,
         "version": FORMAT_VERSION,
         "digest": digest_of(rows),
         "questions": rows,
     }
-    # No indent: with one, json falls back to its slow encoder in Python.
+    # Without an indent, json uses its fast encoder, which is written in C.
     write_whole(path, json.dumps(document, separators=(",", ":")))
 
 
@@ -65,5 +65,8 @@ def _is_question(cases: Any) -> bool:
 
 
 def _is_case(row: Any) -> bool:
-    # `type`, since isinstance takes True for an integer.
-    return isinstance(row, list) and [type(value) for value in row] == [str, str, str, int] and row[3] >= 1
+    if not isinstance(row, list):
+        return False
+    # `isinstance` would accept True as an integer, so the types themselves are compared.
+    types = [type(value) for value in row]
+    return types == [str, str, str, int] and row[3] >= 1

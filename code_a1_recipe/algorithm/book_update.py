@@ -1,4 +1,4 @@
-"""Mistake Book, what goes in: a question's verdicts say which new cases failed and which replays passed."""
+"""Mistake Book, input of its update: a question's new cases that failed, and its replays that passed."""
 
 from collections.abc import Sequence
 
@@ -9,22 +9,20 @@ from .mistake_book import BookUpdate, FailedCase
 
 
 def collect_book_update(verdicts: Sequence[CandidateVerdict]) -> BookUpdate:
-    """Collect what a question's candidates failed and passed.
+    """Collect the cases that a question's candidates failed, and the replays that they passed.
 
-    A failure counts once for each candidate and suite: the judge has already merged equal cases of a suite. Time-outs
-    and crashes are failures too, as long as the candidate was asked the call.
+    A case that several candidates or suites show as failed is counted for each of them. Equal cases of one suite count
+    once, because the judge has merged them. Time-outs and crashes are failures too, if the program was really called.
 
     Args:
-        verdicts: one for each candidate that the judge answered for. The caller leaves out outages.
+        verdicts: one for each candidate, without the candidates that met an outage.
     """
     failed: list[FailedCase] = []
     passed_replays: list[str] = []
     dropped_replays: list[str] = []
     for verdict in verdicts:
         for suite in verdict.suites:
-            for case in suite.cases:
-                if _enters_the_book(case):
-                    failed.append(FailedCase(id=case.id, call=case.call, answer=case.reference_value))
+            failed += [_failed_case(case) for case in suite.cases if _enters_the_book(case)]
         passed_replays += [case.id for case in verdict.history if not case.outcome.failed]
         dropped_replays += [call.text for call in verdict.dropped_history if _has_no_answer(call)]
     return BookUpdate(
@@ -34,12 +32,23 @@ def collect_book_update(verdicts: Sequence[CandidateVerdict]) -> BookUpdate:
     )
 
 
+def _failed_case(case: CaseResult) -> FailedCase:
+    return FailedCase(
+        id=case.id,
+        call=case.call,
+        answer=case.reference_value,
+    )
+
+
 def _enters_the_book(case: CaseResult) -> bool:
-    # A candidate that does not load, or hangs in its first calls, would bring in all valid cases of the question. They
-    # would push out the cases that tell candidates apart. R_T is 0 for a candidate that does not load, likewise.
-    return case.outcome.failed and case.outcome is not CaseOutcome.NOT_LOADED and not case.is_unasked
+    # A program that does not load fails every case, and most calls of a program that hangs are skipped. In the book,
+    # these cases would push out the cases that tell programs apart.
+    if case.outcome is CaseOutcome.NOT_LOADED or case.is_unasked:
+        return False
+    return case.outcome.failed
 
 
 def _has_no_answer(call: Rejection) -> bool:
-    # A duplicate was judged under its other spelling. A reference that ran out of time may still know the answer.
+    """The reference no longer answers the call of a replay that the judge dropped."""
+    # A duplicate was judged under its other spelling. A reference whose total time is spent may still know the answer.
     return call.reason is not RejectionReason.DUPLICATE and call.detail != TOTAL_SPENT

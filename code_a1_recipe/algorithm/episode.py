@@ -1,6 +1,6 @@
-"""Episode: one question from candidates and suites to verdicts and rewards, with as much concurrency as possible.
+"""Episode: the candidates, suites, verdicts and rewards of one question, made concurrently where possible.
 
-The code is pure asyncio and knows two samplers and a judge by small protocols, so tests need no servers.
+The code uses only asyncio. Two samplers and a judge are behind small protocols, so tests need no servers.
 
 Axes: C candidates of a question, S suites of a candidate, K cases of a suite.
 """
@@ -38,8 +38,8 @@ from .settings import EpisodeSettings
 class EpisodeRunner:
     """Runs episodes with the given samplers and judge; one instance serves many questions at once.
 
-    An outage of the sandbox is recorded in its candidate and masks that candidate alone. Any other exception, such as
-    a lost server, ends the episode and reaches the trainer.
+    An outage of the sandbox is recorded in the candidate that met it, and masks only this candidate. Any other
+    exception, such as a lost server, ends the episode and reaches the trainer.
 
     Raises:
         SettingsError: a reward function does not exist, or does not take its arguments.
@@ -47,7 +47,7 @@ class EpisodeRunner:
 
     code_llm: Sampler
     test_llm: Sampler
-    """In self-play the same servers as ``code_llm``."""
+    """It samples from the same servers as ``code_llm`` in self-play."""
     judge: AsyncJudge
     settings: EpisodeSettings
     rewards: RewardSettings
@@ -56,15 +56,15 @@ class EpisodeRunner:
     scripted_tester: ScriptedTester | None = None
     """Writes the suites in place of ``test_llm``."""
     extensions: Sequence[Extension] = ()
-    """Ideas beside the paper; they see a judged question in this order."""
+    """The run's extensions, in the order in which they see a judged question."""
 
     def __post_init__(self) -> None:
         self._question_rewards = QuestionRewards(self.rewards, num_cases=self.settings.cases_per_suite)
 
     async def run(self, task: EpisodeTask) -> Episode:
-        """Run one question. Each program goes on to its suites and the judge as soon as it is written."""
+        """Run one question. Each program is tested and judged without waiting for the other programs."""
         candidates = await asyncio.gather(*[self._candidate(task, c) for c in range(task.num_candidates)])
-        # All cases are known only now, when the last suite is written, so programs are judged on them a second time.
+        # All cases of the question are known only after its last suite, so programs meet them in a second verdict.
         if self.rewards.is_pooled or any(extension.needs_all_cases(task) for extension in self.extensions):
             candidates = await asyncio.gather(*[self.pooled(task, program, candidates) for program in candidates])
         rewarded = self.rewarded(task, candidates)
@@ -81,7 +81,7 @@ class EpisodeRunner:
             if result.kept is not None:
                 kept[extension.name] = result.kept
         if not self.rewards.is_pooled:
-            # Only extensions needed these cases; without a part in the reward they stay out of the records.
+            # Only extensions needed this verdict. It has no part in the reward, so records do not show it.
             rewarded = tuple(replace(candidate, pooled=None) for candidate in rewarded)
         return Episode(
             task=task,
@@ -91,12 +91,12 @@ class EpisodeRunner:
         )
 
     def rewarded(self, task: EpisodeTask, results: Sequence[CandidateResult]) -> tuple[CandidateResult, ...]:
-        """Judged programs of the question with the run's rewards."""
+        """Return the question's judged programs with the run's rewards."""
         return self._question_rewards.apply(task.question, results)
 
     async def _candidate(self, task: EpisodeTask, c: int) -> CandidateResult:
         written = await self.write(task, c, self.prompts.code_template, task.question.prompt_fields)
-        # The hidden tests exist already, so the judge runs the program on them while the Test LLM writes.
+        # The hidden tests exist already, so the judge runs the program on them while the Test LLM writes suites.
         tested, hidden = await asyncio.gather(
             self.tested(task, c, written),
             self.hidden(task, written),
@@ -104,25 +104,33 @@ class EpisodeRunner:
         return await self.judged(task, replace(tested, **hidden))
 
     async def write(
-        self, task: EpisodeTask, name: int | str, template: str, fields: Mapping[str, Any]
+        self,
+        task: EpisodeTask,
+        name: int | str,
+        template: str,
+        fields: Mapping[str, Any],
     ) -> CandidateResult:
-        """Let the Code LLM write a program; each program of a question has a sampling seed of its own, by ``name``."""
+        """Let the Code LLM write a program. Its sampling seed depends on ``name``, which differs within a question."""
         started = time.time()
-        seed = sampling_seed(task.seed, "code", task.step, task.question.id, name)
-        messages = render(template, **fields)
-        response = await self.code_llm.sample(messages, seed=seed, session=f"{task.step}/{task.question.id}")
-        return replace(candidate_result(response, task.question), span=task.span_since(started))
+        question = task.question
+        response = await self.code_llm.sample(
+            render(template, **fields),
+            seed=sampling_seed(task.seed, "code", task.step, question.id, name),
+            session=f"{task.step}/{question.id}",
+        )
+        return replace(candidate_result(response, question), span=task.span_since(started))
 
     async def tested(self, task: EpisodeTask, name: int | str, written: CandidateResult) -> CandidateResult:
-        """The program with the suites that the Test LLM writes for it."""
+        """Return the program with the suites that the Test LLM writes for it."""
         # Without a program, the prompt would have nothing to show, and R_T would be 0 for every suite.
         if written.source is None or not task.num_suites:
             return written
         try:
-            return replace(written, suites=await self._suites(task, name, written.source))
+            suites = await self._suites(task, name, written.source)
         except PromptTooLongError:
-            # A shorter prompt would show half a program, so neither policy learns from this one.
+            # A shortened prompt would show only a part of the program, so this program trains neither policy.
             return replace(written, is_too_long_to_test=True)
+        return replace(written, suites=suites)
 
     async def _suites(self, task: EpisodeTask, name: int | str, source: str) -> tuple[SuiteResult, ...]:
         num_cases = self.settings.cases_per_suite
@@ -143,7 +151,7 @@ class EpisodeRunner:
             candidate=source,
             num_cases=num_cases,
         )
-        # All suites of a program share a session, so that one server has their prompt in its prefix cache.
+        # All suites of a program share a session, so that one server keeps their prompt in its prefix cache.
         session = "/".join(map(str, key))
 
         async def suite(s: int) -> SuiteResult:
@@ -155,11 +163,14 @@ class EpisodeRunner:
         return tuple(await asyncio.gather(*[suite(s) for s in range(task.num_suites)]))
 
     async def hidden(self, task: EpisodeTask, written: CandidateResult) -> dict[str, Any]:
-        """Fields of the program's result: its verdict on the hidden tests, or the outage, or nothing.
+        """Judge the program on the hidden tests, if the task asks for it.
 
-        In training this verdict is only a metric, so an outage loses the metric and does not mask the program.
+        In training this verdict is only used for metrics, so an outage does not mask the program.
+
+        Returns:
+            Fields of the program's ``CandidateResult``: the verdict and its span, or the outage, or no field.
         """
-        if not (task.with_hidden_tests and task.question.tests):
+        if not task.with_hidden_tests or not task.question.tests:
             return {}
         started = time.time()
         hidden = await self.on_hidden_tests(task, written.source)
@@ -168,12 +179,22 @@ class EpisodeRunner:
         return {"hidden": hidden, "hidden_span": task.span_since(started)}
 
     async def on_hidden_tests(self, task: EpisodeTask, source: str | None) -> CandidateVerdict | str:
-        """The verdict on the question's hidden tests, or the reason of an outage."""
+        """Return the verdict on the question's hidden tests, or the reason of an outage."""
         question = task.question
-        return await self._ask(request_for(question, source, question.tests, until_timeout=task.until_timeout))
+        request = request_for(
+            question,
+            source,
+            question.tests,
+            until_timeout=task.until_timeout,
+        )
+        return await self._ask(request)
 
     async def judged(self, task: EpisodeTask, result: CandidateResult) -> CandidateResult:
-        """The program with its verdict on its suites (or the dataset's tests) and the replays, or with an outage."""
+        """Judge the program on its suites (or the dataset's tests) and the replays.
+
+        Returns:
+            The program with its verdict, or with an outage.
+        """
         if result.outage:
             return result
         started = time.time()
@@ -187,27 +208,36 @@ class EpisodeRunner:
         return replace(result, verdict=verdict, judge_span=task.span_since(started))
 
     async def pooled(
-        self, task: EpisodeTask, result: CandidateResult, among: Sequence[CandidateResult]
+        self,
+        task: EpisodeTask,
+        result: CandidateResult,
+        among: Sequence[CandidateResult],
     ) -> CandidateResult:
-        """The program with a second verdict, in ``pooled``, on all cases written for the programs ``among``.
+        """Judge the program a second time, on all cases written for the programs ``among``.
 
-        An outage masks the program if the reward uses these cases; else ``pooled`` stays None.
+        Returns:
+            The program with this verdict in ``pooled``. After an outage, the program is masked if the reward uses
+            ``pooled``, and is returned unchanged if only extensions use it.
         """
         if result.verdict is None or result.is_too_long_to_test:
             return result
         started = time.time()
-        suites = [suite for program in among for suite in program.suites]
-        # A dict, unlike a set, keeps the order of the asserts, which must not differ between two runs.
-        asserts = tuple(dict.fromkeys(text for suite in suites for text in suite.asserts))
-        verdict = await self._ask(request_for(task.question, result.source, asserts))
-        if isinstance(verdict, str):
-            return replace(result, verdict=None, outage=verdict) if self.rewards.is_pooled else result
-        return replace(result, pooled=verdict.suites[0], pooled_span=task.span_since(started))
+        # A dict keeps the order of the asserts, which must be the same in every run; a set would not keep it.
+        asserts: dict[str, None] = {}
+        for program in among:
+            for suite in program.suites:
+                asserts |= dict.fromkeys(suite.asserts)
+        verdict = await self._ask(request_for(task.question, result.source, tuple(asserts)))
+        if not isinstance(verdict, str):
+            return replace(result, pooled=verdict.suites[0], pooled_span=task.span_since(started))
+        if self.rewards.is_pooled:
+            return replace(result, verdict=None, outage=verdict)
+        return result
 
     async def _ask(self, request: JudgeRequest) -> CandidateVerdict | str:
-        """The verdict, or the reason of an outage, which says nothing about the program."""
+        """Return the verdict, or the reason of an outage. An outage says nothing about the program."""
         try:
-            # Without a limit, a lost judge would hold the whole step.
+            # Without this limit, the whole step would wait for a lost judge.
             async with asyncio.timeout(self.judge_timeout_seconds):
                 return await self.judge.judge(request)
         except (SandboxUnavailableError, TimeoutError) as error:
@@ -215,20 +245,26 @@ class EpisodeRunner:
 
 
 def given_tests(question: Question, rewards: RewardSettings) -> tuple[str, ...]:
-    """The dataset's tests that the Code LLM is rewarded on, where ``code_tests`` is "golden" or "hidden"."""
-    return question.tests if rewards.code_tests == "hidden" else question.golden_tests[: rewards.num_golden]
+    """The dataset's tests that reward the Code LLM if ``rewards.code_tests`` is "golden" or "hidden"."""
+    if rewards.code_tests == "hidden":
+        return question.tests
+    return question.golden_tests[: rewards.num_golden]
 
 
 def candidate_result(response: Response, question: Question) -> CandidateResult:
-    """The response with the program in it, or with the reason why it holds none."""
-    extracted = extract_candidate(response.text, reads_input=question.reads_input, names=question.asked_names)
+    """Extract the program from a response; the result has the program, or the reason why there is none."""
+    extracted = extract_candidate(
+        response.text,
+        reads_input=question.reads_input,
+        names=question.asked_names,
+    )
     if isinstance(extracted, ExtractionFailure):
         return CandidateResult(response=response, source=None, extraction_failure=extracted.reason)
     return CandidateResult(response=response, source=extracted)
 
 
 def suite_result(response: Response) -> SuiteResult:
-    """The response with the asserts in it, or with the reason why it holds none."""
+    """Extract the asserts from a response; the result has the asserts, or the reason why there are none."""
     extracted = extract_suite(response.text)
     if isinstance(extracted, ExtractionFailure):
         return SuiteResult(response=response, asserts=(), extraction_failure=extracted.reason)

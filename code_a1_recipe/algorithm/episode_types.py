@@ -1,4 +1,4 @@
-"""Types of an episode: its task, responses, suites and candidates, and protocols of the servers and the judge.
+"""Types of an episode: its task and results, and the protocols of its servers and judge.
 
 Axes: C candidates of a question, S suites of a candidate.
 """
@@ -15,7 +15,7 @@ from .question import Question
 from .spans import Span
 
 ScriptedTester = Callable[..., list[str]]
-"""``(question, program, *, num_suites, num_cases, seed) -> suites``, a list of S texts with asserts."""
+"""``(question, program, *, num_suites, num_cases, seed) -> suites``: it returns a list of S texts with asserts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,19 +25,19 @@ class Response:
     prompt_ids: tuple[int, ...]
     token_ids: tuple[int, ...]
     log_probs: tuple[float, ...]
-    """One per response token, from the server that sampled it."""
+    """The log-probability of each response token, from the server that sampled it."""
     text: str
-    """The whole answer: the beginning that the prompt gave, if any, and the decoded tokens."""
+    """The whole answer: its beginning from the prompt, if the prompt gives one, and the decoded tokens."""
     policy_version: int
     """Training step whose weights the server held."""
     cached_tokens: int = 0
-    """Prompt tokens that the server found in its prefix cache."""
+    """Number of prompt tokens that the server found in its prefix cache."""
     is_truncated: bool = False
-    """The limit ``rollout.response_length`` cut it off."""
+    """The limit ``rollout.response_length`` cut the response off."""
 
     @classmethod
     def scripted(cls, text: str) -> "Response":
-        """A text that no policy sampled. It has no tokens, so that nothing is trained on it."""
+        """Make a response from a text that no policy sampled. It has no tokens, so no policy is trained on it."""
         return cls(prompt_ids=(), token_ids=(), log_probs=(), text=text, policy_version=0)
 
 
@@ -53,19 +53,23 @@ class Sampler(Protocol):
     """One policy's servers."""
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
-        """Draw one response; ``session`` keeps prompts that share a prefix on one server.
+        """Draw one response. All prompts of a ``session`` go to one server, which caches their common prefix.
 
-        Each step needs sessions of its own, because verl binds a session to one server for ever.
+        Each step needs new sessions, because verl never moves a session to another server.
 
         Raises:
-            PromptTooLongError: the prompt exceeds the configured length.
+            PromptTooLongError: the prompt is longer than ``rollout.prompt_length``.
         """
         ...
 
 
 class AsyncJudge(Protocol):
     async def judge(self, request: JudgeRequest) -> CandidateVerdict:
-        """Raises SandboxUnavailableError on an outage, which is never a verdict."""
+        """Judge one program.
+
+        Raises:
+            SandboxUnavailableError: an outage, which never becomes a verdict.
+        """
         ...
 
 
@@ -75,7 +79,7 @@ class EpisodeTask:
 
     question: Question
     history: tuple[str, ...] = ()
-    """Calls from the Mistake Book to replay (``T_hist``)."""
+    """Calls from the Mistake Book that the candidates replay (``T_hist``)."""
     step: int
     seed: int
     num_candidates: int
@@ -85,20 +89,20 @@ class EpisodeTask:
     with_hidden_tests: bool = False
     """Also judge every candidate on the question's hidden tests, for metrics only."""
     until_timeout: bool = False
-    """A program that times out in one hidden test is not asked the others."""
+    """After its first time-out in a hidden test, a program skips the remaining hidden tests."""
     is_validation: bool = False
-    """The hidden tests are what is measured, so their outage counts as the candidate's outage."""
+    """Validation measures the pass rate on the hidden tests, so an outage there is an outage of the candidate."""
     with_greedy: bool = False
-    """Validation: also one program at temperature 0, without suites."""
+    """In validation, also sample one program at temperature 0, without suites."""
     num_buggy_program_suites: int = 0
-    """Validation: suites for each of the question's buggy programs."""
+    """Number of suites for each of the question's buggy programs, in validation."""
     extras: Mapping[str, Any] = field(default_factory=dict)
-    """Messages of the trainer's extensions to the workers' extensions, by the extension's name."""
+    """Data from the trainer's instance of an extension for the workers' instances, by the extension's name."""
     started_at: float = field(default_factory=time.time)
     """Start of the step in Unix seconds, the zero of all spans. The clocks of all nodes are assumed to agree."""
 
     def span_since(self, started: float) -> Span:
-        """From ``started`` (Unix seconds) until now."""
+        """The span from ``started`` (Unix seconds) until now."""
         # Milliseconds are enough, and keep records short.
         return round(started - self.started_at, 3), round(time.time() - self.started_at, 3)
 
@@ -110,57 +114,57 @@ class SuiteResult:
     response: Response
     asserts: tuple[str, ...]
     extraction_failure: str = ""
-    """Why the response holds no asserts: ``ExtractionFailure.reason``."""
+    """``ExtractionFailure.reason`` if the response holds no asserts; otherwise empty."""
     reward: Breakdown | None = None
-    """Its reward; None before it is judged, and after an outage."""
+    """The suite's reward; None before the suite is judged, and after an outage."""
     span: Span | None = None
-    """When it was sampled, from the request to its last token."""
+    """Time of sampling, from the request to the last token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateResult:
-    """One candidate, its suites and what the judge said."""
+    """One candidate, its suites and its verdicts."""
 
     response: Response
     source: str | None
     extraction_failure: str = ""
-    """Why the response holds no program: ``ExtractionFailure.reason``."""
+    """``ExtractionFailure.reason`` if the response holds no program; otherwise empty."""
     is_too_long_to_test: bool = False
     """The Test LLM's prompt has no room for the program, so the candidate is masked for both policies."""
     suites: tuple[SuiteResult, ...] = ()
     verdict: CandidateVerdict | None = None
     """The verdict on its suites (or the dataset's tests) and the replays; None after an outage."""
     pooled: SuiteVerdict | None = None
-    """The verdict on all cases written for any program of the question, where the reward or an extension needs it."""
+    """The verdict on all cases written for any program of the question, if the reward or an extension needs it."""
     hidden: CandidateVerdict | None = None
-    """The verdict on the question's hidden tests, where the task asks for it."""
+    """The verdict on the question's hidden tests, if the task asks for it."""
     reward: Breakdown | None = None
     outage: str = ""
-    """Why the sandbox gave no verdict; empty without an outage."""
+    """The reason why the sandbox gave no verdict; empty without an outage."""
     span: Span | None = None
-    """When the program was sampled, from the request to its last token."""
+    """Time of sampling, from the request to the last token."""
     judge_span: Span | None = None
-    """When it was judged, the wait for a judge included."""
+    """Time of judging, including the wait for a free judge."""
     hidden_span: Span | None = None
-    """When it was judged on the hidden tests, where its suites were sampled at the same time."""
+    """Time of judging on the hidden tests, during which the Test LLM may write the suites."""
     pooled_span: Span | None = None
-    """When it was judged on the pooled cases."""
+    """Time of judging on the pooled cases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraProgram:
-    """A program that the Code LLM wrote for an extension, beside the candidates."""
+    """A program that the Code LLM wrote for an extension, in addition to the candidates."""
 
     kind: str
-    """Its name in rollout records."""
+    """Kind of the program in rollout records, such as "repair"."""
     candidate: int
-    """Number of the candidate from which it was made."""
+    """Index of the candidate from which the program was made."""
     turn: int
-    """Turn in which it was written, from 1."""
+    """Turn in which the program was written, counted from 1."""
     before: CandidateResult
-    """The program in the prompt: the candidate, or the program of the turn before."""
+    """The program in the prompt: the candidate, or the program of the previous turn."""
     result: CandidateResult
-    """The new program, judged on the candidate's suites; it has no suites of its own."""
+    """The new program, judged on the candidate's suites; no suites were written for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,20 +174,22 @@ class Episode:
     extra_programs: tuple[ExtraProgram, ...] = ()
     """Programs written for extensions, in the order of the extensions."""
     found: Mapping[str, Any] = field(default_factory=dict)
-    """Results that extensions keep of the episode (``Found.kept``), by the extension's name."""
+    """Data for ``Extension.after_step`` (``Found.kept``), by the extension's name."""
     greedy: CandidateResult | None = None
-    """A program sampled at temperature 0 and judged on the hidden tests; in validation, where the task asks for it."""
+    """A program sampled at temperature 0 and judged on the hidden tests, if a validation task asks for it."""
     buggy_programs: tuple[CandidateResult, ...] = ()
     """The question's buggy programs with the suites written for them, in validation."""
 
     @property
     def judged_programs(self) -> tuple[CandidateResult, ...]:
-        """All programs but the greedy one."""
-        return (*self.candidates, *self.buggy_programs, *(extra.result for extra in self.extra_programs))
+        """All programs except the greedy one."""
+        extra_results = [extra.result for extra in self.extra_programs]
+        return (*self.candidates, *self.buggy_programs, *extra_results)
 
     def suite_rewards_CS(self) -> list[list[float | None]]:
         """[C, S] rewards of the candidates' suites; None for a suite without a reward."""
-        return [
-            [None if suite.reward is None else suite.reward.total for suite in candidate.suites]
-            for candidate in self.candidates
-        ]
+        reward_CS = []
+        for candidate in self.candidates:
+            rewards = [suite.reward for suite in candidate.suites]
+            reward_CS.append([None if reward is None else reward.total for reward in rewards])
+        return reward_CS

@@ -1,7 +1,8 @@
-"""Mistake Book, store and update: for each question the cases that candidates failed, and how often.
+"""Mistake Book, store and update: for each question, the cases that candidates failed, each with a frequency.
 
-Every rule here is from Code-A1, arXiv 2603.15611, "Mistake Book". All spellings and reads of one call have the same id
-and are one case: ``f(3)``, ``f(n=3)``, ``f(3.0)`` and ``abs(f(3))``. The book keeps the spelling that failed first.
+All rules of this file are from Code-A1, arXiv 2603.15611, "Mistake Book". Different spellings of one call have the same
+id and are one case, such as ``f(3)``, ``f(n=3)``, ``f(3.0)`` and ``abs(f(3))``. The book keeps the spelling that failed
+first.
 """
 
 from collections import Counter
@@ -12,54 +13,54 @@ from pathlib import Path
 from .book_file import Rows, read_rows, write_rows
 
 REPLAY_LIMIT = 8
-"""Cases of a question replayed at a time; 8 in the published runs."""
+"""Most cases of a question that are replayed in one step; 8 in the published runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class BookEntry:
-    """One remembered case; its fields are a row of the book's file."""
+    """One case in the book; its fields are a row of the book's file."""
 
     id: str
     """``CaseResult.id``."""
     call: str
-    """Source of the call; a replay runs it again."""
+    """Source of the call, which a replay runs."""
     answer: str
-    """The reference's answer as Python literal text, for readers alone. A replay asks the reference again."""
+    """The reference's answer as a Python literal, only for readers of the file. A replay runs the reference again."""
     frequency: int
     """Failures minus passed replays, at least 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedCase:
-    """One candidate failed one valid case of one suite."""
+    """A failure of one candidate in one valid case of one suite."""
 
     id: str
     """``CaseResult.id``."""
     call: str
     answer: str
-    """The reference's return value, never what the Test LLM expected."""
+    """The reference's return value, never the value that the Test LLM expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookUpdate:
-    """The changes that one question's verdicts ask for. The order of the items does not matter."""
+    """The outcomes of one question in one step. The order of the items does not matter."""
 
     failed: Sequence[FailedCase] = ()
-    """One item per candidate and suite that fails a valid case."""
+    """One item for each failure: a candidate that fails a case in two suites gives two items."""
     passed_replays: Sequence[str] = ()
-    """Case ids; one item per candidate that passes the replayed case."""
+    """Case ids; one item for each candidate that passes the replayed case."""
     dropped_replays: Sequence[str] = ()
-    """Calls, not ids, of replays that the reference no longer answers; one item per candidate."""
+    """Calls, not ids, of replays that the reference no longer answers; one item for each candidate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookChange:
-    """The result of one update. Results add up, so the result of a step is the sum over its questions."""
+    """The result of one update. The result of a step is the sum over its questions."""
 
     num_added: int = 0
-    """New cases. A case that leaves and comes back in one update counts here and in ``num_removed``."""
+    """Number of new cases. A case that leaves and returns in one update counts here and in ``num_removed``."""
     num_removed: int = 0
-    """Cases whose frequency fell to 0 or below."""
+    """Number of cases whose frequency fell to 0 or below."""
 
     def __add__(self, other: "BookChange") -> "BookChange":
         return BookChange(
@@ -69,74 +70,79 @@ class BookChange:
 
 
 class MistakeBook:
-    """Entries by question id and case id; a question's entries stand in the order in which they were added.
+    """The entries of all questions. The entries of a question keep the order in which they were added.
 
-    The book is not thread-safe: the trainer updates it once a step, from one place.
+    The book is not thread-safe. Only the trainer updates it, once a step.
     """
 
     def __init__(self) -> None:
-        self._entries: dict[str, dict[str, BookEntry]] = {}
+        self._entries: dict[str, dict[str, BookEntry]] = {}  # question id -> case id -> entry
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MistakeBook) and self._content() == other._content()
 
     @property
     def num_cases(self) -> int:
-        """Cases of all questions together."""
+        """Number of cases of all questions."""
         return sum(map(len, self._entries.values()))
 
     @property
     def num_questions(self) -> int:
-        """Questions with at least one case."""
+        """Number of questions with at least one case."""
         return len(self._entries)
 
     def entries(self, question_id: str) -> tuple[BookEntry, ...]:
-        """All cases of a question, oldest first; empty for an unknown one."""
+        """All cases of a question, the oldest first; empty for an unknown question."""
         return tuple(self._entries.get(question_id, {}).values())
 
     def question_ids(self) -> tuple[str, ...]:
-        """Questions with at least one case, sorted."""
+        """Ids of the questions with at least one case, sorted."""
         return tuple(sorted(self._entries))
 
     def retrieve(self, question_id: str, limit: int = REPLAY_LIMIT) -> tuple[BookEntry, ...]:
-        """The question's most frequent cases, at most ``limit``; ties go to the older case."""
-        # Entries stand oldest first, and sorting leaves ties in their order.
-        by_frequency = sorted(self.entries(question_id), key=lambda entry: entry.frequency, reverse=True)
+        """At most ``limit`` cases of the question, the most frequent first; ties go to the older case."""
+        # Entries come oldest first, and a stable sort keeps the order of ties.
+        by_frequency = sorted(
+            self.entries(question_id),
+            key=lambda entry: entry.frequency,
+            reverse=True,
+        )
         return tuple(by_frequency[:limit])
 
     def update(self, question_id: str, update: BookUpdate) -> BookChange:
-        """Count one step's outcomes of a question.
+        """Count the outcomes of a question in one step.
 
-        First each passed replay takes 1 from its case, and a case at 0 or below leaves. Then each failure adds 1 to
-        its case; a case that is not in the book enters it. A replay that the reference no longer answers counts as
-        passed, because it can break no candidate any more.
+        First, each passed replay takes 1 from the frequency of its case; a case at 0 or below is deleted. Then each
+        failure adds 1 to the frequency of its case; a new case enters the book. A replay that the reference no longer
+        answers counts as passed, because no candidate can fail it any more.
         """
         entries = self._entries.setdefault(question_id, {})
         num_added = num_removed = 0
-        # Losses come first, as in the release. So a case that all candidates passed as a replay, and that one of them
-        # failed in a new suite, starts again at 1.
+        # Losses come before gains, as in the release. Suppose that all candidates pass a replay, and one of them fails
+        # the same case in a new suite. The case then leaves the book, and returns with frequency 1.
         passed = Counter(update.passed_replays)
         dropped = Counter(update.dropped_replays)
         for entry in self.entries(question_id):
             frequency = entry.frequency - passed[entry.id] - dropped[entry.call]
-            entries[entry.id] = replace(entry, frequency=frequency)
-            if frequency <= 0:
+            if frequency > 0:
+                entries[entry.id] = replace(entry, frequency=frequency)
+            else:
                 del entries[entry.id]
                 num_removed += 1
         failures = Counter(case.id for case in update.failed)
         for case in _one_text_per_case(update.failed):
-            remembered = entries.get(case.id)
-            if remembered is None:
+            if case.id not in entries:
                 num_added += 1
-                remembered = BookEntry(case.id, case.call, case.answer, frequency=0)
-            entries[case.id] = replace(remembered, frequency=remembered.frequency + failures[case.id])
-        # A question that was never failed, or whose cases all left, takes no row in the file.
+                entries[case.id] = BookEntry(case.id, case.call, case.answer, frequency=0)
+            entry = entries[case.id]
+            entries[case.id] = replace(entry, frequency=entry.frequency + failures[case.id])
+        # Questions without cases have no place in the book's file.
         if not entries:
             del self._entries[question_id]
         return BookChange(num_added=num_added, num_removed=num_removed)
 
     def save(self, path: Path) -> None:
-        """Write the book as JSON, atomically: after a crash the file is either the old or the new one.
+        """Write the book as JSON, atomically: after a crash the file holds either the old or the new book.
 
         Raises:
             OSError: the folder cannot be written.
@@ -148,7 +154,7 @@ class MistakeBook:
         """Read a saved book.
 
         Raises:
-            FileNotFoundError: no such file.
+            FileNotFoundError: the file does not exist.
             InputError: the file is damaged, has another version, or is no Mistake Book.
         """
         book = cls()
@@ -166,12 +172,16 @@ class MistakeBook:
 
 
 def _one_text_per_case(failed: Sequence[FailedCase]) -> list[FailedCase]:
-    """Keep one failure of each case: the shortest spelling, and of equally short ones the first in the alphabet.
+    """Keep one failure of each case: its shortest spelling, and the alphabetically first of equally short spellings.
 
-    The result is sorted by text. New cases enter the book in this order, and their age breaks ties of ``retrieve``; so
-    it must not depend on which candidate was judged first.
+    The result is sorted by text, because new cases enter the book in this order, and ``retrieve`` prefers older cases.
+    The order must not depend on which candidate was judged first.
     """
-    longest_first = sorted(failed, key=lambda case: (len(case.call), case.call, case.answer), reverse=True)
-    # The last of equal keys stays in a dict: the shortest spelling.
+    longest_first = sorted(
+        failed,
+        key=lambda case: (len(case.call), case.call, case.answer),
+        reverse=True,
+    )
+    # A dict keeps the last value of a key, here the shortest spelling.
     shortest = {case.id: case for case in longest_first}
     return sorted(shortest.values(), key=lambda case: (case.call, case.answer))

@@ -1,10 +1,10 @@
-"""White-box prompt and the Code LLM's prompt: text files with ``{{name}}`` placeholders, rendered to chat messages.
+"""White-box prompt and Code LLM's prompt: text files with ``{{name}}`` placeholders, rendered to chat messages.
 
-A template without sections is one user message. Lines that read ``[system]``, ``[user]`` or ``[assistant]`` begin
-sections, and each section is one message. Pairs of ``[user]`` and ``[assistant]`` before the question are examples. A
-final ``[assistant]`` section is the beginning of the answer, from which the model goes on.
+A template without sections is one user message. A line ``[system]``, ``[user]`` or ``[assistant]`` begins a section,
+and each section is one message. Pairs of ``[user]`` and ``[assistant]`` before the question are examples. A final
+``[assistant]`` section is the beginning of the answer, which the model continues.
 
-``PROMPT_PAIRS`` has the names of the shipped pairs of templates, one template for each policy.
+``PROMPT_PAIRS`` has the names of the shipped pairs of templates. A pair has one template for each policy.
 """
 
 import functools
@@ -19,9 +19,9 @@ from .settings_block import Block, one_of
 TEMPLATE_FOLDER = Path(__file__).parent / "prompt_templates"
 
 FIELDS = ("prompt", "entry_points", "candidate", "num_cases", "call", "result", "expected")
-"""Fields that a template may ask for: the problem statement, how a program's functions are called, the program under
-test, and K; then for a case that the program failed the call, what the program did ("returns 3"), and the expected
-output."""
+"""Fields that a template may ask for. ``prompt`` is the problem statement, ``entry_points`` shows how the program's
+functions are called, ``candidate`` is the program under test, and ``num_cases`` is K. The last three describe a case
+that the program failed: its call, the program's result (such as "returns 3"), and the expected output."""
 
 _OPTIONAL = "entry_points"
 _STDIN = "_stdin"
@@ -35,7 +35,7 @@ for the tiny models of ``code_a1_recipe.micro_world``."""
 
 
 def template_for(kind: str, prompt: str) -> str:
-    """The template for :func:`render`.
+    """Return the name of a template for :func:`render`.
 
     Args:
         kind: "code", "test", "black_box_test" for a Test LLM that does not see the program, or "repair" for the Code
@@ -58,12 +58,12 @@ class PromptSettings(Block):
     """A user's own template file (.txt) for the Test LLM; null: the template of the pair."""
 
     def problems(self) -> Iterator[str]:
-        """One message for each of the user's own templates that cannot be used."""
+        """One message for each unusable template of the user's."""
+        yield from _template_problems(self.code, "prompts.code", {"prompt"}, "the Code LLM")
         test_fields = {"prompt", "num_cases"}
         if not self.black_box:
             test_fields.add("candidate")
         tester = f"with prompts.black_box={str(self.black_box).lower()} the Test LLM"
-        yield from _template_problems(self.code, "prompts.code", {"prompt"}, "the Code LLM")
         yield from _template_problems(self.test, "prompts.test", test_fields, tester)
 
     @property
@@ -94,12 +94,12 @@ def _template_problems(path: str | None, key: str, fields: set[str], who: str) -
     except InputError as error:
         yield f"{key}: {error}"
         return
-    # A prompt without the program or the number would run, and train on nonsense for hours.
+    # A run with a prompt that lacks the program or the number would not fail, but train for hours on useless responses.
     wrong = [f"lacks {_braced(name)}" for name in sorted(fields - used)]
     wrong += [f"asks for {_braced(name)}" for name in sorted(used - fields - {_OPTIONAL})]
     if wrong:
-        given = ", ".join(map(_braced, sorted(fields)))
-        yield f"{key}={path!r} {' and '.join(wrong)}; {who} gets {given}, each at least once, and {_braced(_OPTIONAL)}"
+        required = ", ".join(map(_braced, sorted(fields)))
+        yield f"{key}={path!r} {' and '.join(wrong)}; {who} needs {required}, and may use {_braced(_OPTIONAL)}"
 
 
 def _braced(name: str) -> str:
@@ -107,7 +107,7 @@ def _braced(name: str) -> str:
 
 
 def placeholders(template_name: str) -> set[str]:
-    """Names of the fields that a template asks for.
+    """Return the names of the fields that a template asks for.
 
     Raises:
         InputError: the template is unknown or malformed.
@@ -124,20 +124,21 @@ def template_names() -> tuple[str, ...]:
 def render(template_name: str, *, reads_input: bool = False, **fields: object) -> list[dict[str, str]]:
     """Fill a template.
 
-    Braces, placeholders and section lines inside a problem or a program stay unchanged. A final newline of the
+    Braces, placeholders and section lines inside an inserted problem or program stay unchanged. A final newline of the
     template file is not part of the prompt. An example's suite is cut to K + 1 asserts.
 
     Args:
         template_name: a name of :func:`template_names`, or the path of a file that ends in ``.txt``.
-        reads_input: the program reads standard input. A shipped template with a variant ``NAME_stdin`` then uses it.
+        reads_input: the program reads standard input. In this case, the variant ``NAME_stdin`` replaces a shipped
+            template, if there is one.
         fields: values for ``FIELDS``; a template need not use all of them. Numbers are converted by ``str``.
 
     Returns:
-        Chat messages, such as ``[{"role": "user", "content": ...}]``. If the last is the assistant's, the model goes on
-        from it.
+        Chat messages, such as ``[{"role": "user", "content": ...}]``. If the last message has the role "assistant", the
+        model continues it.
 
     Raises:
-        InputError: the template is unknown, needs a field that is missing, or a field is not in ``FIELDS``.
+        InputError: the template is unknown, a field that it needs is missing, or a field is not in ``FIELDS``.
     """
     if unknown := sorted(set(fields) - set(FIELDS)):
         raise InputError(f"unknown prompt fields {unknown}; known: {', '.join(FIELDS)}")
@@ -150,16 +151,16 @@ def render(template_name: str, *, reads_input: bool = False, **fields: object) -
     messages = []
     for role, text in sections:
         if role == "assistant" and "num_cases" in fields:
+            # Small models write as many asserts as the example has, or one fewer. So an example has K + 1.
             text = _with_fewer_asserts(text, int(str(fields["num_cases"])) + 1)
-        # A single pass, so that a placeholder inside an inserted program stays text.
+        # All fields are inserted in one pass, so a placeholder inside an inserted program is not replaced.
         content = _PLACEHOLDER.sub(lambda match: str(fields[match[1]]), text)
         messages.append({"role": role, "content": content})
     return messages
 
 
 def _with_fewer_asserts(text: str, number: int) -> str:
-    """An example's answer without its asserts beyond this number."""
-    # Small models write as many asserts as the example has, or one less. So an example has K + 1.
+    """Return an example's answer with only its first ``number`` asserts."""
     lines = text.split("\n")
     asserts = [line for line in lines if line.startswith("assert ")]
     surplus = asserts[number:]
@@ -169,7 +170,7 @@ def _with_fewer_asserts(text: str, number: int) -> str:
 # Cached, because a step renders thousands of prompts from a few templates.
 @functools.cache
 def _load(template_name: str) -> tuple[tuple[str, str], ...]:
-    """Read a template and check it; returns its sections, pairs of role and text."""
+    """Read and check a template; returns its sections as pairs of role and text."""
     if template_name.endswith(".txt"):
         path = Path(template_name)
     else:
@@ -184,9 +185,10 @@ def _load(template_name: str) -> tuple[tuple[str, str], ...]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"prompt template {template_name!r} cannot be read: {error}") from error
     sections = _split_sections(text.removesuffix("\n"), template_name)
-    # Otherwise the model would see a misspelled placeholder.
-    if odd := sorted(set(_PLACEHOLDER.findall(text)) - set(FIELDS)):
-        raise InputError(f"prompt template {template_name!r} asks for unknown fields {odd}; known: {', '.join(FIELDS)}")
+    # A misspelled placeholder would otherwise stay in the prompt.
+    if unknown := sorted(set(_PLACEHOLDER.findall(text)) - set(FIELDS)):
+        known = ", ".join(FIELDS)
+        raise InputError(f"prompt template {template_name!r} asks for unknown fields {unknown}; known: {known}")
     return sections
 
 
@@ -194,14 +196,14 @@ def _split_sections(text: str, template_name: str) -> tuple[tuple[str, str], ...
     before, *rest = _SECTION.split(text)
     if not rest:
         return (("user", text),)
-    roles, bodies = rest[0::2], rest[1::2]  # re.split returns both in turn
-    # Chat templates of most models refuse two messages of one role in a row, and a system message after the first.
+    roles, bodies = rest[0::2], rest[1::2]  # re.split returns a role and its text in turn
+    # Most models' chat templates refuse two messages of one role in a row, and a system message after the first place.
     turns = roles[1:] if roles[0] == "system" else roles
     alternate = set(turns[0::2]) == {"user"} and set(turns[1::2]) <= {"assistant"}
     if before.strip() or not alternate:
         raise InputError(
-            f"prompt template {template_name!r} must be plain text, or sections: [system] or none, then [user], with "
-            "pairs of [user] and [assistant] before it as examples, and perhaps [assistant] after it as the beginning "
-            f"of the answer, each on a line of its own and nothing before; got sections {roles}"
+            f"prompt template {template_name!r} must be plain text or sections. The first section may be [system]. "
+            "Then [user] and [assistant] must alternate, beginning with [user]. No text may come before the first "
+            f"section; got sections {roles}"
         )
     return tuple((role, body.removesuffix("\n")) for role, body in zip(roles, bodies, strict=True))

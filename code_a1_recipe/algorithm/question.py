@@ -1,4 +1,4 @@
-"""Question: a problem with a reference solution, the oracle of every test."""
+"""Question: a problem with a reference solution, which is the oracle of every test."""
 
 import ast
 from collections.abc import Collection, Iterator, Sequence
@@ -11,9 +11,9 @@ from sandbox import JudgeRequest, Kind
 from sandbox.text import DEFAULT_CHECKER, INPUT_ENTRY, PARSE_ERRORS, Interface, parse_untrusted
 
 UNNAMED = "what the problem names"
-"""A prompt's entry points where no program defines any."""
+"""Text of a prompt's entry points if the reference defines no name that tests may call."""
 IN_PLACE = "The program changes its first argument in place; a test compares what that argument is after the call."
-"""A prompt's text after the statement of a question of kind ``in_place``."""
+"""Text behind the problem statement of a question of kind ``in_place``."""
 _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -21,11 +21,11 @@ class PromptFields(TypedDict):
     """Fields of a prompt template that come from the question."""
 
     prompt: str
-    """The statement."""
+    """The problem statement."""
     entry_points: str
-    """The functions that a program must define, see :func:`entry_points_text`."""
+    """Signatures of the functions that a program must define, see :func:`entry_points_text`."""
     reads_input: bool
-    """A program reads standard input and prints; it need not define anything."""
+    """Programs read standard input and print their answers; they need not define functions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +33,11 @@ class Question:
     """One problem."""
 
     id: str
-    """Unique in a dataset; the key of the Mistake Book."""
+    """Unique in a dataset. The Mistake Book keeps a question's cases under its id."""
     prompt: str
     """The problem statement, which both models see; it names the function."""
     reference: str
-    """Source of a correct solution: the oracle. A prompt shows at most the parameters of its functions."""
+    """Source of a correct solution, the oracle. Prompts show at most the parameters of its functions."""
     entry_points: tuple[str, ...] = ()
     """Names that tests may call; empty: every top-level function and class of the reference. A name with a dot, such as
     ``Stack.items``, is an attribute that a test may read."""
@@ -46,19 +46,19 @@ class Question:
     tests: tuple[str, ...] = ()
     """Hidden assert statements, for validation and for training with `rewards.code_tests: hidden`."""
     golden_tests: tuple[str, ...] = ()
-    """Public assert statements of the dataset, best first, for training with `rewards.code_tests: golden`."""
+    """Public assert statements of the dataset, the best first, for training with `rewards.code_tests: golden`."""
     buggy_programs: tuple[str, ...] = ()
     """Programs that fail a hidden test; in validation the Test LLM writes suites for them."""
     data_source: str = ""
     """Name of the dataset, for metrics."""
     kind: str = Kind.FUNCTIONS
-    """How tests use a program: functions, stdin or in_place (``sandbox.Kind``)."""
+    """The way in which tests use a program: functions, stdin or in_place (``sandbox.Kind``)."""
     checker: str = DEFAULT_CHECKER
     """Comparison of printed outputs, for ``stdin``: a name of ``sandbox.CHECKERS``."""
 
     @property
     def is_listed(self) -> bool:
-        """Its oracle is a table of listed outputs, which answers no other call, in place of a reference solution."""
+        """The question has no reference solution; its oracle is a table of outputs, which answers only listed calls."""
         return self.reference.startswith(LISTED_OUTPUTS)
 
     @property
@@ -67,13 +67,14 @@ class Question:
 
     @property
     def asked_names(self) -> tuple[str, ...]:
-        """Names that a program must define, by which it is found in a response; empty where they are not known."""
-        # The first tests call what all tests call, and this runs for every response: a question may have hundreds.
+        """Names that a program must define. They identify the program in a response. Empty if they are unknown."""
+        # This property is read for every response, and a question may have hundreds of tests. The first 16 tests
+        # usually call every function that any test calls.
         return reward_fns.asked_names(self.entry_points, self.reference, self.tests[:16])
 
     @property
     def prompt_fields(self) -> PromptFields:
-        """Fields for a prompt template."""
+        """The question's fields for a prompt template."""
         names = entry_points_text(self.reference, self.entry_points, reads_input=self.reads_input)
         prompt = f"{self.prompt}\n\n{IN_PLACE}" if self.kind == Kind.IN_PLACE else self.prompt
         return {"prompt": prompt, "entry_points": names, "reads_input": self.reads_input}
@@ -86,7 +87,7 @@ def request_for(
     history: tuple[str, ...] = (),
     until_timeout: bool = False,
 ) -> JudgeRequest:
-    """A request to judge a program on suites and replayed calls; without a program, only the reference runs."""
+    """Make a request to judge a program on suites and replayed calls. Without a program, only the reference runs."""
     return JudgeRequest(
         question_id=question.id,
         reference=question.reference,
@@ -102,19 +103,19 @@ def request_for(
 
 
 def entry_points_text(source: str, names: Collection[str] = (), *, reads_input: bool = False) -> str:
-    """How a program's functions and methods are called: "`f(a, b)`, `Stack().push(x)`".
+    """Show how a program's functions and methods are called, as in "`f(a, b)`, `Stack().push(x)`".
 
     Args:
-        source: a program that defines them.
+        source: a program that defines the functions and classes.
         names: functions, classes and attributes to list; empty: every function and class that tests may call.
-        reads_input: the program reads standard input, and tests call nothing that it defines.
+        reads_input: the program reads standard input, so tests do not call its functions.
 
     Returns:
-        Signatures. A name stands alone where ``source`` does not define it or does not parse. ``UNNAMED`` where there
-        is no name.
+        Signatures. A name has no parameters if ``source`` does not define it or does not parse. ``UNNAMED`` if no name
+        is known.
     """
     if reads_input:
-        # Tests call the harness's function, whatever the program defines.
+        # Tests call a function of the harness, not of the program.
         return f"`{INPUT_ENTRY}(text)`"
     defined = definitions(source)
     calls: list[str] = []
@@ -125,32 +126,36 @@ def entry_points_text(source: str, names: Collection[str] = (), *, reads_input: 
 
 
 def definitions(source: str) -> dict[str, ast.AST]:
-    """Map each name that ``source`` defines at top level, also below ``if``, ``try`` and ``with``, to its statement.
+    """Map each name that ``source`` defines at top level, or in an ``if``, ``try`` or ``with`` there, to its statement.
 
-    Functions, classes and variables stand in the order of their first definitions, each with its last definition, which
-    counts in Python. The result is empty where the source does not parse.
+    Functions, classes and variables stand in the order of their first definitions. Each has its last definition,
+    because this one counts in Python. The result is empty if the source does not parse.
     """
-    return {name: node for statement in parsed(source).body for name, node in _definitions(statement)}
+    defined: dict[str, ast.AST] = {}
+    for statement in parsed(source).body:
+        defined.update(_definitions(statement))
+    return defined
 
 
 def _definitions(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Pairs of a name and the statement that defines it, in the order of the source."""
     if isinstance(node, _FUNCTIONS | ast.ClassDef):
         yield node.name, node
     elif isinstance(node, ast.Assign | ast.AnnAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         yield from ((target.id, node) for target in targets if isinstance(target, ast.Name))
     elif isinstance(node, ast.If | ast.Try | ast.With | ast.ExceptHandler):
-        # References define names under `try: import ...` and `if True:`, and tests call these too.
+        # Tests may also call functions that a reference defines under `try: import ...` or `if True:`.
         for inner in ast.iter_child_nodes(node):
             yield from _definitions(inner)
 
 
 def parsed(source: str) -> ast.Module:
-    """The syntax tree of a source; an empty tree where it does not parse."""
+    """The syntax tree of a source; an empty tree if the source does not parse."""
     try:
         return parse_untrusted(source)
     except PARSE_ERRORS:
-        # A model may have written it. The judge reports the error; here such a program just defines nothing.
+        # The source may come from a model. The judge reports the error; here the program only defines no names.
         return ast.Module(body=[], type_ignores=[])
 
 
@@ -158,7 +163,7 @@ def _calls(name: str, node: ast.AST | None) -> Iterator[str]:
     if isinstance(node, _FUNCTIONS):
         yield f"{name}({_parameters(node)})"
         return
-    # A test calls a class to make an object, and then the object's public methods.
+    # A test creates an object of the class, and then calls the object's public methods.
     methods = [method for method in getattr(node, "body", ()) if isinstance(method, _FUNCTIONS)]
     init_parameters = ""
     public = []
@@ -176,12 +181,12 @@ def _calls(name: str, node: ast.AST | None) -> Iterator[str]:
 
 
 def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef, *, bound: bool = False) -> str:
-    """Names between the parentheses of a call; ``bound``: without the first, which is ``self``."""
+    """Parameters of a call, joined by commas. ``bound`` leaves out the first parameter, which is ``self``."""
     arguments = node.args
     shown = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)][int(bound) :]
     if arguments.vararg:
         shown.append(f"*{arguments.vararg.arg}")
-    # A call must name keyword-only parameters, so they are shown with an equals sign.
+    # The equals sign shows that a call must name a keyword-only parameter.
     shown += [f"{argument.arg}=..." for argument in arguments.kwonlyargs]
     if arguments.kwarg:
         shown.append(f"**{arguments.kwarg.arg}")

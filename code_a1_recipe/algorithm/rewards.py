@@ -1,7 +1,7 @@
-"""Composite reward: the reward functions that the configuration names, applied to a judged question.
+"""Composite reward: applies the reward functions that the configuration names to a judged question.
 
-``reward_fns`` has the formulas R_C and R_T. The keys ``rewards.code`` and ``rewards.test`` put a user's own functions
-in their place.
+``reward_fns`` has the formulas R_C and R_T. The keys ``rewards.code`` and ``rewards.test`` replace them by a user's own
+functions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,72 +28,81 @@ from .settings_block import Block, Count, NamedCode, Rate, one_of
 from .user_code import user_code
 
 CODE_TESTS = ("suites", "pooled", "golden", "hidden")
-"""Tests that the Code LLM may be rewarded on (``rewards.code_tests``): the suites written for the same program, as in
-the paper; every valid case written for any program of the question; the question's golden tests; its hidden tests, as
-an upper bound."""
+"""Tests that may reward the Code LLM (``rewards.code_tests``). "suites": the suites written for the same program, as in
+the paper; "pooled": every valid case written for any program of the question; "golden": the question's golden tests;
+"hidden": its hidden tests, which give an upper bound."""
 
 FULL_REWARD = 1.0 - 1e-6
-"""Rewards above this count as 1, since float32 may round the last digits."""
+"""Rewards above this value count as 1, because float32 rounds the last digits."""
 
 CODE_REWARD, TEST_REWARD = "pass_rate", "valid_and_adversarial"
-"""Names of the paper's two rewards."""
+"""Names of the paper's two reward functions."""
 
 
 class RewardChoice(NamedCode):
-    """The function that rewards one policy."""
+    """The choice of a function that rewards one policy."""
 
     name: str
-    """Name of a registered reward, or of a function at ``path``."""
+    """Name of a shipped reward function, or of a function at ``path``."""
 
 
 class RewardSettings(Block):
     alpha: Rate
-    """Weight of validity in the Test LLM's reward; the rest is adversarial difficulty."""
+    """Weight of validity in the Test LLM's reward; adversarial difficulty has the weight ``1 - alpha``."""
     adversarial: Annotated[str, one_of(ADVERSARIAL_READINGS)]
     nonprintable_penalty: bool
     code_tests: Annotated[str, one_of(CODE_TESTS)] = "suites"
     """Tests that reward the Code LLM."""
     num_golden: Count = 1
-    """With "golden": how many of the question's golden tests count, from the first."""
+    """With "golden": number of the question's golden tests that count, beginning with the first."""
     code: RewardChoice = RewardChoice(name=CODE_REWARD)
     test: RewardChoice = RewardChoice(name=TEST_REWARD)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The paper's parameters of R_T; a user's function gets the ones that it has a parameter for."""
+        """The paper's parameters of R_T. A user's function gets only those that its signature names."""
         return self.model_dump(include={"alpha", "adversarial", "nonprintable_penalty"})
 
     @property
     def user_files(self) -> dict[str, Path]:
         """Python files with the user's own reward functions, by key."""
-        paths = {"rewards.code.path": self.code.path, "rewards.test.path": self.test.path}
-        return {key: file for key, path in paths.items() if path and (file := reward_file(path))}
+        files = {}
+        for key, choice in (("rewards.code.path", self.code), ("rewards.test.path", self.test)):
+            file = reward_file(choice.path) if choice.path else None
+            if file is not None:
+                files[key] = file
+        return files
 
     @property
     def uses_given_tests(self) -> bool:
-        """The Code LLM is rewarded on tests of the dataset, and not on the Test LLM's."""
+        """The dataset's tests reward the Code LLM, instead of the Test LLM's suites."""
         return self.code_tests in ("golden", "hidden")
 
     @property
     def is_pooled(self) -> bool:
-        """The Code LLM is rewarded on all cases written for any program of the question."""
+        """All cases written for any program of the question reward the Code LLM."""
         return self.code_tests == "pooled"
 
     def by_the_paper(self) -> "RewardSettings":
-        """The same parameters with the paper's two functions, on each program's own suites."""
-        code, test = RewardChoice(name=CODE_REWARD), RewardChoice(name=TEST_REWARD)
-        return self.model_copy(update={"code": code, "test": test, "code_tests": "suites"})
+        """A copy with the same parameters, with the paper's two functions, and with each program's own suites."""
+        changes = {
+            "code": RewardChoice(name=CODE_REWARD),
+            "test": RewardChoice(name=TEST_REWARD),
+            "code_tests": "suites",
+        }
+        return self.model_copy(update=changes)
 
     def problems(self) -> Iterator[str]:
         """One message for each function that cannot be used."""
         if repeated := sorted(self.parameters.keys() & self.test.kwargs.keys()):
             keys = " and ".join(f"rewards.{name}" for name in repeated)
-            yield f"rewards.test.kwargs must be without {repeated}: those are {keys}, got {self.test.kwargs!r}"
+            yield f"rewards.test.kwargs must not contain {repeated}; set {keys} instead, got {self.test.kwargs!r}"
             return
         for role in ("code", "test"):
             try:
                 function = _find(role, self)
-                # A question without programs shows whether the values work. A user's function may not expect it.
+                # A call with an empty question shows whether a shipped function accepts the values. A user's function
+                # may not expect an empty question.
                 if getattr(self, role).path is None:
                     function(QuestionVerdicts(question_id="", num_cases=1, candidates=()))
             except SettingsError as error:
@@ -106,7 +115,7 @@ class QuestionRewards:
     """A run's two reward functions, called once for all candidates of a question."""
 
     def __init__(self, settings: RewardSettings, *, num_cases: int) -> None:
-        """``num_cases`` is K.
+        """Find the functions; ``num_cases`` is K.
 
         Raises:
             SettingsError: a function does not exist, or does not take its arguments.
@@ -116,12 +125,12 @@ class QuestionRewards:
         self._code, self._test = _find("code", settings), _find("test", settings)
 
     def apply(self, question: Question, candidates: Sequence[CandidateResult]) -> tuple[CandidateResult, ...]:
-        """The candidates of one question with their rewards and with the rewards of their suites.
+        """Reward the candidates of one question and their suites.
 
-        A candidate that met an outage, or for which the Test LLM's prompt had no room, has None for all of these.
+        If a candidate met an outage, or the Test LLM's prompt had no room for it, all its rewards are None.
 
         Raises:
-            CodeA1Error: a reward function failed, or returned something else than rewards.
+            CodeA1Error: a reward function raised an error, or returned a value that is no list of rewards.
         """
         judged = QuestionVerdicts(
             question_id=question.id,
@@ -143,26 +152,25 @@ class QuestionRewards:
     def _judged(self, candidate: CandidateResult) -> JudgedCandidate:
         return JudgedCandidate(
             source=candidate.source,
-            # The Test LLM could not see the program and wrote no suite, so the verdict says too little to reward it.
+            # The verdict on a program for which no suite could be written says too little to reward the program.
             verdict=None if candidate.is_too_long_to_test else candidate.verdict,
             suite_texts=tuple(suite.response.text for suite in candidate.suites),
             response_tokens=len(candidate.response.token_ids),
             is_truncated=candidate.response.is_truncated,
-            suite_tokens=tuple(len(suite.response.token_ids) for suite in candidate.suites),
             suite_is_truncated=tuple(suite.response.is_truncated for suite in candidate.suites),
-            # An extension may need this verdict too; it has a part in the reward only if the run says so.
+            # If only an extension needed this verdict, it has no part in the reward.
             pooled=candidate.pooled if self._settings.is_pooled else None,
         )
 
 
 def _called(role: str, choice: RewardChoice, function: Any, question: Question) -> AbstractContextManager[None]:
     where = f"{choice.path}:{choice.name}" if choice.path else choice.name
-    # The registry returns a partial of the user's function.
+    # The registry returns a `functools.partial`, whose attribute `func` is the user's function.
     return user_code(f"rewards.{role}: {where} at question {question.id!r}", function.func)
 
 
 def _find(role: str, settings: RewardSettings) -> Any:
-    """The reward function of a policy, "code" or "test"."""
+    """Find the reward function of a policy, "code" or "test"."""
     code, test = settings.code, settings.test
     try:
         if role == "code":

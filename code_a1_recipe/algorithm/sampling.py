@@ -10,7 +10,7 @@ from .episode_types import Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingParameters:
-    """How one policy samples; training and validation have one each."""
+    """Sampling parameters of one policy, in training or in validation."""
 
     temperature: float
     top_p: float
@@ -20,7 +20,7 @@ class SamplingParameters:
 
     @classmethod
     def of_rollout(cls, rollout: Any, *, validation: bool = False) -> "SamplingParameters":
-        """Read a policy's block ``rollout``; in validation, its ``val_kwargs`` say how tokens are drawn."""
+        """Read a policy's block ``rollout``. In validation, temperature, top_p and top_k come from ``val_kwargs``."""
         source = rollout.val_kwargs if validation else rollout
         sampled = cls(
             temperature=source.temperature,
@@ -32,25 +32,25 @@ class SamplingParameters:
         return sampled if source.do_sample else sampled.greedy()
 
     def greedy(self) -> "SamplingParameters":
-        """The same lengths, but always the likeliest token, as at temperature 0."""
+        """A copy that always takes the likeliest token, as at temperature 0."""
         # vLLM gives a request at temperature 0 no random generator. On a CPU, one such request in a batch makes vLLM
-        # sample the whole batch from an unseeded generator; top_k = 1 has the same effect without that.
+        # sample the whole batch with an unseeded generator. With top_k = 1 the tokens are the same without this effect.
         return replace(self, temperature=1.0, top_p=1.0, top_k=1)
 
 
 def beginning_of_answer(messages: Sequence[Message]) -> str:
-    """The beginning of the answer that a prompt gives as its last message, or ``""``; the response goes on from it."""
+    """The beginning of the answer, if the prompt's last message gives one; otherwise ``""``."""
     return messages[-1]["content"] if messages[-1]["role"] == "assistant" else ""
 
 
 def prompt_token_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
-    """Token ids of a chat prompt, up to the place where the model goes on."""
+    """Token ids of a chat prompt, up to the place where the model continues."""
     return prompts_token_ids(tokenizer, [messages])[0]
 
 
 def prompts_token_ids(tokenizer: Any, prompts: Sequence[Sequence[Message]]) -> list[list[int]]:
-    """Token ids of several prompts of one template; a fast tokenizer uses all cores for them."""
-    # With a given beginning, an end of message behind it would tell the model that the answer is complete.
+    """Token ids of several prompts of one template, which a fast tokenizer encodes on all cores."""
+    # An end-of-message token behind the beginning of an answer would tell the model that the answer is complete.
     is_begun = bool(beginning_of_answer(prompts[0]))
     encoded = tokenizer.apply_chat_template(
         prompts,
@@ -63,10 +63,11 @@ def prompts_token_ids(tokenizer: Any, prompts: Sequence[Sequence[Message]]) -> l
 
 
 def sampling_seed(seed: int, *parts: object) -> int:
-    """A seed in [0, 2**31) that depends on every part and on nothing else.
+    """Return a seed in [0, 2**31) that depends only on the arguments, and on each of them.
 
-    It is the same in every process, so a run can be repeated sample by sample.
+    The same arguments give the same seed in every process, so a run can be repeated sample by sample.
     """
-    # Python's own hash differs by process. `repr` keeps ("1", 23) and ("12", 3) apart; joined texts would be equal.
+    # Python's `hash` differs between processes. `repr` distinguishes ("1", 23) from ("12", 3); their joined texts are
+    # equal.
     digest = hashlib.sha256(repr((seed, *parts)).encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1

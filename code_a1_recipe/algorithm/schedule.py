@@ -1,4 +1,4 @@
-"""Alternation of the two updates: which policy is updated at which step."""
+"""Alternation of the two updates: the policies that are updated at each step."""
 
 from .settings_block import Amount, Block
 
@@ -6,7 +6,7 @@ POLICY_NAMES = ("code", "test")
 
 
 class UpdateSchedule(Block):
-    """Update a policy at every n-th step, or never (0). By default both update at every step, as in the paper."""
+    """Updates each policy at every n-th step, or never (0). By default both update at every step, as in the paper."""
 
     code_every: Amount = 1
     """Steps between updates of the Code LLM."""
@@ -24,5 +24,10 @@ class UpdateSchedule(Block):
             >>> UpdateSchedule(test_every=2).policies_at(1)
             ('code',)
         """
-        # Steps count from 1, so a policy with `every` = n updates at the last of each n steps.
-        return tuple(name for name in POLICY_NAMES if self.every(name) and step % self.every(name) == 0)
+        due = []
+        for name in POLICY_NAMES:
+            every = self.every(name)
+            # Steps count from 1, so the update comes at the last of each n steps.
+            if every and step % every == 0:
+                due.append(name)
+        return tuple(due)

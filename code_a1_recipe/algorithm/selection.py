@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Callable, Sequence
 
 RewardsCS = Sequence[Sequence[float | None]]
-"""[C, S] rewards of one question's suites; None marks a suite that was lost to an outage."""
+"""[C, S] rewards of one question's suites; None marks a suite without a reward, for example after an outage."""
 GroupSelector = Callable[..., tuple[int, ...]]
-"""``(reward_CS, *, update_n) -> candidate indices``; see ``top_variance``."""
+"""``(reward_CS, *, update_n) -> indices of candidates``, as :func:`top_variance`."""
 
 
 def top_variance(reward_CS: RewardsCS, *, update_n: int) -> tuple[int, ...]:
@@ -18,42 +18,46 @@ def top_variance(reward_CS: RewardsCS, *, update_n: int) -> tuple[int, ...]:
     Source: Code-A1, arXiv 2603.15611 (``update_n = 1`` in the published runs).
 
     Args:
-        reward_CS: a candidate with a None, or without suites, is not eligible: its group would be incomplete.
-        update_n: candidates wanted, at least 1.
+        reward_CS: the rewards. A candidate with a None, or without suites, is not eligible, because its GRPO group
+            would be incomplete.
+        update_n: number of candidates to choose, at least 1.
 
     Returns:
-        At most ``update_n`` indices into C, largest spread first; ties go to the lowest index. There are fewer, perhaps
-        none, where fewer are eligible. A group without spread can be chosen; its advantages are 0.
+        Indices of candidates, the largest standard deviation first; ties go to the lowest index. If fewer than
+        ``update_n`` candidates are eligible, all of these. A candidate whose suites have equal rewards can be chosen;
+        the advantages of its suites are 0.
 
     Example:
         >>> top_variance([[0.5, 0.5], [0.0, 1.0], [None, 1.0]], update_n=1)
         (1,)
     """
     groups = _complete_groups(reward_CS)
-    # The variance ranks as the standard deviation does. `statistics` computes it exactly, so groups with the same
-    # rewards in another order tie; with sums of rounded floats they might not. Sorting leaves ties in their order.
+    # The variance gives the same order as the standard deviation. `statistics` computes it exactly, so the order of a
+    # group's rewards has no influence, as it would have in a sum of rounded floats.
     by_spread = sorted(
         groups,
         key=lambda candidate: statistics.pvariance(groups[candidate]),
         reverse=True,
     )
+    # A stable sort keeps the order of ties.
     return tuple(by_spread[:update_n])
 
 
 def every_candidate(reward_CS: RewardsCS, *, update_n: int = 1) -> tuple[int, ...]:
-    """All eligible candidates, in order; ``update_n`` is not used."""
+    """All eligible candidates in their order; ``update_n`` is ignored."""
     return tuple(_complete_groups(reward_CS))
 
 
 GROUP_SELECTORS: dict[str, GroupSelector] = {"topvar": top_variance, "all": every_candidate}
-"""Selectors by ``selection.name``; "topvar" is the default."""
+"""Selectors by their names in ``selection.name``; "topvar" is the default."""
 
 
 def _complete_groups(reward_CS: RewardsCS) -> dict[int, list[float]]:
-    """Rewards of the candidates that have suites, each with a reward."""
+    """The suite rewards of each candidate that has suites, if all its suites have a reward."""
     groups = {}
     for candidate, suites in enumerate(reward_CS):
         rewards = [reward for reward in suites if reward is not None]
-        if rewards and len(rewards) == len(suites):
+        is_complete = len(rewards) == len(suites)
+        if rewards and is_complete:
             groups[candidate] = rewards
     return groups

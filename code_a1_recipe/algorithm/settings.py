@@ -1,7 +1,7 @@
 """The recipe's own configuration: one frozen block of keys for each block of ``config/code_a1.yaml``.
 
-Each field has its bounds, and its docstring is the hint in the message about a value out of bounds. Rules about several
-blocks are in ``config/rules.py``.
+Each field has its bounds. The first line of its docstring is the hint in the message about a value out of bounds. Rules
+about several blocks are in ``config/rules.py``.
 """
 
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ from .selection import GROUP_SELECTORS
 from .settings_block import Amount, Block, Count, Rate, Seconds, one_of
 
 FUSION = "fusion"
-"""Value of ``sandbox.runner`` for programs that run in a service; with "local" they run in the judge processes."""
+"""Value of ``sandbox.runner`` with which programs run in a SandboxFusion service, and not on the run's own nodes."""
 
 
 def _group_or_none(size: int) -> int:
     if size < 0 or size == 1:
-        raise ValueError("at least 2, or 0: no Test LLM (rewards.code_tests=golden or hidden)")
+        raise ValueError("at least 2, or 0 for no Test LLM (with rewards.code_tests=golden or hidden)")
     return size
 
 
@@ -44,35 +44,35 @@ def _read_limits(raw: Any) -> Limits:
 
 class EpisodeSettings(Block):
     num_candidates: Annotated[int, Field(ge=2)]
-    """C: programs the Code LLM writes for one question; an advantage is relative to the other members of its group."""
+    """C: programs that the Code LLM writes for one question; an advantage needs a group of at least 2."""
     num_suites: Annotated[int, AfterValidator(_group_or_none)]
-    """S: suites the Test LLM writes for one program; an advantage is relative to the other members of its group."""
+    """S: suites that the Test LLM writes for one program; an advantage needs a group of at least 2."""
     cases_per_suite: Count
-    """K: asserts a suite should hold."""
+    """K: asserts that a suite should hold."""
     num_workers: Count
-    """Processes that run episodes."""
+    """Number of processes that run episodes."""
     repair_turns: Annotated[int, Field(ge=0, le=8)] = 0
-    """How often a program that failed a case is written again with that case in the prompt."""
+    """Number of turns in which the Code LLM sees a case that its program failed, and writes the program again."""
     max_refills: Amount = 0
-    """Rounds in which other questions of the training set replace those whose programs all earned the same."""
+    """Rounds of a step that replace questions whose programs all earned the same by other training questions."""
     tester: str | None = None
     """``pkg://module:function`` or ``FILE.py:function`` that writes the suites; null: the Test LLM."""
     generation_timeout_seconds: Seconds = 3600.0
-    """Seconds a response may take from its request on, the server's queue included."""
+    """Seconds that a response may take, including its time in the server's queue."""
     max_probs_diff: Rate | None = 0.1
-    """Mean difference between a token's probabilities at its server and in training, above which a run stops."""
+    """The run stops if probabilities of tokens at the server and in training differ by more than this on average."""
 
 
 class MistakeBookSettings(Block):
     enabled: bool
     replay_limit: Amount
-    """Cases replayed for one question."""
+    """Cases of one question that are replayed in a step."""
 
 
 class SelectionSettings(Block):
     name: Annotated[str, one_of(GROUP_SELECTORS)]
     update_n: Count
-    """Programs of a question whose suites train the Test LLM, with "topvar"."""
+    """With "topvar": number of a question's programs whose suites train the Test LLM."""
 
 
 class SandboxSettings(Block):
@@ -82,40 +82,40 @@ class SandboxSettings(Block):
     """Address of the service, with runner "fusion"."""
     tier: Annotated[int, Field(ge=0, le=2)] = 0
     """Strength of the confinement on the run's own nodes; a service has its own confinement."""
-    # YAML has lists where a strict block wants a tuple.
+    # YAML gives a list, which a strict block would refuse for a tuple.
     allow_missing: Annotated[tuple[Annotated[str, one_of(OPTIONAL_FEATURES)], ...], Field(strict=False)] = ()
     """Protections that the kernel may lack."""
     num_workers: Count
-    """Judge processes."""
+    """Number of judge processes."""
     programs_per_worker: Count
     """Programs that one judge process runs at once."""
     judge_timeout_seconds: Seconds
-    """Seconds a program may wait for its verdict, the queue included, before it counts as an outage."""
+    """Seconds that a program may wait for its verdict, including its time in the queue; then it is an outage."""
     max_outage_rate: Rate
-    """Share of a step's candidates that the sandbox may fail to run before the step stops."""
+    """Largest share of a step's candidates that may meet an outage of the sandbox; above it, the run stops."""
     limits: Annotated[Limits, PlainValidator(_read_limits)] = Limits()
 
 
 class ValidationSettings(Block):
     num_candidates: Count
-    """Programs sampled per held-out question."""
+    """Programs sampled for one held-out question."""
     num_suites: Amount
-    """Suites sampled per program; 0: none."""
+    """Suites sampled for one program; 0: none."""
     greedy: bool = False
-    """Also sample one program per question at temperature 0."""
+    """Also sample one program for each question at temperature 0."""
     num_buggy_program_suites: Amount = 0
     """Suites for each of a question's ``buggy_programs``, which are the same programs for every Test LLM."""
     until_timeout: bool = True
-    """A program that times out in one hidden test skips the others; it is incorrect in any case."""
+    """After its first time-out in a hidden test, a program skips the others, because it is incorrect in any case."""
     hidden_in_training: bool = False
-    """In training, also judge programs on the hidden tests; metrics then show how often full reward is undeserved."""
+    """In training, also judge programs on the hidden tests. Metrics then count full rewards of incorrect programs."""
 
 
 class CheckpointSettings(Block):
     keep_best: Annotated[str, AfterValidator(_validation_metric)] | None = None
-    """Validation metric, as in ``metrics.jsonl``, whose best checkpoint is kept beside the newest; larger is better."""
+    """Validation metric of ``metrics.jsonl``. The checkpoint with its largest value is kept beside the newest."""
     allow_new_questions: bool = False
-    """A run may resume on other questions; their order then begins anew."""
+    """A run may resume with other questions; their order then starts from the beginning."""
     leave_within_seconds: Seconds = 120.0
     """Most seconds from Ctrl-C or SIGTERM to the end of the process."""
 
@@ -124,11 +124,11 @@ class SeedSettings(Block):
     """The keys of the block ``data`` that the algorithm needs."""
 
     seed: Amount
-    """The seed that fixes the order of questions and every sample."""
+    """The seed of the order of questions and of all samples."""
 
 
 class RecipeSettings(Block):
-    """All blocks of the recipe; all other keys belong to verl."""
+    """All blocks of the recipe. The configuration's other keys belong to verl."""
 
     episode: EpisodeSettings
     prompts: PromptSettings
@@ -141,7 +141,7 @@ class RecipeSettings(Block):
     checkpoint: CheckpointSettings
     data: SeedSettings
     self_play: bool = False
-    """One model has both roles: the Code LLM also writes the suites, and learns from both rewards."""
+    """One model has both roles: it writes programs and suites, and learns from both rewards."""
 
     @property
     def seed(self) -> int:
@@ -154,6 +154,6 @@ class RecipeSettings(Block):
 
     @property
     def policy_names(self) -> tuple[str, ...]:
-        """The policies of a run: both, or "code" alone."""
+        """The policies that a run trains: both, or only "code"."""
         has_tester = self.episode.num_suites and not self.self_play and self.episode.tester is None
         return ("code", "test") if has_tester else ("code",)

@@ -1,4 +1,4 @@
-"""The base of every block of configuration keys, and the messages about values that break a rule."""
+"""The base class of all blocks of configuration keys, and the messages about wrong values."""
 
 import difflib
 from collections.abc import Collection, Mapping
@@ -30,13 +30,13 @@ _RULES = {
     "multiple_of": "a multiple of {multiple_of}",
     "literal_error": "{expected}",
 }
-"""The rule in a message, by pydantic's name for the kind of error."""
+"""The text of a rule, by pydantic's name for the kind of error."""
 
 
 class Block(BaseModel):
     """A frozen block of keys. Values are not converted: `nope` is a text and no boolean, and 2.5 is no count."""
 
-    # A field's docstring is its hint in messages.
+    # Messages use a field's docstring as a hint.
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
@@ -46,10 +46,10 @@ class Block(BaseModel):
 
     @classmethod
     def read(cls, raw: Mapping[str, Any], *, where: str) -> Self:
-        """Check plain values.
+        """Make a block from plain values.
 
         Raises:
-            SettingsError: some values break a rule; it names each by its full key, which begins with ``where``.
+            SettingsError: values are wrong. The message names each by its full key, which begins with ``where``.
         """
         try:
             return cls.model_validate(raw)
@@ -58,7 +58,7 @@ class Block(BaseModel):
             raise SettingsError(*problems) from error
 
     def replaced(self, *, where: str, **changes: Any) -> Self:
-        """A copy with other values, which are checked as in ``read``."""
+        """Make a copy with other values, which are checked as in ``read``."""
         return self.read({**dict(self), **changes}, where=where)
 
 
@@ -67,18 +67,18 @@ class NamedCode(Block):
 
     name: str
     path: str | None = None
-    """``pkg://package.module`` or a Python file, which every node has under this path; null: a shipped one."""
+    """``pkg://package.module`` or a Python file that every node has under this path; null: shipped code."""
     kwargs: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of the function or class."""
 
 
 def key_of(item: Mapping[str, Any]) -> str:
-    """The dotted key of one of pydantic's errors, without places inside lists."""
+    """The dotted key of an error that pydantic reports, without positions in lists."""
     return ".".join(part for part in item["loc"] if isinstance(part, str))
 
 
 def describe(item: Mapping[str, Any], key: str, block: type[Block]) -> str:
-    """The message about one of pydantic's errors in ``block``: key, rule, value and hint."""
+    """The message about an error that pydantic reports in ``block``: key, rule, value and hint."""
     kind, place, context = item["type"], item["loc"], item.get("ctx", {})
     if kind == "extra_forbidden":
         parent = key.rpartition(".")[0]
@@ -86,7 +86,7 @@ def describe(item: Mapping[str, Any], key: str, block: type[Block]) -> str:
     if kind == "missing":
         return f"{key} is missing; give it a value"
     cause = context.get("error")
-    # A bound of ours raises a plain ValueError with its rule. A class of its own, as from Limits, has a whole message.
+    # The recipe's own bounds raise a plain ValueError with the rule. A subclass, as from Limits, has a whole message.
     if isinstance(cause, ValueError) and type(cause) is not ValueError:
         return str(cause)
     if cause:
@@ -108,30 +108,32 @@ def describe(item: Mapping[str, Any], key: str, block: type[Block]) -> str:
 
 def unknown_key(key: str, known: Collection[str]) -> str:
     """The message about a key that does not exist."""
-    # verl has two thousand keys, too many to list.
+    # verl has two thousand keys, which are too many to list.
     near = near_misses(key, known)
-    return f"unknown key {key!r}; " + (f"did you mean {near}?" if near else "`--print-config` lists the known ones")
+    hint = f"did you mean {near}?" if near else "`--print-config` lists the known keys"
+    return f"unknown key {key!r}; {hint}"
 
 
 def near_misses(word: str, known: Collection[str]) -> str:
-    """Up to three known words that look like ``word``, joined by "or"; empty where none does."""
+    """Up to three known words that look like ``word``, joined by "or"; empty if no word does."""
     return " or ".join(difflib.get_close_matches(word, known, n=3, cutoff=0.75))
 
 
 def one_of(known: Collection[str]) -> AfterValidator:
-    """A bound: the value is one of these names."""
+    """A bound: the value must be one of these names."""
 
     def check(name: str) -> str:
-        if name not in known:
-            near = near_misses(name, known)
-            raise ValueError(f"one of {', '.join(sorted(known))}" + (f" (did you mean {near}?)" if near else ""))
-        return name
+        if name in known:
+            return name
+        near = near_misses(name, known)
+        hint = f" (did you mean {near}?)" if near else ""
+        raise ValueError(f"one of {', '.join(sorted(known))}{hint}")
 
     return AfterValidator(check)
 
 
 def _fields_beside(block: type[Block], place: tuple[Any, ...]) -> Mapping[str, Any]:
-    """The fields of the block that holds the last part of ``place``; empty if that is no block."""
+    """The fields of the block that contains the key at ``place``; empty if no block contains it."""
     for part in place[:-1]:
         kind = block.model_fields[part].annotation if part in block.model_fields else None
         if not (isinstance(kind, type) and issubclass(kind, Block)):

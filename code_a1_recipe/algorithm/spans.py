@@ -1,17 +1,17 @@
-"""Spans of time, and the seconds that they cover together.
+"""Spans of time, and the seconds that several spans cover together.
 
-A span is a pair of start and end in seconds; the start belongs to it and the end does not. A span that ends at its
-start, or before it because a clock was set back, is empty.
+A span is a pair of start and end in seconds, without its end. A span is empty if it ends at its start, or before its
+start because a clock was set back.
 """
 
 from collections.abc import Iterable
 
 Span = tuple[float, float]
-"""Start and end, in seconds on a clock that all spans of a call share."""
+"""Start and end in seconds, by a clock that all spans of a call share."""
 
 
 def union(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Join spans into the fewest that cover the same time: sorted, with a gap between neighbours.
+    """Join overlapping and adjacent spans. The result is sorted and covers the same time.
 
     Example:
         >>> union([(4, 6), (0, 2), (1, 3), (3, 4)])
@@ -30,5 +30,6 @@ def union(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def seconds_of(spans: Iterable[Span]) -> float:
-    """Seconds that at least one span covers; a second that two spans cover counts once."""
-    return sum(end - start for start, end in union(spans))
+    """Number of seconds that at least one span covers; a second that two spans cover counts once."""
+    covered = union(spans)
+    return sum(end - start for start, end in covered)

@@ -20,16 +20,18 @@ def tasks_of(
     first_index: int = 0,
     extensions: Sequence[Extension] = (),
 ) -> list[EpisodeTask]:
-    """One task for each question, in their order.
+    """Make one task for each question, in the order of the questions.
 
     Args:
-        book: the Mistake Book at the start of the step. Each training question replays its cases; validation replays
-            nothing.
-        step: training step, counted from 1; for validation the newest finished step.
+        questions: questions of a step, or of a validation.
+        settings: the run's settings.
+        book: the Mistake Book at the start of the step. In training, each question replays its cases; validation has no
+            replays.
+        step: training step, counted from 1; for validation, the newest finished step.
         started_at: start of the step in Unix seconds, the zero of its spans.
-        validate: take the counts of the block ``validation``, not of ``episode``.
+        validate: make tasks of a validation, with the numbers of the block ``validation`` instead of ``episode``.
         first_index: place of the first question among all questions of the step.
-        extensions: each may change each task, in this order.
+        extensions: each extension may change each task, in this order.
     """
     validation = settings.validation
     counts = validation if validate else settings.episode

@@ -1,4 +1,4 @@
-"""Users' own code: an error in it becomes an error of the recipe that names its line."""
+"""Users' own code: the recipe turns an error in it into its own error, which names the line."""
 
 import inspect
 import traceback
@@ -11,10 +11,10 @@ from ..errors import CodeA1Error
 
 @contextmanager
 def user_code(where: str, of: Any) -> Iterator[None]:
-    """Turn what a user's code raises inside the block into one error.
+    """Turn any exception of a user's code inside the ``with`` block into a ``CodeA1Error``.
 
     Args:
-        where: key, name and question, for the message.
+        where: place of the code for the message, such as its key, its name and the question.
         of: the user's function, class or object. The message names the last line of its module in the traceback.
 
     Raises:
@@ -23,9 +23,9 @@ def user_code(where: str, of: Any) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:
-        # By module, since inspect finds no source file of an object with `__call__`.
+        # The module gives the file, because `inspect` finds no source file of an object with `__call__`.
         file = getattr(inspect.getmodule(of), "__file__", None)
-        # The last frame of all is often in a library, or in the check of what the function returned.
+        # The last line of the traceback is often in a library, or in a check of the function's result.
         own_lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
         place = f" ({file}, line {own_lines[-1]})" if own_lines else ""
         raise CodeA1Error(f"{where}: {type(error).__name__}: {error}{place}") from error

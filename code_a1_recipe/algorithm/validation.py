@@ -1,7 +1,7 @@
-"""Validation: an episode that learns nothing, with two measures beside the paper's.
+"""Validation: an episode that trains no policy, with two further measures.
 
-The Code LLM also writes one program at temperature 0. The Test LLM also writes suites for the question's buggy
-programs, which are the same for every Test LLM.
+First, the Code LLM also writes one program at temperature 0. Second, the Test LLM also writes suites for the question's
+buggy programs, which are the same programs for every Test LLM.
 """
 
 import asyncio
@@ -22,15 +22,15 @@ class ValidationRunner(EpisodeRunner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # Test LLMs may learn from different reward functions; the paper's functions measure them all alike.
+        # Test LLMs may train with different reward functions. The paper's functions measure all of them in one way.
         self._buggy_program_rewards = QuestionRewards(
             self.rewards.by_the_paper(),
             num_cases=self.settings.cases_per_suite,
         )
 
     async def run(self, task: EpisodeTask) -> Episode:
-        """Run one question, and the two further measures that the task asks for."""
-        # Greedy and buggy programs need nothing of the candidates, so all three run at once and keep the servers busy.
+        """Run one question, with the further measures that the task asks for."""
+        # The further measures do not depend on the candidates, so all run at once and keep the servers busy.
         episode, greedy, buggy_programs = await asyncio.gather(
             super().run(task),
             self._greedy_candidate(task),
@@ -42,7 +42,7 @@ class ValidationRunner(EpisodeRunner):
         if not task.with_greedy:
             return None
         messages = render(self.prompts.code_template, **task.question.prompt_fields)
-        # The seed does not matter, since the likeliest token is always the same.
+        # The seed has no effect, because the server always takes the likeliest token.
         response = await self.greedy.sample(
             messages,
             seed=0,
@@ -56,7 +56,7 @@ class ValidationRunner(EpisodeRunner):
 
     async def _buggy_programs(self, task: EpisodeTask) -> tuple[CandidateResult, ...]:
         sources = task.question.buggy_programs if task.num_buggy_program_suites else ()
-        # Replays would make one Test LLM's programs harder to break than another's.
+        # R_T is lower after replays that the program fails, so Test LLMs with different books would not compare.
         task = replace(task, history=(), num_suites=task.num_buggy_program_suites)
         judged = await asyncio.gather(
             *[self._buggy_program(task, number, source) for number, source in enumerate(sources)]
@@ -65,7 +65,7 @@ class ValidationRunner(EpisodeRunner):
 
     async def _buggy_program(self, task: EpisodeTask, number: int, source: str) -> CandidateResult:
         program = CandidateResult(response=Response.scripted(source), source=source)
-        # The name is part of the suites' sampling seeds, so another name would change a run's suites.
+        # The name enters the suites' sampling seeds, so another name would change the suites of existing runs.
         tested = await self.tested(task, f"probe{number}", program)
-        # A candidate without suites is still judged on its replays. A buggy program has none, so nothing is left.
+        # Without suites, a buggy program has no case to be judged on, since it has no replays either.
         return tested if tested.is_too_long_to_test else await self.judged(task, tested)

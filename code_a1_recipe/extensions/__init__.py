@@ -1,4 +1,4 @@
-"""Ideas beside the paper, each behind the hooks of ``algorithm.hooks``; all are off by default."""
+"""Ideas beside the paper. They use the hooks of ``algorithm.hooks``, and all are off by default."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from .settings import ExtendedSettings
 
 
 def extensions_of(config: ExtendedSettings) -> tuple[Extension, ...]:
-    """New instances of the run's extensions: the shipped ones, then the user's own in their order.
+    """Make instances of the run's extensions: first the shipped ones, then the user's own in their order.
 
     Raises:
         SettingsError: one of the user's own extensions cannot be used.
@@ -37,7 +37,7 @@ def after_step(extensions: Sequence[Extension], found: Sequence[Mapping[str, Any
         found: ``Episode.found`` of each question of the step.
 
     Returns:
-        The metrics of all extensions.
+        The metrics of all extensions together.
     """
     metrics: dict[str, float] = {}
     for extension in extensions:

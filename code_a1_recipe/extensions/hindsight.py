@@ -1,11 +1,12 @@
 """Hindsight: cases that broke a program become lessons, a supervised term of the Test LLM's update.
 
-The paper has no such rule. Each program meets all cases written for its question. If few of them break it, these cases,
-with the oracle's answers, are a suite that the Test LLM should have written for the program. A lesson imitates it. It
-needs no further sampling and no hidden test, and it also exists where none of the program's own suites broke it, so
-that GRPO has no gradient.
+The paper has no such rule. Each program meets all cases written for its question. If only few cases break the program,
+these few, with the oracle's answers, are a good suite for it. Such a suite is a lesson, which the Test LLM imitates.
+Lessons need no further sampling and no hidden tests. A program can give a lesson even if none of its own suites broke
+it, so that GRPO has no gradient.
 
-Relabelling in hindsight is from Andrychowicz et al., arXiv 1707.01495; imitating one's successes is expert iteration.
+Relabelling in hindsight is from Andrychowicz et al., arXiv 1707.01495. Learning from one's own successes is known as
+expert iteration.
 
 Axes: K cases of a suite.
 """
@@ -26,17 +27,17 @@ from ..algorithm.mistake_book import MistakeBook
 from ..algorithm.question import Question
 from ..algorithm.settings_block import Block, Count, Rate
 
-# Time-outs teach nothing: a case that the program had no time left for has the same outcome.
+# A time-out may have a wrong cause: calls for which the program had no time left have the same outcome.
 _NO_LESSON = (CaseOutcome.NOT_LOADED, CaseOutcome.TIMED_OUT)
 
 
 class HindsightSettings(Block):
     weight: Annotated[float, Field(ge=0)] = 0.0
-    """Advantage of a lesson's tokens; advantages in a GRPO group have standard deviation 1; 0: no lessons."""
+    """Advantage of each token of a lesson (in a GRPO group, advantages have standard deviation 1); 0: no lessons."""
     max_break_rate: Rate = 0.15
-    """Share of a question's cases that may break a program of a lesson; a program that most cases break is easy."""
+    """Largest share of its question's cases that may break a program. Above it, the program gives no lesson."""
     max_lessons: Count = 256
-    """Number of lessons kept, the newest ones."""
+    """Number of lessons that the run keeps; the newest replace the oldest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +47,15 @@ class Lesson:
     prompt: str
     entry_points: str
     reads_input: bool = False
-    """This field and the two before it are the question's ``prompt_fields``."""
+    """``prompt``, ``entry_points`` and ``reads_input`` are the question's ``prompt_fields``."""
     candidate: str
     """Source of the program."""
     asserts: tuple[str, ...]
-    """At most K correct assertions; the ones that break the program come first."""
+    """At most K correct assertions; the assertions that break the program come first."""
 
 
 class Hindsight(Extension):
-    """Finds lessons in each step, keeps the newest, and gives some to each question of later steps."""
+    """Finds lessons in each step, keeps the newest, and gives some of them to each question of later steps."""
 
     name = "hindsight"
 
@@ -63,7 +64,7 @@ class Hindsight(Extension):
         self._settings = settings
         self._num_cases = num_cases
         self._lessons: deque[Lesson] = deque(maxlen=settings.max_lessons)
-        """The newest lesson is the last."""
+        """Lessons, the newest last."""
 
     def before_episode(self, task: EpisodeTask, book: MistakeBook) -> EpisodeTask:
         """Draw as many lessons as a group has suites, independently for each question of the step."""
@@ -105,20 +106,24 @@ class Hindsight(Extension):
     def load_state(self, state: list[dict[str, Any]]) -> None:
         self._lessons.clear()
         for fields in state:
-            # JSON has lists for tuples.
+            # JSON turned the tuple into a list.
             asserts = tuple(fields["asserts"])
             self._lessons.append(Lesson(**{**fields, "asserts": asserts}))
 
 
 def find_lessons(
-    question: Question, candidates: Sequence[CandidateResult], *, settings: HindsightSettings, num_cases: int
+    question: Question,
+    candidates: Sequence[CandidateResult],
+    *,
+    settings: HindsightSettings,
+    num_cases: int,
 ) -> tuple[Lesson, ...]:
-    """The different lessons of one judged question.
+    """Find the lessons of one judged question, without duplicates.
 
     Args:
         question: the question of all candidates.
         candidates: judged programs. Only a program with a verdict on all cases, in ``pooled``, gives lessons.
-        settings: ``max_break_rate``.
+        settings: the settings; only ``max_break_rate`` is used.
         num_cases: K. Cases that the program passes fill a lesson up to K asserts.
     """
     # Later draws depend on the order of lessons, which a dict keeps and a set does not.
@@ -127,21 +132,20 @@ def find_lessons(
         if candidate.source is None or candidate.pooled is None or candidate.verdict is None:
             continue
         met = [*candidate.verdict.history, *candidate.pooled.cases]
-        # By id, so that a case that was replayed and also written in this step counts once.
-        cases = list({case.id: case for case in met}.values())
+        # The dict counts a case once that was replayed and also written in this step.
+        cases = {case.id: case for case in met}.values()
         failed = [case for case in cases if case.outcome.failed and case.outcome not in _NO_LESSON]
         passed = [case for case in cases if not case.outcome.failed]
-        # Where many cases fail, the program is easy to break, and the reward teaches that by itself.
+        # If many cases break a program, its own suites break it too, and the reward teaches that without lessons.
         if len(failed) > settings.max_break_rate * len(cases):
             continue
         for start in range(0, len(failed), num_cases):
-            # The prompt asks for K asserts; a shorter answer would teach the Test LLM to write fewer.
+            # The prompt asks for K asserts; a shorter suite would teach the Test LLM to write fewer.
             suite = [*failed[start : start + num_cases], *passed][:num_cases]
-            asserts = tuple(f"assert {case.call} == {case.reference_value}" for case in suite)
             lesson = Lesson(
                 **question.prompt_fields,
                 candidate=candidate.source,
-                asserts=asserts,
+                asserts=tuple(f"assert {case.call} == {case.reference_value}" for case in suite),
             )
             lessons[lesson] = None
     return tuple(lessons)

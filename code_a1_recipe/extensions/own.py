@@ -1,4 +1,4 @@
-"""A user's own extension behind the same hooks: errors name the hook and the line, and results are checked."""
+"""Calls the hooks of a user's own extension, checks their results, and names the hook and the line in errors."""
 
 import inspect
 import math
@@ -16,13 +16,13 @@ HOOKS = {name: hook for name, hook in vars(Extension).items() if inspect.isfunct
 
 
 def hook_problems(kind: type[Extension]) -> Iterator[str]:
-    """One message for each method with a wrong name, wrong parameters, or a wrong ``async``."""
+    """One message for each method that looks like a hook with a wrong name, or is a hook with a wrong signature."""
     for name, method in vars(kind).items():
         if name.startswith("_") or not inspect.isfunction(method):
             continue
         hook = HOOKS.get(name)
         if hook is None:
-            # A helper of the user's may have any name, unless it looks like a misspelled hook.
+            # A user's helper method may have any name that does not look like a misspelled hook.
             if near := near_misses(name, HOOKS):
                 yield f"{name} is no hook (did you mean {near}?)"
             continue
@@ -31,18 +31,19 @@ def hook_problems(kind: type[Extension]) -> Iterator[str]:
             yield f"{name} must {'' if must_be_async else 'not '}be async"
         wanted, given = inspect.signature(hook), inspect.signature(method)
         try:
-            # Hooks are called by position, so the user may name the parameters.
+            # Hooks are called with positional arguments, so a user may choose other names for the parameters.
             given.bind(*wanted.parameters)
         except TypeError:
             yield f"{name} must take {wanted}, got {given}"
 
 
 class OwnExtension(Extension):
-    """Calls a user's extension and checks what it returns."""
+    """Calls a user's extension and checks its results."""
 
     def __init__(self, own: Extension, *, where: str) -> None:
-        """``where`` names it in errors."""
-        self.own, self.name = own, own.name
+        """``where`` names the extension in errors."""
+        self.own = own
+        self.name = own.name
         self._where = where
 
     def _in(self, hook: str) -> AbstractContextManager[None]:
@@ -51,15 +52,17 @@ class OwnExtension(Extension):
     def before_episode(self, task: EpisodeTask, book: MistakeBook) -> EpisodeTask:
         with self._in(f"before_episode of question {task.question.id!r}"):
             changed = self.own.before_episode(task, book)
-            if not isinstance(changed, EpisodeTask) or not all(isinstance(call, str) for call in changed.history):
-                raise TypeError(f"must return an EpisodeTask with texts of calls as its history, got {changed!r:.200}")
+            is_task = isinstance(changed, EpisodeTask)
+            if not is_task or not all(isinstance(call, str) for call in changed.history):
+                raise TypeError(f"must return an EpisodeTask whose history holds calls as texts, got {changed!r:.200}")
             return changed
 
     def after_step(self, found: Sequence[Any]) -> dict[str, float]:
         with self._in("after_step"):
             metrics = dict(self.own.after_step(found))
             for name, value in metrics.items():
-                if not isinstance(name, str) or not isinstance(value, int | float) or not math.isfinite(value):
+                is_finite = isinstance(value, int | float) and math.isfinite(value)
+                if not is_finite or not isinstance(name, str):
                     raise TypeError(f"must return finite numbers by names, got {name!r}: {value!r}")
             return metrics
 
@@ -82,7 +85,7 @@ class OwnExtension(Extension):
                 raise TypeError(f"must return a Found, got {result!r:.200}")
             return result
 
-    # The next three hooks may be generators; lists make their errors appear inside the block.
+    # The next three hooks may be generators. A list runs a generator to its end inside the block that reports errors.
     def metrics(self, episode: Episode) -> Iterable[tuple[str, float]]:
         with self._in("metrics"):
             return [(name, float(value)) for name, value in self.own.metrics(episode)]

@@ -1,8 +1,8 @@
 """Repair turns: the Code LLM sees a case that its program failed, and writes the program again.
 
-The paper has no such turns. The case comes from the program's suites and replays, never from the hidden tests, and its
-expected output is the reference's, as in every reward. The new program is judged on the same suites and replays, and
-rewarded on the cases that no prompt has shown.
+The paper has no such turns. The case comes from the program's suites and replays, never from the hidden tests. Its
+expected output is the reference's return value, as in every reward. The new program is judged on the same suites and
+replays, and rewarded on the cases that no prompt has shown.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ from ..algorithm.hooks import Extension, ExtraGroup, Found, JudgedQuestion
 from ..algorithm.prompts import template_for
 
 _MAX_FIELD_CHARS = 400
-"""Longest call, result or expected output in a prompt; longer ones are cut."""
+"""Longest call, result or expected output in a prompt; longer texts are cut."""
 
 
 class Repair(Extension):
-    """Lets the Code LLM repair programs; the repaired programs of a question and turn are a GRPO group."""
+    """Lets the Code LLM repair programs. The repaired programs of one question and turn are a GRPO group."""
 
     name = "repair"
 
     def __init__(self, *, num_turns: int, prompts: str, is_pooled: bool) -> None:
-        """``prompts`` names the pair of templates; ``is_pooled``: the reward uses all of the question's cases."""
+        """``prompts`` names the pair of templates. With ``is_pooled``, the reward uses all cases of a question."""
         self._num_turns = num_turns
         self._template = template_for("repair", prompts)
         self._is_pooled = is_pooled
@@ -46,11 +46,9 @@ class Repair(Extension):
                     failures[c] = case
                     shown_ids[c].add(case.id)
             requests = [self._repaired(judged, c, turn, latest[c], case) for c, case in failures.items()]
-            repaired = {}
-            for c, result in zip(failures, await asyncio.gather(*requests), strict=True):
-                # A program for which the prompt has no room stays as it is, and has no further turn.
-                if result is not None:
-                    repaired[c] = result
+            results = await asyncio.gather(*requests)
+            # If the prompt has no room for a program, its turns end.
+            repaired = {c: result for c, result in zip(failures, results, strict=True) if result is not None}
             if not repaired:
                 break
             to_reward = [_without_cases(program, shown_ids[c]) for c, program in repaired.items()]
@@ -76,7 +74,7 @@ class Repair(Extension):
         before: CandidateResult,
         case: CaseResult,
     ) -> CandidateResult | None:
-        """The repaired program, judged; None where the prompt has no room."""
+        """Let the Code LLM repair a program, and judge the result; None if the prompt has no room."""
         runner, task = judged.runner, judged.task
         fields = {
             **task.question.prompt_fields,
@@ -87,7 +85,7 @@ class Repair(Extension):
             written = await runner.write(task, f"{c}r{turn}", self._template, fields)
         except PromptTooLongError:
             return None
-        # The candidate's suites serve again, so that the rewards before and after compare.
+        # The candidate's suites judge the repaired program too, so that the rewards before and after are comparable.
         suites = judged.candidates[c].suites
         hidden = await runner.hidden(task, written)
         program = await runner.judged(task, replace(written, suites=suites, **hidden))
@@ -96,7 +94,7 @@ class Repair(Extension):
         return replace(program, suites=())
 
     def metrics(self, episode: Episode) -> Iterator[tuple[str, float]]:
-        """How well repairs work; a program counts once for each of its turns."""
+        """Metrics of repairs. A program that is repaired in several turns counts once for each turn."""
         final = list(episode.candidates)
         for repair in self._repairs(episode):
             result = repair.result
@@ -104,17 +102,19 @@ class Repair(Extension):
             if result.reward is None:
                 continue
             yield "code/repaired_rate", shown_case(result.verdict) is None
-            if (rate := broken_rate(repair)) is not None:
+            rate = broken_rate(repair)
+            if rate is not None:
                 yield "code/repair_broke_case_rate", rate
         for program in final:
             if program.reward is not None and program.hidden is not None:
                 yield "code/pass@1_after_repair", passes_all(program.hidden)
 
     def extra_groups(self, episode: Episode) -> Iterator[ExtraGroup]:
-        """One group for each turn. Its prompts share the question, but each shows another program and case."""
+        """One group for each turn. Its prompts have the same question, but different programs and cases."""
         turns = defaultdict[int, list[tuple[int, CandidateResult]]](list)
         for repair in self._repairs(episode):
-            turns[repair.turn].append((repair.candidate, repair.result))
+            member = repair.candidate, repair.result
+            turns[repair.turn].append(member)
         for turn, members in turns.items():
             yield ExtraGroup(policy="code", name=f"r{turn}", members=members)
 
@@ -123,15 +123,19 @@ class Repair(Extension):
 
 
 def shown_case(verdict: CandidateVerdict | None) -> CaseResult | None:
-    """The failed case that the prompt shows: the shortest, since it leaves most room for question and program."""
+    """The failed case that the prompt shows: the shortest, because it leaves most room for question and program."""
     if verdict is None:
         return None
+
+    def length(case: CaseResult) -> int:
+        return sum(map(len, _uncut_fields(case, verdict).values()))
+
     failed = [case for case in met_cases(verdict) if case.outcome.failed]
-    return min(failed, key=lambda case: len("".join(_uncut_fields(case, verdict).values())), default=None)
+    return min(failed, key=length, default=None)
 
 
 def prompt_fields(case: CaseResult, verdict: CandidateVerdict | None) -> dict[str, str]:
-    """The template's fields about a case, each cut: ``call``, ``result`` ("returns 3") and ``expected``."""
+    """The template's fields about a case: ``call``, ``result`` (such as "returns 3") and ``expected``, each cut."""
     fields = _uncut_fields(case, verdict)
     for name, text in fields.items():
         if len(text) > _MAX_FIELD_CHARS:
@@ -159,32 +163,37 @@ def met_cases(verdict: CandidateVerdict) -> Iterator[CaseResult]:
 
 
 def _without_cases(program: CandidateResult, case_ids: Collection[str]) -> CandidateResult:
-    """The program as if it had never met the cases with these ids."""
-    # A program that only copies the values in its prompt passes them. An id covers every spelling of a call.
+    """Remove the cases with these ids from the program's verdicts."""
+    # A program that only copies values from its prompt passes the shown cases. All spellings of a call have one id.
 
     def others(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
         return tuple(case for case in cases if case.id not in case_ids)
 
-    verdict, pooled = program.verdict, program.pooled
+    verdict = program.verdict
+    pooled = program.pooled
     if pooled is not None:
         pooled = replace(pooled, cases=others(pooled.cases))
     if verdict is not None:
         suites = [replace(suite, cases=others(suite.cases)) for suite in verdict.suites]
-        # An empty suite would count as failed, and the shown case would decide which suites become empty.
+        # R_C counts an empty suite as failed, so a suite that had only shown cases must be removed.
         verdict = replace(
             verdict,
             suites=tuple(suite for suite in suites if suite.cases),
             history=others(verdict.history),
         )
-        if not (verdict.suites or verdict.history or (pooled and pooled.cases)):
+        has_pooled_cases = pooled is not None and bool(pooled.cases)
+        if not (verdict.suites or verdict.history or has_pooled_cases):
             verdict = None  # no case is left to reward
     return replace(program, verdict=verdict, pooled=pooled)
 
 
 def broken_rate(repair: ExtraProgram) -> float | None:
-    """Share, in [0, 1], of the cases that passed before the repair and fail after it; None if none passed before."""
+    """Share of the cases passed before the repair that fail after it, in [0, 1]; None if no case passed before."""
     if repair.before.verdict is None or repair.result.verdict is None:
         return None
     passed_ids = {case.id for case in met_cases(repair.before.verdict) if not case.outcome.failed}
     after = [case for case in met_cases(repair.result.verdict) if case.id in passed_ids]
-    return sum(case.outcome.failed for case in after) / len(after) if after else None
+    if not after:
+        return None
+    num_broken = sum(case.outcome.failed for case in after)
+    return num_broken / len(after)

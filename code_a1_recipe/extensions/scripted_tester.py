@@ -1,4 +1,7 @@
-"""A function that writes suites in place of the Test LLM (``episode.tester``): how good would a perfect tester be?"""
+"""A user's function that writes suites in place of the Test LLM (``episode.tester``).
+
+It can play a perfect tester, whose effect on the Code LLM is an upper bound.
+"""
 
 from typing import Any
 
@@ -10,7 +13,7 @@ from ..errors import CodeA1Error, SettingsError
 
 
 def find_scripted_tester(path: str | None) -> ScriptedTester | None:
-    """The function at ``pkg://package.module:function``, or ``folder/file.py:function``; None for None.
+    """Find the function at ``pkg://package.module:function`` or ``folder/file.py:function``; None without a path.
 
     Raises:
         SettingsError: the function does not exist, or its module cannot be loaded.
@@ -20,7 +23,7 @@ def find_scripted_tester(path: str | None) -> ScriptedTester | None:
     module, _, name = path.rpartition(":")
     hint = "give pkg://package.module:function, or FILE.py:function"
     if not module or not name.isidentifier():
-        raise SettingsError(f"episode.tester={path!r} names no function of a module; {hint}")
+        raise SettingsError(f"episode.tester={path!r} must name a module and a function; {hint}")
     try:
         function = getattr(load_module(module), name, None)
     except ValueError as error:
@@ -31,7 +34,7 @@ def find_scripted_tester(path: str | None) -> ScriptedTester | None:
     def write(question: str, program: str, *, num_suites: int, **sizes: Any) -> list[str]:
         with user_code(f"episode.tester={path!r}", function):
             suites = [str(suite) for suite in function(question, program, num_suites=num_suites, **sizes)]
-        # A group of another size would break the batch much later, in a place that does not know the function.
+        # A group of another size would break the batch much later, in code that cannot name the function.
         if len(suites) != num_suites:
             raise CodeA1Error(f"episode.tester={path!r} must return {num_suites} suites, got {len(suites)}")
         return suites

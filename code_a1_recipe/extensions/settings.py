@@ -1,4 +1,4 @@
-"""Settings of the ideas beside the paper, the shipped ones and a user's own."""
+"""Settings of the ideas beside the paper, both the shipped ideas and a user's own."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,10 +24,10 @@ class ExtensionChoice(NamedCode):
     name: str
     """Name of a subclass of ``algorithm.hooks.Extension`` at ``path``."""
     path: str
-    """``pkg://package.module`` or a Python file, which every node has under this path."""
+    """``pkg://package.module`` or a Python file that every node has under this path."""
 
     def load(self, *, place: str) -> OwnExtension:
-        """A new instance; ``place`` names the block in errors.
+        """Make an instance of the extension; ``place`` names the block in errors.
 
         Raises:
             SettingsError: the class does not exist, does not take its arguments, or has methods that are no hooks.
@@ -62,7 +62,7 @@ class ExtendedSettings(RecipeSettings):
 
     @property
     def learns_in_hindsight(self) -> bool:
-        """The run finds lessons: they have a weight, and a Test LLM that learns from them."""
+        """The run finds lessons, because they have a weight and it trains a Test LLM."""
         return bool(self.hindsight.weight and self.schedule.test_every and "test" in self.policy_names)
 
     @property
@@ -81,10 +81,10 @@ class ExtendedSettings(RecipeSettings):
             place = f"extensions[{number}]"
             try:
                 extension = choice.load(place=place)
-                saved_states([extension])  # refused now, and not when the first checkpoint is written
+                saved_states([extension])  # finds a state that no checkpoint can keep before the first checkpoint
             except CodeA1Error as error:
                 yield str(error)
                 continue
             if extension.name in names:
-                yield f"{place}: {choice.name}.name must be one that no other extension has, got {extension.name!r}"
+                yield f"{place}: {choice.name}.name must differ from other extensions' names, got {extension.name!r}"
             names.add(extension.name)

@@ -9,10 +9,10 @@ from ..errors import CodeA1Error
 
 
 def saved_states(extensions: Sequence[Extension]) -> dict[str, Any]:
-    """The states that a checkpoint keeps, by name; they are copies, so later steps do not change them.
+    """Copies of the extensions' states for a checkpoint, by name. Later steps do not change the copies.
 
     Raises:
-        CodeA1Error: a state holds something else than JSON values, or JSON would change it.
+        CodeA1Error: a state has a value that JSON cannot hold, or that JSON would change.
     """
     states = {}
     for extension in extensions:
@@ -22,7 +22,7 @@ def saved_states(extensions: Sequence[Extension]) -> dict[str, Any]:
             copied = json.loads(json.dumps(state, allow_nan=False))
         except (TypeError, ValueError) as error:
             raise CodeA1Error(f"{rule}; {error}") from error
-        # JSON turns a tuple into a list, and a number as a key into a text.
+        # For example, JSON turns a tuple into a list, and a key that is a number into a text.
         if copied != state:
             raise CodeA1Error(f"{rule}; got {state!r:.200}, which would come back as {copied!r:.200}")
         if state is not None:
@@ -31,12 +31,14 @@ def saved_states(extensions: Sequence[Extension]) -> dict[str, Any]:
 
 
 def restore_states(extensions: Sequence[Extension], states: Mapping[str, Any]) -> list[str]:
-    """Give each extension its state of ``saved_states``; an extension without one there begins empty.
+    """Give each extension its state from ``saved_states``. An extension without a state starts as new.
 
     Returns:
-        Sorted names of the states that belong to none of the extensions.
+        Sorted names of the states whose extension the run does not have.
     """
+    names = set()
     for extension in extensions:
+        names.add(extension.name)
         if extension.name in states:
             extension.load_state(states[extension.name])
-    return sorted(states.keys() - {extension.name for extension in extensions})
+    return sorted(states.keys() - names)

@@ -96,8 +96,8 @@ def test_a_suite_that_no_test_llm_wrote_gets_no_reward(question):
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
-        ({"crowding": -1.0}, "crowding .* must be at least 0, got -1.0"),
-        ({"crowding": math.inf}, "crowding .* must be at least 0, got inf"),
+        ({"crowding": -1.0}, "crowding .* must be finite and >= 0, got -1.0"),
+        ({"crowding": math.inf}, "crowding .* must be finite and >= 0, got inf"),
         ({"alpha": 1.5}, r"alpha .* must be in \[0, 1\], got 1.5"),
     ],
 )

@@ -20,6 +20,7 @@ from code_a1_recipe.runs.rollout_record import episode_records
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, JudgeRequest, SandboxUnavailableError, SuiteVerdict
 
 QUESTION = Question(id="q1", prompt="Add one.", reference="def f(x): return x + 1")
+HIDDEN = replace(QUESTION, tests=("assert f(8) == 9",))
 
 
 def response(text: str) -> Response:
@@ -66,20 +67,14 @@ class ScriptedJudge:
             raise SandboxUnavailableError("no answer")
         loaded = request.candidate is not None
         outcome = CaseOutcome.WRONG_VALUE if loaded else CaseOutcome.NOT_LOADED
-        suites = tuple(
-            SuiteVerdict(
-                cases=tuple(
-                    CaseResult(call=text, reference_value="1", expected="1", expected_correct=True, outcome=outcome)
-                    for text in suite
-                ),
-                rejections=(),
-            )
-            for suite in request.suites
-        )
+        case = CaseResult(call="", reference_value="1", expected="1", expected_correct=True, outcome=outcome)
+        suites = []
+        for suite in request.suites:
+            suites.append(SuiteVerdict(cases=tuple(replace(case, call=text) for text in suite), rejections=()))
         return CandidateVerdict(
             loaded=loaded,
             load_error="",
-            suites=suites,
+            suites=tuple(suites),
             history=(),
             dropped_history=(),
             cpu_seconds=0.0,
@@ -162,12 +157,11 @@ def test_a_candidates_suites_start_while_another_candidate_is_still_being_writte
 
 
 def test_an_outage_masks_its_candidate_and_no_other():
-    first, second = play(judge=ScriptedJudge([], outages={PROGRAMS[0]}))[0].candidates
-    assert (first.verdict, first.reward, [suite.reward for suite in first.suites]) == (None, None, [None, None])
-    assert first.outage == "SandboxUnavailableError: no answer"
-    assert second.outage == ""
-    assert second.reward.total == 0.0
-    assert [suite.reward.total for suite in second.suites] == [1.0, 1.0]
+    episode, _ = play(judge=ScriptedJudge([], outages={PROGRAMS[0]}))
+    first, second = episode.candidates
+    assert (first.verdict, first.reward, first.outage) == (None, None, "SandboxUnavailableError: no answer")
+    assert (second.reward.total, second.outage) == (0.0, "")
+    assert episode.suite_rewards_CS() == [[None, None], [1.0, 1.0]]
 
 
 def test_a_verdict_that_does_not_come_in_time_is_an_outage():
@@ -203,12 +197,13 @@ def test_a_lost_server_ends_the_episode():
 
 def test_every_sample_of_a_step_has_its_own_seed_and_a_repetition_has_the_same():
     def seeds() -> list[int]:
-        _, parts = play()
+        _, parts = play(PROGRAMS[:1])  # also equal programs have suites of their own
         return parts.code.seeds + parts.test.seeds
 
     first = seeds()
     assert len(set(first)) == 6
     assert seeds() == first
+    assert first[0] == sampling_seed(7, "code", 1, "q1", 0)
 
 
 def test_pooled_every_program_is_rewarded_on_the_cases_of_all():
@@ -295,7 +290,7 @@ def test_an_outage_masks_the_greedy_program(error):
             return await super().judge(request)
 
     greedy = ScriptedSampler("greedy", ["def f(x): return 0"], [])
-    wanted = task(question=replace(QUESTION, tests=("assert f(8) == 9",)), with_hidden_tests=True, with_greedy=True)
+    wanted = task(question=HIDDEN, with_hidden_tests=True, with_greedy=True)
     episode, _ = play(wanted=wanted, judge=Judge([]), greedy=greedy)
     assert (episode.greedy.hidden, episode.greedy.outage) == (None, f"{type(error).__name__}: {error}")
     assert [one.outage for one in episode.candidates] == ["", ""]
@@ -324,20 +319,13 @@ def test_buggy_programs_are_judged_without_replays_and_rewarded_by_the_papers_ru
 
 
 def test_replays_are_met_with_the_suites_and_not_by_hidden_tests_or_the_greedy_program():
-    question = replace(QUESTION, tests=("assert f(8) == 9",))
-    code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ONE, [])
-    greedy, judge = ScriptedSampler("greedy", ["def f(x): return 0"], []), ScriptedJudge([])
-    wanted = task(question=question, with_hidden_tests=True, with_greedy=True, history=("f(1)",))
-    asyncio.run(runner(code, test, judge, greedy=greedy).run(wanted))
-    met = sorted((len(request.suites), request.history) for request in judge.requests)
-    assert met == [(1, ()), (1, ()), (1, ()), (2, ("f(1)",)), (2, ("f(1)",))]
-    assert not any(request.until_timeout for request in judge.requests)
-    judge.requests.clear()
-    asyncio.run(runner(code, test, judge, greedy=greedy).run(replace(wanted, until_timeout=True)))
-    # Of hidden tests it only counts whether all pass; a reward is made of how many do.
-    assert sorted((len(request.suites), request.until_timeout) for request in judge.requests) == [
-        (1, True), (1, True), (1, True), (2, False), (2, False),
-    ]  # fmt: skip
+    greedy = ScriptedSampler("greedy", ["def f(x): return 0"], [])
+    for until_timeout in (False, True):
+        wanted = task(question=HIDDEN, with_hidden_tests=True, with_greedy=True, history=("f(1)",))
+        _, parts = play(wanted=replace(wanted, until_timeout=until_timeout), greedy=greedy)
+        met = [(len(request.suites), request.history, request.until_timeout) for request in parts.judge.requests]
+        # A metric only needs to know whether all hidden tests pass; a reward counts the passed cases.
+        assert sorted(met) == [(1, (), until_timeout)] * 3 + [(2, ("f(1)",), False)] * 2
 
 
 def test_a_script_writes_the_suites_in_place_of_the_test_llm():
@@ -359,15 +347,6 @@ def test_a_black_box_tester_does_not_see_the_program():
         assert any("return 1" in prompt for prompt in parts.test.prompts) is not black_box
 
 
-def test_the_seed_formula_is_pinned():
-    assert sampling_seed(0, "code", 1, "q", 0) == 284003691
-    assert sampling_seed(0, "code", 1, "q", 1) != sampling_seed(0, "code", 1, "q", 0)
-    assert sampling_seed(1, "code", 1, "q", 0) != sampling_seed(0, "code", 1, "q", 0)
-
-
-SAME = ["def f(x): return 1", "def f(x):\n    return 1  # the same"]
-
-
 @pytest.mark.parametrize("is_validation", [False, True])
 @pytest.mark.parametrize("error", [SandboxUnavailableError("no answer"), TimeoutError("too slow")])
 def test_an_outage_of_the_hidden_tests_masks_the_candidate_where_they_are_what_is_measured(error, is_validation):
@@ -379,8 +358,7 @@ def test_an_outage_of_the_hidden_tests_masks_the_candidate_where_they_are_what_i
                 raise error
             return await super().judge(request)
 
-    question = replace(QUESTION, tests=("assert f(8) == 9",))
-    wanted = task(question=question, with_hidden_tests=True, is_validation=is_validation)
+    wanted = task(question=HIDDEN, with_hidden_tests=True, is_validation=is_validation)
     first, second = play(wanted=wanted, judge=Judge([]))[0].candidates
     if is_validation:
         assert (first.outage, first.verdict, first.reward) == (f"{type(error).__name__}: {error}", None, None)
@@ -388,10 +366,6 @@ def test_an_outage_of_the_hidden_tests_masks_the_candidate_where_they_are_what_i
         assert (first.outage, first.hidden) == ("", None)
         assert first.reward is not None
     assert (second.outage, second.hidden is None, second.reward is None) == ("", False, False)
-
-
-def test_identical_programs_have_suites_of_their_own():
-    assert [len(one.suites) for one in play(SAME)[0].candidates] == [2, 2]
 
 
 def test_spans_are_counted_from_the_start_of_the_step():
@@ -405,12 +379,6 @@ def test_a_span_is_in_seconds_since_the_step_began():
     started, ended = task(started_at=2.0).span_since(7.0)
     assert started == 5.0
     assert ended == pytest.approx(time.time() - 2.0, abs=5)
-
-
-def test_suites_without_a_reward_have_none_in_the_episodes_table():
-    episode, _ = play(judge=ScriptedJudge([], outages={PROGRAMS[0]}))
-    assert episode.suite_rewards_CS() == [[None, None], [1.0, 1.0]]
-    assert [candidate.reward is None for candidate in episode.candidates] == [True, False]
 
 
 class SlowJudge(ScriptedJudge):
@@ -471,7 +439,7 @@ class OneMore(Extension):
 
 def test_programs_of_an_extension_reach_the_records_the_spans_and_the_metrics():
     extensions = (OneMore(), AllCases())
-    wanted = task(question=replace(QUESTION, tests=("assert f(8) == 9",)), with_hidden_tests=True)
+    wanted = task(question=HIDDEN, with_hidden_tests=True)
     episode, parts = play(wanted=wanted, judge=SlowJudge([]), extensions=extensions)
     assert parts.code.seeds[-1] == sampling_seed(7, "code", 1, "q1", "more")
     record = list(episode_records(episode, selected=()))[-1]

@@ -77,8 +77,12 @@ def test_a_template_of_ones_own_is_given_by_path(tmp_path):
     ("text", "words"),
     [
         ("{{prompt}} {{answer}}", r"unknown fields \['answer'\]"),
-        ("before\n[user]\n{{prompt}}", "nothing before"),
+        ("before\n[user]\n{{prompt}}", "No text may come before the first section"),
         ("[user]\n{{prompt}}\n[system]\nlate", r"got sections \['user', 'system'\]"),
+        ("[assistant]\na\n[user]\nq\n", "must be plain text or sections"),
+        ("[user]\nq\n[user]\nq\n", "must be plain text or sections"),
+        ("[assistant]\na\n", "must be plain text or sections"),
+        ("[system]\ns\n", "must be plain text or sections"),
     ],
 )
 def test_a_malformed_template_is_refused(tmp_path, text, words):
@@ -117,15 +121,15 @@ def test_a_run_takes_its_templates_from_the_pair_or_from_files_of_the_users(tmp_
 @pytest.mark.parametrize(
     ("text", "settings", "words"),
     [
-        ("Solve it.", {"code": ...}, r"prompts.code=.* lacks {{prompt}}; the Code LLM gets {{prompt}}, each"),
-        ("{{prompt}} {{candidate}}", {"code": ...}, r"\.txt' asks for {{candidate}}; the Code LLM gets {{prompt}}"),
+        ("Solve it.", {"code": ...}, r"prompts.code=.* lacks {{prompt}}; the Code LLM needs {{prompt}}, and may use"),
+        ("{{prompt}} {{candidate}}", {"code": ...}, r"\.txt' asks for {{candidate}}; the Code LLM needs {{prompt}}"),
         ("{{prompt}} {{answer}}", {"code": ...}, r"prompts.code: .* unknown fields \['answer'\]; known: prompt"),
         ("{{prompt}} {{num_cases}}", {"test": ...}, "lacks {{candidate}}; with prompts.black_box=false the Test"),
         ("{{prompt}} {{candidate}}", {"test": ...}, "lacks {{num_cases}}"),
         (
             "{{prompt}} {{candidate}} {{num_cases}}",
             {"test": ..., "black_box": True},
-            "asks for {{candidate}}; with prompts.black_box=true the Test LLM gets {{num_cases}}, {{prompt}}",
+            "asks for {{candidate}}; with prompts.black_box=true the Test LLM needs {{num_cases}}, {{prompt}}",
         ),
     ],
 )
@@ -163,13 +167,3 @@ def test_an_example_has_one_assert_more_than_is_asked_for(num_cases, shown):
     assert answer["content"].count("\nassert mean(") == shown
     assert question["content"].count("\nassert 1") == 9
     assert (example["role"], answer["role"]) == ("user", "assistant")
-
-
-@pytest.mark.parametrize(
-    "sections", ["[assistant]\na\n[user]\nq\n", "[user]\nq\n[user]\nq\n", "[assistant]\na\n", "[system]\ns\n"]
-)
-def test_sections_that_are_no_conversation_are_refused(tmp_path, sections):
-    path = tmp_path / "odd.txt"
-    path.write_text(sections)
-    with pytest.raises(InputError, match="must be plain text, or sections"):
-        render(str(path), prompt="p")

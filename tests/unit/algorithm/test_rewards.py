@@ -125,9 +125,7 @@ def test_a_function_of_the_users_sees_all_candidates_of_the_question_at_once(can
     assert (asked.candidate, asked.suites, asked.history) == (None, (), ())
     assert [one.suite_texts for one in question.candidates] == [("a\x00", "b"), ("a\x00", "b"), (), (), ()]
     first = question.candidates[0]
-    assert (first.response_tokens, first.is_truncated) == (3, True)
-    lengths = [len(suite.response.token_ids) for suite in candidates[0].suites]
-    assert (list(first.suite_tokens), first.suite_is_truncated) == (lengths, (False, False))
+    assert (first.response_tokens, first.is_truncated, first.suite_is_truncated) == (3, True, (False, False))
     assert [one.verdict is None for one in question.candidates] == [False, True, True, False, False]
     assert [one.source for one in question.candidates] == ["p", "p", "p", None, "p"]
 
@@ -169,11 +167,6 @@ def test_a_function_that_fails_or_returns_no_reward_stops_the_run(candidates, ow
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-def test_a_function_that_is_not_there_is_refused_before_any_question(own_file):
-    with pytest.raises(SettingsError, match=r"rewards.test: .*mine.py has no function 'crowd'"):
-        QuestionRewards(settings(test=RewardChoice(name="crowd", path=own_file)), num_cases=2)
-
-
 def test_every_choice_that_cannot_be_used_is_named(own_file):
     assert list(settings().problems()) == []
     missing = settings(
@@ -184,12 +177,14 @@ def test_every_choice_that_cannot_be_used_is_named(own_file):
     assert "mine.py has no function 'crowd'" in code_problem
     assert test_problem.startswith("rewards.test: ")
     assert "'numbers'" in test_problem
+    with pytest.raises(SettingsError, match=r"rewards.code: .*mine.py has no function 'crowd'"):
+        QuestionRewards(missing, num_cases=2)
 
 
 def test_a_parameter_with_a_key_of_its_own_is_no_keyword_argument():
     (problem,) = settings(test=RewardChoice(name="nobody", kwargs={"alpha": 0.5, "power": 2})).problems()
     assert problem == (
-        "rewards.test.kwargs must be without ['alpha']: those are rewards.alpha, got {'alpha': 0.5, 'power': 2}"
+        "rewards.test.kwargs must not contain ['alpha']; set rewards.alpha instead, got {'alpha': 0.5, 'power': 2}"
     )
 
 

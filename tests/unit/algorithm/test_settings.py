@@ -23,19 +23,19 @@ REWARDS = {"alpha": 0.5, "adversarial": "figure", "nonprintable_penalty": False}
 @pytest.mark.parametrize(
     ("block", "values", "words"),
     [
-        (EpisodeSettings, EPISODE | {"num_suites": 1}, "here.num_suites must be at least 2, or 0: no Test LLM"),
-        (EpisodeSettings, EPISODE | {"num_suites": -1}, "here.num_suites must be at least 2, or 0: no Test LLM"),
-        (EpisodeSettings, EPISODE | {"num_suites": -2}, "here.num_suites must be at least 2, or 0: no Test LLM"),
+        (EpisodeSettings, EPISODE | {"num_suites": 1}, "here.num_suites must be at least 2, or 0 for no Test LLM"),
+        (EpisodeSettings, EPISODE | {"num_suites": -1}, "here.num_suites must be at least 2, or 0 for no Test LLM"),
+        (EpisodeSettings, EPISODE | {"num_suites": -2}, "here.num_suites must be at least 2, or 0 for no Test LLM"),
         (EpisodeSettings, EPISODE | {"num_candidates": 1}, "here.num_candidates must be at least 2, got 1 (C: "),
         (EpisodeSettings, EPISODE | {"cases_per_suite": 2.5}, "here.cases_per_suite must be an integer, got 2.5"),
         (RewardSettings, REWARDS | {"nonprintable_penalty": "nope"}, "here.nonprintable_penalty must be true or false"),
         (
             EpisodeSettings,
             EPISODE | {"generation_timeout_seconds": 0},
-            "here.generation_timeout_seconds must be above 0, got 0 (Seconds a response may take",
+            "here.generation_timeout_seconds must be above 0, got 0 (Seconds that a response may take",
         ),
         (EpisodeSettings, EPISODE | {"testr": "x"}, "unknown key 'here.testr'; did you mean here.tester?"),
-        (EpisodeSettings, EPISODE | {"x": 1}, "unknown key 'here.x'; `--print-config` lists the known ones"),
+        (EpisodeSettings, EPISODE | {"x": 1}, "unknown key 'here.x'; `--print-config` lists the known keys"),
         (SandboxSettings, SANDBOX | {"tier": 3}, "here.tier must be at most 2, got 3"),
         (SandboxSettings, SANDBOX | {"url": 3}, "here.url must be a text or null, got 3"),
         (SandboxSettings, SANDBOX | {"limits": 3}, "here.limits must be a block of keys, got 3"),
@@ -46,7 +46,7 @@ REWARDS = {"alpha": 0.5, "adversarial": "figure", "nonprintable_penalty": False}
             "here.runner must be one of fusion, local (did you mean local?), got 'locl' (The place where programs run)",
         ),
         (CheckpointSettings, {"keep_best": "code/pass@1"}, "here.keep_best must be a validation metric (val/...)"),
-        (RewardSettings, REWARDS | {"code": {"name": 3}}, "here.code.name must be a text, got 3 (Name of a registered"),
+        (RewardSettings, REWARDS | {"code": {"name": 3}}, "here.code.name must be a text, got 3 (Name of a shipped"),
         (RewardSettings, REWARDS | {"code": 3}, "here.code must be a block of keys, got 3"),
         (RewardSettings, REWARDS | {"code": {"nme": "f"}}, "unknown key 'here.code.nme'; did you mean here.code.name?"),
     ],
@@ -82,7 +82,7 @@ def test_other_values_are_checked_as_the_first_ones():
     book = MistakeBookSettings(enabled=True, replay_limit=4)
     assert book.replaced(where="mistake_book", replay_limit=0).replay_limit == 0
     episode = EpisodeSettings.read(EPISODE, where="episode")
-    with pytest.raises(SettingsError, match=r"episode\.max_probs_diff must be at most 1 or null, got 2 \(Mean diff"):
+    with pytest.raises(SettingsError, match=r"episode\.max_probs_diff must be at most 1 or null, got 2 \(The run"):
         episode.replaced(where="episode", max_probs_diff=2)
     with pytest.raises(SettingsError, match=r"mistake_book\.replay_limit must be at least 0, got -1"):
         book.replaced(where="mistake_book", replay_limit=-1)
@@ -114,4 +114,4 @@ def test_up_to_three_near_words_are_offered():
         near_misses("sampler", ["sample", "samplers", "simpler", "sampled", "else"]) == "samplers or sample or simpler"
     )
     assert near_misses("zzz", ["sample"]) == ""
-    assert unknown_key("a.b", ["a.c.d"]) == "unknown key 'a.b'; `--print-config` lists the known ones"
+    assert unknown_key("a.b", ["a.c.d"]) == "unknown key 'a.b'; `--print-config` lists the known keys"

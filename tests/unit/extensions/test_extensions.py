@@ -147,7 +147,7 @@ def test_a_value_that_is_no_list_of_extensions_is_refused(value, words):
 
 def test_two_extensions_of_one_name_are_refused(own):
     with pytest.raises(
-        SettingsError, match=r"extensions\[1\]: Mine.name must be one that no other extension has, got 'mine'"
+        SettingsError, match=r"extensions\[1\]: Mine.name must differ from other extensions' names, got 'mine'"
     ):
         read_config("cpu", [f"extensions=[{own('Mine')}, {own('Mine')}]"])
 
@@ -179,8 +179,8 @@ def test_an_error_in_a_hook_names_the_block_the_hook_and_the_users_line(own, hoo
 @pytest.mark.parametrize(
     ("hook", "result", "words"),
     [
-        ("before_episode", 7, "question 'q7': TypeError: must return an EpisodeTask with texts of calls"),
-        ("before_episode", replace(TASK, history=(3,)), "must return an EpisodeTask with texts of calls"),
+        ("before_episode", 7, "question 'q7': TypeError: must return an EpisodeTask whose history"),
+        ("before_episode", replace(TASK, history=(3,)), "must return an EpisodeTask whose history"),
         ("after_step", 7, "TypeError: 'int' object is not iterable"),
         ("after_step", {"step": math.nan}, "must return finite numbers by names, got 'step': nan"),
         ("after_step", {"step": "1"}, "must return finite numbers by names, got 'step': '1'"),

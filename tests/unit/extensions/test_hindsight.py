@@ -43,10 +43,10 @@ def test_a_case_that_breaks_a_program_which_few_cases_break_is_a_lesson(candidat
     assert asserts_of(candidate(2, 20)) == [("assert f(0) == 1",), ("assert f(1) == 1",)]
 
 
-def test_what_many_or_no_cases_break_is_no_lesson(candidate):
+def test_what_many_or_no_cases_break_is_no_lesson_and_equal_programs_give_one(candidate):
     assert asserts_of(candidate(4, 20), candidate(0, 20)) == []
     lost = replace(candidate(1, 20), pooled=None)
-    assert asserts_of(lost, candidate(4, 20), candidate(1, 20)) == [("assert f(0) == 1",)]
+    assert asserts_of(lost, candidate(4, 20), candidate(1, 20), candidate(1, 20)) == [("assert f(0) == 1",)]
 
 
 def test_a_lesson_is_filled_up_to_k_with_cases_that_the_program_passes(candidate):
@@ -64,10 +64,6 @@ def test_programs_that_were_not_run_teach_nothing(candidate):
     assert asserts_of(candidate(1, 20, outcome=CaseOutcome.TIMED_OUT)) == []  # perhaps it was never reached
     outage, unpooled, none = replace(given, verdict=None), replace(given, pooled=None), replace(given, source=None)
     assert asserts_of(outage, unpooled, none, candidate(1, 20, outcome=CaseOutcome.NOT_LOADED)) == []
-
-
-def test_two_programs_with_one_text_teach_once(candidate):
-    assert asserts_of(candidate(1, 20), candidate(1, 20)) == [("assert f(0) == 1",)]
 
 
 def task(**changes):

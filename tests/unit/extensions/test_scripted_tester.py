@@ -42,9 +42,9 @@ def test_a_script_that_fails_ends_the_run_with_its_name(tmp_path, name, words):
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("write", "names no function of a module; give pkg"),
-        (":write", "names no function of a module"),
-        ("tester.py:1st", "names no function of a module"),
+        ("write", "must name a module and a function; give pkg"),
+        (":write", "must name a module and a function"),
+        ("tester.py:1st", "must name a module and a function"),
         ("/nowhere/tester.py:write", "cannot be loaded"),
         ("pkg://math:pi", "has no function 'pi'"),
     ],

@@ -19,6 +19,11 @@ TOTALS = {
         0.625,
     ),
     "history alone where no suite was judged": ([], HISTORY, 0.75),
+    "a candidate that does not load earns nothing": (
+        [{"num_valid": 3, "num_failed": 3, "outcome": CaseOutcome.NOT_LOADED}],
+        {"loaded": False},
+        0.0,
+    ),
     "a wrong expected output does not hurt": ([{"num_valid": 4, "num_expected_incorrect": 4}], {}, 1.0),
 }
 
@@ -49,11 +54,6 @@ def test_a_verdict_without_suites_and_history_earns_nothing(make_verdict):
     assert reward.terms == {"loaded": 1.0} | dict.fromkeys(
         ("pass_hist", "pass_new", "num_history", "num_suites", "num_suites_without_case"), 0.0
     )
-
-
-def test_a_candidate_that_does_not_load_earns_nothing(make_suite, make_verdict):
-    suite = make_suite(3, num_failed=3, outcome=CaseOutcome.NOT_LOADED)
-    assert code_llm_reward(make_verdict(suite, loaded=False)).total == 0.0
 
 
 def test_every_kind_of_failure_costs_the_same(make_suite, make_verdict):

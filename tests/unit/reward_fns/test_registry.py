@@ -9,9 +9,6 @@ import pytest
 
 import reward_fns
 from reward_fns import (
-    ADVERSARIAL_READINGS,
-    CODE_REWARDS,
-    TEST_REWARDS,
     Breakdown,
     JudgedCandidate,
     QuestionVerdicts,
@@ -35,12 +32,6 @@ def question(make_suite, make_verdict):
     judged = [JudgedCandidate(source="def f(x): ...", verdict=one, suite_texts=("a\x00", "b")) for one in verdicts]
     lost = JudgedCandidate(source="def f(x): ...", verdict=None, suite_texts=("c", "d"))
     return QuestionVerdicts(question_id="q", num_cases=2, candidates=(*judged, lost))
-
-
-def test_the_papers_rewards_are_registered():
-    assert list(CODE_REWARDS) == ["pass_rate", "weighted"]
-    assert list(TEST_REWARDS) == ["valid_and_adversarial", "adversary", "weighted"]
-    assert list(ADVERSARIAL_READINGS) == ["release", "figure"]
 
 
 def test_an_unknown_reward_lists_the_known_ones():
@@ -67,16 +58,13 @@ def test_the_papers_code_reward_takes_the_pooled_cases_where_there_are_some(ques
 def test_the_papers_test_reward_is_r_t_of_each_suite_with_its_arguments(question):
     options = {"alpha": 0.25, "adversarial": "figure", "nonprintable_penalty": True}
     found = reward_suites(reward_of_suites_named("valid_and_adversarial", defaults=options), question)
-    assert found == (
-        *(
-            tuple(
-                reward_of_suite(one.verdict, s, num_cases=2, response_text=one.suite_texts[s], **options)
-                for s in (0, 1)
-            )
-            for one in question.candidates[:2]
-        ),
-        (None, None),
-    )
+    for candidate, rewards in zip(question.candidates[:2], found[:2], strict=True):
+        texts = enumerate(candidate.suite_texts)
+        expected = [
+            reward_of_suite(candidate.verdict, s, num_cases=2, response_text=text, **options) for s, text in texts
+        ]
+        assert list(rewards) == expected
+    assert found[2] == (None, None)
     assert found[0][0].parts["nonprintable"] == -0.5
 
 
@@ -155,7 +143,7 @@ def test_the_papers_parameters_go_to_a_function_that_has_them(own_file, question
         ("other", MODULE, {}, r"mine.py has no function 'other'; define `def other\(question\)` there"),
         ("ten", MODULE, {}, r"mine.py has no function 'ten'"),
         ("constant", MODULE, {"weight": 1}, r"cannot be called as constant\(question, weight=...\)"),
-        ("needs_two", MODULE, {}, r"missing a required argument: 'other'.* by rewards.code.kwargs"),
+        ("needs_two", MODULE, {}, r"missing a required argument: 'other'.* rewards.code.kwargs holds"),
     ],
 )
 def test_a_function_that_cannot_be_used_is_refused_with_the_reason(tmp_path, name, content, kwargs, words):

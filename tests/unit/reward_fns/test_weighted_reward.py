@@ -2,14 +2,12 @@
 
 import doctest
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
 
 from reward_fns import (
     AdversarialReward,
-    Breakdown,
     JudgedCandidate,
     QuestionVerdicts,
     find_code_reward,
@@ -23,6 +21,7 @@ from sandbox import Judge, JudgeRequest, LocalRunner, SandboxUnavailableError
 RIGHT = "def double(x): return 2 * x"
 WRONG = "def double(x): return abs(2 * x)"
 BROKEN = "def double("
+TEST = "assert double(1) == 2"
 SUITES = {
     "valid, breaks": ("assert double(3) == 6", "assert double(-1) == -2"),
     "valid, breaks nothing": ("assert double(3) == 6", "assert double(0) == 0"),
@@ -86,21 +85,6 @@ def test_no_program_costs_what_invalid_code_says(verdicts):
     assert broken.parts == {"invalid": -2.0}
 
 
-def test_a_response_near_its_limit_earns_less(verdicts):
-    """DAPO's equation 13 with L_max = 100 and L_cache = 20: 0 up to 80 tokens, -1 from 100 on."""
-    penalties = [weighted_reward.overlong_penalty(n, limit=100, buffer=20) for n in (0, 80, 85, 90, 100, 300)]
-    assert penalties == [0.0, 0.0, -0.25, -0.5, -1.0, -1.0]
-    one = question(verdicts, RIGHT).candidates[0]
-    lengths = {"response_tokens": 90, "suite_tokens": (10, 85, 100, 400)}
-    asked = replace(question(verdicts), candidates=(replace(one, **lengths), replace(one, suite_tokens=())))
-    kwargs = {"overlong_limit": 100, "overlong_buffer": 20}
-    found = find_code_reward("weighted", kwargs=kwargs)(asked)
-    assert [reward.parts.get("overlong") for reward in found] == [-0.5, 0.0]
-    found = find_test_reward("weighted", kwargs=kwargs)(asked)
-    assert [[suite.parts.get("overlong") for suite in row] for row in found] == [[0.0, -0.25, -1.0, -1.0], [None] * 4]
-    assert all("overlong" not in reward.parts for reward in find_code_reward("weighted")(asked))
-
-
 def test_an_outage_has_no_reward(verdicts):
     assert find_test_reward("weighted")(question(verdicts, None)) == [[None] * len(SUITES)]
 
@@ -111,7 +95,7 @@ def test_with_the_papers_weights_it_is_the_papers_reward(verdicts, alpha, readin
     for program, verdict in verdicts.items():
         for s, total in enumerate(rewards(verdicts, program, **weights).values()):
             paper = paper_reward(verdict, s, num_cases=2, alpha=alpha, adversarial=reading).total
-            assert total == pytest.approx(paper if verdict.suites[s].cases else 0.0)
+            assert total == pytest.approx(paper)
 
 
 @pytest.mark.parametrize(
@@ -132,13 +116,6 @@ def test_values_out_of_range_are_refused_at_once(values, message):
         AdversarialReward(**values)
 
 
-@pytest.mark.parametrize("kwargs", [{"overlong_buffer": 8}, {"overlong_limit": "512"}, {"overlong_buffer": -1}])
-@pytest.mark.parametrize("find", [find_code_reward, find_test_reward])
-def test_lengths_out_of_range_are_refused_at_once(find, kwargs):
-    with pytest.raises(ValueError, match="overlong_buffer must be a number of tokens in"):
-        find("weighted", kwargs=kwargs)(QuestionVerdicts(question_id="q", num_cases=1, candidates=()))
-
-
 def test_scores_by_hand_take_texts_lists_and_responses():
     reward = AdversarialReward(invalid_code=-3.0)
     tests = list(SUITES["valid, breaks"])
@@ -146,40 +123,37 @@ def test_scores_by_hand_take_texts_lists_and_responses():
     programs = (RIGHT, fenced, "sorry")
     assert [float(reward.score_code(one, tests, reference=RIGHT)) for one in programs] == [1, 0.5, -3]
     assert reward.score_code(WRONG, "\n".join(tests), reference=RIGHT).total == 0.5
-    suites = [tests, "\n".join(tests), "no test here", []]
-    found = [float(reward.score_test(one, WRONG, RIGHT)) for one in suites]
+    found = [float(reward.score_test(suite, WRONG, RIGHT)) for suite in (tests, "\n".join(tests), "no test here", [])]
     assert found == pytest.approx([0.8, 0.8, -0.5, -0.5])
 
 
-@pytest.mark.parametrize("tests", ["", [], [""], "no asserts here", ["assert double() == 1"]])
-def test_a_program_without_a_valid_test_has_no_score(tests):
-    with pytest.raises(ValueError, match="tests must hold a valid one to score a program"):
-        AdversarialReward().score_code(RIGHT, tests, reference=RIGHT)
-
-
-@pytest.mark.parametrize("reference", ["import nope", "def other(): pass", ""])
-def test_a_reference_that_answers_nothing_gives_no_score(reference):
-    with pytest.raises(ValueError, match="tests must hold a valid one to score a program"):
-        AdversarialReward().score_code(RIGHT, "assert double(1) == 2", reference=reference)
-
-
 @pytest.mark.parametrize(
-    "call",
+    ("tests", "reference", "got"),
     [
-        lambda reward: reward.score_code(None, "assert double(1) == 2", reference=RIGHT),
-        lambda reward: reward.score_code(RIGHT, None, reference=RIGHT),
-        lambda reward: reward.score_code(RIGHT, {"assert double(1) == 2"}, reference=RIGHT),
-        lambda reward: reward.score_test("assert double(1) == 2", b"x", RIGHT),
+        ("", RIGHT, "0, none valid: no assert was found"),
+        ([], RIGHT, "0, none valid: no assert was found"),
+        ([""], RIGHT, "1, none valid: "),
+        ("no asserts here", RIGHT, "0, none valid: no assert was found"),
+        (["assert double() == 1"], RIGHT, "1, none valid: reference_raised: "),
+        (TEST, "import nope", "1, none valid: "),
+        (TEST, "def other(): pass", "1, none valid: "),
+        (TEST, "", "1, none valid: "),
     ],
 )
-def test_arguments_of_other_types_are_refused(call):
+def test_a_program_without_a_valid_test_has_no_score(tests, reference, got):
+    with pytest.raises(ValueError, match=f"tests must hold at least one valid test to score a program, got {got}"):
+        AdversarialReward().score_code(RIGHT, tests, reference=reference)
+
+
+@pytest.mark.parametrize(("test", "code"), [(TEST, None), (TEST, b"x"), (None, RIGHT), ({TEST}, RIGHT)])
+def test_arguments_of_other_types_are_refused(test, code):
     with pytest.raises(ValueError, match="must be texts"):
-        call(AdversarialReward())
+        AdversarialReward().score_test(test, code, RIGHT)
 
 
 def test_a_reference_that_is_no_program_is_refused():
     with pytest.raises(ValueError, match="'reference' is not Python 3"):
-        AdversarialReward().score_code(RIGHT, "assert double(1) == 2", reference="def")
+        AdversarialReward().score_code(RIGHT, TEST, reference="def")
 
 
 def test_an_outage_is_no_score(monkeypatch):
@@ -189,8 +163,4 @@ def test_an_outage_is_no_score(monkeypatch):
 
     monkeypatch.setattr(verl_entry, "_SHARED", Down())
     with pytest.raises(SandboxUnavailableError):
-        AdversarialReward().score_test("assert double(1) == 2", WRONG, RIGHT)
-
-
-def test_a_reward_is_a_number_where_one_is_wanted():
-    assert float(Breakdown(parts={"a": 0.25, "b": 0.5})) == 0.75
+        AdversarialReward().score_test(TEST, WRONG, RIGHT)

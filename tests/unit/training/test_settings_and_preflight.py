@@ -36,7 +36,7 @@ def refusal(*overrides: str) -> str:
         (["rewards.code.path=3"], "rewards.code.path must be a text or null, got 3"),
         (["rewards.code.kwargs={alpha: 1}"], "rewards.code: pass_rate(question: "),
         (["rewards.code.kwargs=3"], "rewards.code.kwargs must be a block of keys, got 3"),
-        (["rewards.test.kwargs={alpha: 1}"], "rewards.test.kwargs must be without ['alpha']: those are rewards.alpha"),
+        (["rewards.test.kwargs={alpha: 1}"], "rewards.test.kwargs must not contain ['alpha']"),
         (["prompts.code=/nowhere.txt"], "prompts.code: prompt template '/nowhere.txt' cannot be read"),
         (["prompts.test=mine.md"], "prompts.test must be the path of a .txt template, or null, got '"),
         (["selection.name=best"], "selection.name must be one of all, topvar, got 'best'"),
@@ -83,7 +83,7 @@ def refusal(*overrides: str) -> str:
         (["schedule.test_every=0", "episode.tester=pkg://math:flor"], "math has no function 'flor'"),
         (
             ["schedule.test_every=0", "episode.tester=flor"],
-            "names no function of a module; give pkg://package.module:function",
+            "must name a module and a function; give pkg://package.module:function",
         ),
         (["arm=golden", "self_play=true"], "self_play must be false with rewards.code_tests=golden"),
         (["arm=golden_full", "episode.repair_turns=1"], "repair_turns must be 0 with rewards.code_tests=hidden"),

@@ -111,7 +111,7 @@ def test_groups_of_a_step_have_ids_of_their_own_without_the_underscore_at_which_
     ("policy", "name"), [("code", ""), ("code", "a_b"), ("code", "a-b"), ("code", "a!"), ("coder", "a")]
 )
 def test_an_extra_group_has_a_policy_and_a_name_of_letters_and_digits(policy, name):
-    with pytest.raises(ValueError, match="ExtraGroup: policy must be code or test, and name letters and digits, got"):
+    with pytest.raises(ValueError, match="policy must be code or test, and name must have only letters and digits"):
         ExtraGroup(policy=policy, name=name, members=())
 
 
