@@ -13,18 +13,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
 from code_a1_recipe.config.compose import read_config
-from code_a1_recipe.errors import InputError, OutageError, SettingsError
-from code_a1_recipe.files import write_whole
-from code_a1_recipe.jobs.options import NUM_CORES
+from code_a1_recipe.errors import InputError, SettingsError
+from code_a1_recipe.files import json_lines, write_whole
 from code_a1_recipe.runs.folder import RunFolder, locked
-from code_a1_recipe.tools.recorded.harvest import harvest
+from code_a1_recipe.runs.reader import RunRecords
+from code_a1_recipe.tools.recorded.harvest import collect
 from code_a1_recipe.training.preflight import START_RULES
 
 from .grid import EXPERIMENT_FILE, FINISHED, Experiment
@@ -33,6 +33,7 @@ POLL_SECONDS = 1.0
 GRACE_SECONDS = 60.0
 """Time that a run has to end its processes after an interruption."""
 LOG_TAIL = 2000
+MAX_TESTS = 32
 
 
 class Place(NamedTuple):
@@ -71,7 +72,6 @@ def run_experiment(
             its existing runs. No run was started.
         InputError: another process works in the folder, or a run failed. Finished runs stay, and a repeated command
             resumes.
-        OutageError: the sandbox is down during a harvest.
     """
     wanted = _chosen(experiment, arms, seeds)
     for arm in dict.fromkeys(place.arm for place in wanted):
@@ -192,6 +192,17 @@ def _harvest_file(experiment: Experiment, place: Place) -> Path:
     return experiment.folder / place.arm / f"tests_seed{place.seed}.jsonl"
 
 
+def _write_tests(run: Path, target: Path) -> None:
+    """Write the 32 tests of each question that broke most programs of a run.
+
+    The stored results were made with these tests. ``code-a1 harvest`` keeps only as many as kill the same programs.
+    """
+    rows = []
+    for found in collect(RunRecords.open(run)):
+        rows.append({**asdict(found.question), "golden_tests": found.tests[:MAX_TESTS]})
+    write_whole(target, json_lines(rows))
+
+
 def _start(experiment: Experiment, place: Place, parallel: int) -> StartedRun:
     """Start a run, or resume it."""
     folder = experiment.run_folder(*place)
@@ -204,10 +215,7 @@ def _start(experiment: Experiment, place: Place, parallel: int) -> StartedRun:
     source = experiment.arms[place.arm].harvest
     if source is not None:
         run, target = experiment.run_folder(source, place.seed), _harvest_file(experiment, place)
-        target.unlink(missing_ok=True)  # it may belong to an earlier run in the same folder
-        report = harvest(run, output=target, workers=NUM_CORES)
-        if report.failure:
-            raise OutageError(f"{target}: {report.failure}")
+        _write_tests(run, target)
     command, settings = command_of(experiment, place), experiment.settings_of(place.arm)
     log = {"settings": settings, "command": command[1:], "wall_seconds": spent, "parallel": parallel}
     _write_json(folder.with_suffix(".json"), log)

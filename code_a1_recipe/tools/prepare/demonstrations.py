@@ -155,7 +155,7 @@ def _programs(question: Question, options: SftOptions) -> dict[str, str]:
         # Mutants are sorted by line. Without a shuffle, all chosen mutants would change the first lines.
         random.Random(f"{options.seed}:{question.id}").shuffle(mutants)
         programs += [(mutant.source, "mutant") for mutant in mutants]
-    different = {}
+    different: dict[str, tuple[str, str]] = {}
     for source, shown in programs:
         different.setdefault(syntax_key(source), (source, shown))
     return dict(different.values())

@@ -26,7 +26,7 @@ from ...jobs.confinement import Confinement
 from ...jobs.progress import Progress
 from ...runs.metrics import accumulate_episode, validation_metrics
 from ...runs.reader import RunRecords
-from ...runs.rollout_record import encode_records, episode_records
+from ...runs.rollout_record import RolloutRecord, encode_records, episode_records
 from ...stats.tables import Table, table_of
 from ...training.checkpoint.export import find_step
 from ..evaluate.models.response_store import RESPONSES, OpenModel, ResponseStore, StoredSampler, finish_all
@@ -104,7 +104,7 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
             return episode
 
         episodes = asyncio.run(finish_all(map(run_episode, tasks), samplers=[code, test, greedy]))
-    records = []
+    records: list[RolloutRecord] = []
     sums = []
     for episode in episodes:
         records += episode_records(episode, selected=())

@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from code_a1_recipe.config.compose import read_config
-from code_a1_recipe.jobs.outputs import Report
 from code_a1_recipe.training.preflight import START_RULES
 from studies.experiment import __main__ as command, runs
 from studies.experiment.grid import Experiment
@@ -105,15 +104,6 @@ def test_a_folder_of_other_settings_or_of_somebody_else_is_never_deleted(grid, s
     assert command.main(["run", grid()]) == 2
     assert "move it away" in capsys.readouterr().err
     assert (mine / "thesis.txt").is_file()
-
-
-def test_an_outage_of_a_harvest_ends_the_grid(grid, started, monkeypatch, tmp_path, capsys):
-    lost = Report(text="", failure="1 questions met an outage")
-    monkeypatch.setattr(runs, "harvest", lambda run, output, workers: lost)
-    arms = {"code_a1": [], "static": {"overrides": ["arm=static"], "harvest": "code_a1"}}
-    assert command.main(["run", grid(arms=arms, seeds=[0])]) == 1
-    assert f"{tmp_path}/out/static/tests_seed0.jsonl: 1 questions met an outage" in capsys.readouterr().err
-    assert started == ["code_a1/0"]
 
 
 @pytest.mark.parametrize("path", sorted(STUDIES.glob("*.yaml")), ids=lambda path: path.stem)
