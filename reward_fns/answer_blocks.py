@@ -96,7 +96,7 @@ def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
             opens = _OPENS.fullmatch(plain)
             if opens is None and opened is None:
                 opens = _OPENS_LATE.fullmatch(plain)
-        if opens and opens["mark"][0] == "`" and "`" in opens["info"]:  # inline code, not a fence
+        if opens and opens["mark"].startswith("`") and "`" in opens["info"]:  # inline code, not a fence
             opens = None
         if opened is None:
             if opens:
@@ -113,7 +113,7 @@ def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
                 end(is_closed=True)
                 opened = None
                 continue
-            if opens and opens["info"] and opens["mark"][0] == mark[0] and len(opens["mark"]) >= len(mark):
+            if opens and opens["info"] and opens["mark"].startswith(mark):
                 # Either this mark opens another block while the first is still open, or it closes the block and has
                 # text behind it.
                 begins_another = " " not in opens["info"].strip() or _names_python(opens["info"])
@@ -126,7 +126,7 @@ def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
             quotes = _open_quotes(line, quotes)
     if opened is not None:
         end(is_closed=False)
-    return blocks, bool(opened is not None and quotes)
+    return blocks, bool(quotes)
 
 
 def _dedented(line: str, indent: int) -> str:

@@ -39,6 +39,7 @@ def read(*lines: str) -> list[tuple[str, str, bool]]:
         ([f"1. {TICKS}", "   a", "     b", " c", "", f"   {TICKS}"], [("", "a\n  b\nc\n", True)]),
         ([TICKS, "  a", TICKS], [("", "  a", True)]),
         ([f"  {TICKS}", "  a", f"  {TICKS}python", "   b", TICKS], [("", "a", False), ("python", " b", True)]),
+        ([f"\t{TICKS}", "     a", f"\t{TICKS}python", "     b"], [("", " a", False), ("python", " b", False)]),
     ],
 )
 def test_fences(lines, blocks):
@@ -53,6 +54,8 @@ def test_fences(lines, blocks):
         (["'''", f'""" {TICKS}', "'''", TICKS, "b"], f"'''\n\"\"\" {TICKS}\n'''"),
         (['x = """', "b", f'{TICKS} """ + """', TICKS, '"""', TICKS], f'x = """\nb\n{TICKS} """ + """\n{TICKS}\n"""'),
         (['x = """a""" + """b"""', TICKS, "b"], 'x = """a""" + """b"""'),
+        (['x = """', 'abc"""', TICKS, "b"], 'x = """\nabc"""'),
+        (['x = """', 'b""""""c', TICKS, '"""', TICKS], f'x = """\nb""""""c\n{TICKS}\n"""'),
         (['""""', TICKS, '"""', TICKS], f'""""\n{TICKS}\n"""'),
         (["x = \"'''\"", TICKS, "b"], "x = \"'''\""),
         (["x = '\\'\"\"\"'", TICKS, "b"], "x = '\\'\"\"\"'"),
