@@ -2,7 +2,7 @@
 
 import pytest
 
-from reward_fns.answer_blocks import answer_of, blocks_of
+from reward_fns.answer_blocks import Block, answer_of, blocks_of
 
 TICKS, TILDES = "```", "~~~"
 
@@ -54,7 +54,7 @@ def test_fences(lines, blocks):
         (["'''", f'""" {TICKS}', "'''", TICKS, "b"], f"'''\n\"\"\" {TICKS}\n'''"),
         (['x = """', "b", f'{TICKS} """ + """', TICKS, '"""', TICKS], f'x = """\nb\n{TICKS} """ + """\n{TICKS}\n"""'),
         (['x = """a""" + """b"""', TICKS, "b"], 'x = """a""" + """b"""'),
-        (['x = """', 'abc"""', TICKS, "b"], 'x = """\nabc"""'),
+        (['x = """', TICKS, 'abc"""', TICKS, "b"], f'x = """\n{TICKS}\nabc"""'),
         (['x = """', 'b""""""c', TICKS, '"""', TICKS], f'x = """\nb""""""c\n{TICKS}\n"""'),
         (['""""', TICKS, '"""', TICKS], f'""""\n{TICKS}\n"""'),
         (["x = \"'''\"", TICKS, "b"], "x = \"'''\""),
@@ -68,7 +68,12 @@ def test_a_mark_in_a_triple_quoted_string_closes_nothing(lines, text):
 
 
 def test_quotes_that_are_never_closed_were_none():
-    assert read(TICKS, "It's '''odd", TICKS, "text", TICKS, "b") == [("", "It's '''odd", True), ("", "b", False)]
+    assert read(TICKS, "odd '''", TICKS, "text", TICKS, "b") == [("", "odd '''", True), ("", "b", False)]
+
+
+def test_a_block_is_python_by_its_tag_or_without_one():
+    tags = ["", "python", "Python 3", "{python}", "py", "python3.11", "text", "pythonic", "c"]
+    assert [Block(info=tag, text="", is_closed=True).may_be_python for tag in tags] == [True] * 6 + [False] * 3
 
 
 @pytest.mark.parametrize(
