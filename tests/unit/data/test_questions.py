@@ -256,8 +256,8 @@ def test_rows_without_a_reference_are_judged_by_their_listed_outputs(write):
     ("columns", "message"),
     [
         ({"oracle": "list"}, "'oracle': .*must be 'listed', got 'list'"),
-        ({"oracle": "listed"}, r"'tests': .*needs tests of the form f\(literals\) == literal"),
-        ({"oracle": "listed", "tests": ["assert add(x) == 3"]}, "'tests': .*needs tests of the form"),
+        ({"oracle": "listed"}, r"'tests': .*tests of the form f\(literals\) == literal"),
+        ({"oracle": "listed", "tests": ["assert add(x) == 3"]}, "'tests': .*tests of the form"),
         ({"oracle": "listed", "inputs": ["1"], "outputs": []}, "'tests': .*must be lists of the same length"),
         ({"oracle": "listed", **PAIRS, "inputs": [1]}, "'tests': .*must be lists of arguments, got 1"),
         ({"oracle": "listed", **PAIRS, "fn_name": "1x"}, "'tests': .*must be the name of a function, got '1x'"),
