@@ -175,7 +175,7 @@ def _score_code(solution: str, truth: JudgeRequest, sandbox: dict[str, Any]) -> 
 def _candidate(solution: str, truth: JudgeRequest) -> str | None:
     names = asked_names(truth.entry_points, truth.reference, truth.suites[0])
     program = extract_candidate(solution, reads_input=truth.kind == Kind.STDIN, names=names)
-    if truth.reference.startswith(LISTED_OUTPUTS) and names and "class Solution" in solution:
+    if truth.reference.startswith(LISTED_OUTPUTS) and "class Solution" in solution:
         # The listed function may be a method of the class `Solution`. A second extraction asks for this class, because
         # the block found by the function's name may only show how to use the class.
         for source in (program, extract_candidate(solution, names=("Solution",))):

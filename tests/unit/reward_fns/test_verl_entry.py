@@ -7,6 +7,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from reward_fns import verl_entry
+from reward_fns.listed import with_function, with_listed_outputs
 from reward_fns.verl_entry import compute_score, read_ground_truth
 from sandbox import JudgeRequest, LocalRunner, SandboxUnavailableError
 
@@ -133,6 +134,7 @@ def test_the_same_oracle_has_one_id_and_another_has_another():
         ({"tests": ["assert add(1, 2) == 3"]}, "needs 'reference'.* for code, 'inputs' and 'outputs'"),
         ({"inputs": ["1"], "outputs": ["1", "2"]}, "'inputs' and 'outputs' must be lists of the same length"),
         (IN_CALLS | {"inputs": ["x", "y"], "outputs": ["3", "7"]}, "of fn_name='add' must be JSON: Expecting value"),
+        (IN_CALLS | {"inputs": [1, "x"]}, "'inputs' of fn_name='add' must be lists of arguments, got 1"),
         (IN_CALLS | {"fn_name": "a.b"}, "'fn_name' must be the name of a function, got 'a.b'"),
         (json.dumps("text"), "must be a mapping or JSON text, got 'text'"),
         ({"reference": "def add(:", "tests": ["x"]}, "'reference' is not Python 3"),
@@ -173,11 +175,24 @@ def fenced(program):
         (IN_CALLS | {"prelude": "ZERO = 0"}, "def add(a, b): return a + b + ZERO", 1.0),
         (IN_LINES | {"inputs": ["1 2\r\n", "3 4\r\n"]}, SUM, 1.0),
         (IN_CALLS | {"outputs": [[3], [7, 7]]}, ADD, 0.0),
+        (IN_CALLS | {"outputs": [[], [7]]}, ADD, 0.0),
+        (IN_CALLS | {"reference": ADD}, ADDING, 0.0),  # a reference asks for a function
         (IN_CALLS | {"reference": "def add(a, b): return a * b"}, "def add(a, b): return a * b", 1.0),
     ],
 )
 def test_listed_outputs_take_the_place_of_a_reference(truth, program, score):
     assert compute_score("eurus", fenced(program), json.dumps(truth))["score"] == score
+
+
+def test_a_function_is_added_only_for_a_method_that_is_asked_for():
+    assert with_function(ADDING, ["sum"]) == ADDING
+    added = "add = lambda *args, **named: Solution().add(*args, **named)"
+    assert with_function(ADDING, ["add", "sum"]) == f"{ADDING}\n{added}"
+
+
+def test_listed_tests_may_use_infinities_and_nan_but_no_other_name():
+    tests = ["assert f(inf, nan) == 1", "assert f(x) == 1", "assert f(2) == inf"]
+    assert with_listed_outputs({"kind": "functions", "tests": tests})["tests"] == [tests[0], tests[2]]
 
 
 def test_listed_outputs_judge_no_suite():
