@@ -148,8 +148,9 @@ def test_the_same_oracle_has_one_id_and_another_has_another():
     ],
 )
 def test_bad_ground_truth_is_refused_with_its_place(raw, words):
+    role = json.loads('"code"')  # as from a file, another object than the constant of the module
     with pytest.raises(ValueError, match=words):
-        compute_score("mine", GOOD, raw)
+        compute_score("mine", GOOD, raw, {"role": role})
 
 
 def fenced(program):
@@ -198,7 +199,7 @@ def test_listed_tests_may_use_infinities_and_nan_but_no_other_name():
 def test_listed_outputs_judge_no_suite():
     truth = IN_CALLS | {"candidate": "def add(a, b): return a"}
     with pytest.raises(ValueError, match=r"needs 'reference', the source of a correct solution; it is the oracle$"):
-        compute_score("eurus", "assert add(1, 2) == 3", truth, {"role": "test"})
+        compute_score("eurus", "assert add(1, 2) == 3", truth, json.loads('{"role": "test"}'))
 
 
 def test_an_unknown_role_is_refused():
