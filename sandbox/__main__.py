@@ -1,4 +1,4 @@
-"""Command line: ``python -m sandbox check``, ``judge FILE.json``, ``control FILE.json`` and ``serve``."""
+"""Command line: ``python -m sandbox check``, ``judge FILE.json`` and ``serve``."""
 
 import argparse
 import contextlib
@@ -6,18 +6,16 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from .checks.control import control_programs, passes_all
 from .checks.self_test import LIMITS, SELF_TEST
 from .confinement.jail import OPTIONAL_FEATURES, UID_POLICY_MEANINGS, landlock_abi, missing_features
 from .confinement.tiers import LOCAL_TIERS, TIER_MEANINGS, probe
 from .errors import SandboxConfigError, SandboxUnavailableError
 from .judge.process_pool import JudgeProcesses, WorkerSettings
 from .judge.request import JudgeRequest
-from .judge.verdict import CandidateVerdict
 from .limits import Limits
 from .runners.base import Runner
 from .runners.fusion.runner import SandboxFusionRunner
@@ -30,28 +28,12 @@ _READ_KEYS = {"tests", *(field.name for field in dataclasses.fields(JudgeRequest
 EXIT_OK, EXIT_FAILED, EXIT_BAD_INPUT = 0, 1, 2
 
 
-class _Item(NamedTuple):
-    """One item of the input file."""
-
-    name: Any
-    """The item's id, or its position in the file. The commands print it as JSON."""
-    request: JudgeRequest
-    prompt: str
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status.
 
-    The status is 0 for success and 2 for wrong input. It is 1 if the sandbox does not work, if a self-test fails, or if
-    ``control`` finds tests that prove nothing.
+    The status is 0 for success and 2 for wrong input. It is 1 if the sandbox does not work, or if a self-test fails.
     """
     options = _parser().parse_args(arguments)
-    try:
-        if "file" in options:
-            options.items = _read_items(options.file, needs_candidate=options.run is _judge)
-    except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return EXIT_BAD_INPUT
     try:
         exit_status: int = options.run(options)
         return exit_status
@@ -76,13 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         help="judge items {id, reference, candidate, tests} of a JSON list or JSON lines; an item may have any field "
         "of JudgeRequest",
     )
-    control = commands.add_parser(
-        "control",
-        help="for each item print one JSON line with the programs that solve nothing and pass the item's tests; items "
-        "are as for judge, and may have a prompt",
-    )
-    for command in (judge, control):
-        command.add_argument("file", help="input file; '-' reads standard input")
+    judge.add_argument("file", help="input file; '-' reads standard input")
     serve = commands.add_parser("serve", help="serve the judge over HTTP; clients send the token in SANDBOX_TOKEN")
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
     serve.add_argument("--port", type=int, default=8080, help="port to listen on; 0 takes a free port (default 8080)")
@@ -94,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     serve.add_argument("--max-body-bytes", type=int, default=4 << 20, help="longest body of a request (default 4 MiB)")
     serve.add_argument("--seconds", type=float, default=10.0, help="most CPU seconds of a /run_code (default 10)")
-    for command, run in ((check, _check), (judge, _judge), (control, _control), (serve, _serve)):
+    for command, run in ((check, _check), (judge, _judge), (serve, _serve)):
         command.set_defaults(run=run)
         command.add_argument(
             "--workers",
@@ -126,7 +102,6 @@ def _show_confinement(runner: LocalRunner) -> None:
     print(f"tier       {runner.tier}: {TIER_MEANINGS[runner.tier]}")
     for state in probe():
         print(f"tier {state.tier}     {state.reason or 'works here'}")
-    print(f"tier 3     {TIER_MEANINGS[3]}")
     kernel = os.uname()
     print(f"kernel     {kernel.sysname} {kernel.release} {kernel.machine}")
     present = {"landlock": f"yes, ABI {landlock_abi()}", "seccomp": "yes"}
@@ -155,8 +130,11 @@ def _self_test(runner: Runner) -> int:
     return EXIT_OK if num_passed == len(checks) else EXIT_FAILED
 
 
-def _read_items(path: str, *, needs_candidate: bool) -> list[_Item]:
-    """Read the input file of ``judge`` or ``control``.
+def _read_items(path: str) -> list[tuple[Any, JudgeRequest]]:
+    """Read the input file of ``judge``.
+
+    Returns:
+        A pair for each item: its id, or its position in the file; and its request.
 
     Raises:
         ValueError: the file does not hold such items.
@@ -175,72 +153,47 @@ def _read_items(path: str, *, needs_candidate: bool) -> list[_Item]:
     items = []
     for position, entry in enumerate(entries):
         try:
-            items.append(_read_item(entry, position, needs_candidate))
+            items.append(_read_item(entry, position))
         except ValueError as error:
             raise ValueError(f"{path}: item {position}: {error}") from error
     return items
 
 
-def _read_item(entry: Any, position: int, needs_candidate: bool) -> _Item:
+def _read_item(entry: Any, position: int) -> tuple[Any, JudgeRequest]:
     if not isinstance(entry, dict):
         JudgeRequest.from_mapping(entry)  # raises the error that other clients get
     named = {_SHORT.get(key, key): value for key, value in entry.items()}
-    # `control` writes the candidates itself, so its items need none.
-    fields = {} if needs_candidate else {"candidate": None}
-    fields |= {key: named[key] for key in _READ_KEYS & named.keys()}
-    name = named.get("id", named.get("question_id", str(position)))
-    return _Item(name, JudgeRequest.from_mapping(fields), str(named.get("prompt", "")))
+    request = JudgeRequest.from_mapping({key: named[key] for key in _READ_KEYS & named.keys()})
+    return named.get("id", named.get("question_id", str(position))), request
 
 
 def _judge(options: argparse.Namespace) -> int:
-    verdicts = _verdicts(options, [item.request for item in options.items])
-    for item, verdict in zip(options.items, verdicts, strict=True):
-        cases = [case for suite in verdict.suites for case in suite.cases]
-        line = {
-            "id": item.name,
-            "valid": len(cases),
-            "expected_correct": sum(case.expected_correct for case in cases),
-            "passed": sum(not case.outcome.failed for case in cases),
-            "outcomes": [case.outcome.value for case in cases],
-        }
-        if verdict.load_error:
-            line["load_error"] = verdict.load_error
-        rejections = [dataclasses.asdict(rejection) for suite in verdict.suites for rejection in suite.rejections]
-        if rejections:
-            line["rejections"] = rejections
-        print(json.dumps(line), flush=True)
-    return EXIT_OK
-
-
-def _control(options: argparse.Namespace) -> int:
-    items = options.items
-    programs = [control_programs(item.request, item.prompt) for item in items]
-    requests = []
-    for item, sources in zip(items, programs, strict=True):
-        for source in sources.values():
-            requests.append(dataclasses.replace(item.request, candidate=source, until_timeout=True))
-    verdicts = _verdicts(options, requests)
-    num_passed = num_untested = 0
-    for item, sources in zip(items, programs, strict=True):
-        judged = {control: next(verdicts) for control in sources}
-        passed = [control for control, verdict in judged.items() if passes_all(verdict)]
-        num_valid = max(len(suite.cases) for verdict in judged.values() for suite in verdict.suites)
-        num_passed += bool(passed)
-        num_untested += not num_valid
-        print(json.dumps({"id": item.name, "valid": num_valid, "passed_by": passed}), flush=True)
-    print(f"the tests of {num_passed} of {len(items)} questions pass a program that solves nothing", file=sys.stderr)
-    if num_untested:
-        print(f"{num_untested} questions have no valid test: `judge` says why", file=sys.stderr)
-    return EXIT_FAILED if num_passed or num_untested else EXIT_OK
-
-
-def _verdicts(options: argparse.Namespace, requests: list[JudgeRequest]) -> Iterator[CandidateVerdict]:
+    try:
+        items = _read_items(options.file)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_BAD_INPUT
     with JudgeProcesses(options.workers, settings=WorkerSettings(runner=_confinement(options))) as judges:
-        for result in judges.judge_all(requests):
-            if isinstance(result, SandboxUnavailableError):
+        verdicts = judges.judge_all([request for _, request in items])
+        for (name, _), verdict in zip(items, verdicts, strict=True):
+            if isinstance(verdict, SandboxUnavailableError):
                 # Without this error, verdicts on a part of the file would look like verdicts on the whole file.
-                raise result
-            yield result
+                raise verdict
+            cases = [case for suite in verdict.suites for case in suite.cases]
+            line = {
+                "id": name,
+                "valid": len(cases),
+                "expected_correct": sum(case.expected_correct for case in cases),
+                "passed": sum(not case.outcome.failed for case in cases),
+                "outcomes": [case.outcome.value for case in cases],
+            }
+            if verdict.load_error:
+                line["load_error"] = verdict.load_error
+            rejections = [dataclasses.asdict(rejection) for suite in verdict.suites for rejection in suite.rejections]
+            if rejections:
+                line["rejections"] = rejections
+            print(json.dumps(line), flush=True)
+    return EXIT_OK
 
 
 def _confinement(options: argparse.Namespace) -> dict[str, Any]:

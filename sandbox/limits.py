@@ -67,10 +67,10 @@ class Limits:
     """File descriptors that one process may have open."""
     threads: int = 256
     """Threads of one process, including the main thread. The limit needs programs with their own uid (the judge runs as
-    root) or their own user namespace (tier 1 or higher). Otherwise only ``memory_bytes`` limits the threads."""
+    root) or their own user namespace (tier 1). Otherwise only ``memory_bytes`` limits the threads."""
     scratch_bytes: int = 64 * MIB
-    """Size of the program's private folder, which exists at tier 1 and higher. The folder is in memory, but does not
-    count towards ``memory_bytes``."""
+    """Size of the program's private folder, which exists at tier 1. The folder is in memory, but does not count towards
+    ``memory_bytes``."""
     scratch_files: int = 1024
     """Number of files, folders and links in the private folder."""
     source_bytes: int = 1 * MIB

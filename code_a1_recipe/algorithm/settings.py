@@ -80,7 +80,7 @@ class SandboxSettings(Block):
     """The place where programs run."""
     url: str | None = None
     """Address of the service, with runner "fusion"."""
-    tier: Annotated[int, Field(ge=0, le=2)] = 0
+    tier: Annotated[int, Field(ge=0, le=1)] = 0
     """Strength of the confinement on the run's own nodes; a service has its own confinement."""
     # YAML gives a list, which a strict block would refuse for a tuple.
     allow_missing: Annotated[tuple[Annotated[str, one_of(OPTIONAL_FEATURES)], ...], Field(strict=False)] = ()

@@ -218,7 +218,7 @@ _CONFINEMENT = (
         source="import os",
         expected={"os.kill(os.getppid(), 0)": _RAISED, "os.kill(1, 0)": _RAISED},
     ),
-    # Tier 0 refuses every write. At other tiers the private folder is too small for the file.
+    # Tier 0 refuses every write. At tier 1 the private folder is too small for the file.
     _Confined(
         name="programs_cannot_fill_the_disk_or_change_the_library",
         source=_FILLING,

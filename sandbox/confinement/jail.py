@@ -2,7 +2,7 @@
 
 The fork server prepares a ``Jail`` once, and each of its children enters the jail. Entering takes a fraction of a
 millisecond and cannot be undone. A jail needs no privileges and works inside a default container. Tier 0 is this jail
-alone. The other tiers add namespaces around it and a scratch folder for each program.
+alone. Tier 1 adds namespaces around it and a scratch folder for each program.
 """
 
 import ctypes
@@ -34,8 +34,8 @@ _ZYGOTE_TASKS = 2
 OPTIONAL_FEATURES = ("landlock", "seccomp")
 """Protections that ``allow_missing`` may name."""
 _LOST = {
-    "landlock": "programs could read every file that this user can read, reference solutions included (at tier 1 "
-    "and 2 they still find only the readable paths)",
+    "landlock": "programs could read every file that this user can read, reference solutions included (at tier 1 they "
+    "still find only the readable paths)",
     "seccomp": "programs could start processes, open sockets and send signals",
 }
 

@@ -47,9 +47,9 @@ _STAGE = "/proc"
 _HIDDEN = "/readable"
 """Folder in the new root for readable paths that scratch folders cover."""
 _MAX_LINKS = 40
-SLEEPER = "/bin/sleep"
+_SLEEPER = "/bin/sleep"
 """Program that runs as the init of the pid namespace. On a machine without it, a fork of the fork server sleeps."""
-HINTS = {
+_HINTS = {
     "unshare": "namespaces are closed to this user: as root in a container, start the container with CAP_SYS_ADMIN; as "
     "another user, allow user namespaces (sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1 "
     "on Debian, kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu, a seccomp profile of the container that "
@@ -67,7 +67,7 @@ class NamespaceError(OSError):
     """The machine refused a step of tier 1. The message names the step and gives a hint."""
 
     def __init__(self, step: str, error: OSError) -> None:
-        super().__init__(error.errno, f"{error.strerror}. Hint: {HINTS[step]}; or ask for tier 0")
+        super().__init__(error.errno, f"{error.strerror}. Hint: {_HINTS[step]}; or ask for tier 0")
 
     def __str__(self) -> str:
         return str(self.strerror)
@@ -135,13 +135,14 @@ class Namespaces:
         Raises:
             NamespaceError: the machine refuses a step.
         """
-        needs_user = not may_mount()
+        self.has_own_user = not _may_mount()
+        """True if the namespaces include a user namespace."""
         uid, gid = os.geteuid(), os.getegid()
         flags = _CLONE_NEWNS | _CLONE_NEWPID | _CLONE_NEWNET | _CLONE_NEWIPC | _CLONE_NEWUTS
-        if needs_user:
+        if self.has_own_user:
             flags |= _CLONE_NEWUSER
         _step("unshare", libc.unshare(flags), "unshare")
-        if needs_user:
+        if self.has_own_user:
             try:
                 # The kernel requires this line before an unprivileged process may map gids.
                 _write("/proc/self/setgroups", "deny")
@@ -244,7 +245,7 @@ class Scratch:
         os.chdir(SCRATCH)
 
 
-def may_mount() -> bool:
+def _may_mount() -> bool:
     """Return True if this process has CAP_SYS_ADMIN, with which it may make namespaces and mounts."""
     with open("/proc/self/status") as handle:
         (line,) = (line for line in handle if line.startswith("CapEff:"))
@@ -280,7 +281,7 @@ def _sleep_as_init(lifeline: int) -> None:
         if select.select([lifeline], [], [], 0)[0]:
             return  # the fork server ended before the call above
         with contextlib.suppress(OSError):
-            os.execv(SLEEPER, [SLEEPER, "2147483647"])  # uses eight megabytes less than this interpreter
+            os.execv(_SLEEPER, [_SLEEPER, "2147483647"])  # uses eight megabytes less than this interpreter
         os.read(lifeline, 1)
     finally:
         os._exit(0)

@@ -7,29 +7,23 @@ tier  what it is                                                             wha
       write no file                                                          default container, without privileges
 1     tier 0 in user, mount, pid, network, ipc and uts namespaces, in a      Linux 5.12, and user namespaces or
       root that holds only the readable paths; a private folder for files    CAP_SYS_ADMIN
-2     tier 1 in bubblewrap                                                   what tier 1 needs, and bubblewrap
-3     a service on other machines, over HTTP                                 nothing on this machine
 ====  =====================================================================  ==================================
 """
 
 import functools
 import os
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import SandboxConfigError
-from . import bubblewrap
 from .clean_interpreter import CLEAN_ENVIRONMENT, clean_interpreter
 from .jail import missing_features, readable_paths, reason_missing
 from .namespaces import Namespaces, plan_layout
 
-LOCAL_TIERS = (0, 1, 2)
+LOCAL_TIERS = (0, 1)
 TIER_MEANINGS = {
     0: "rlimits, no_new_privs, Landlock, seccomp; programs write no file",
     1: "tier 0 in user, mount, pid, network, ipc and uts namespaces; a private folder for files",
-    2: "tier 1 in bubblewrap",
-    3: "a service on other machines, over HTTP",
 }
 _PROBE_SECONDS = 30.0
 
@@ -61,24 +55,13 @@ def check_tier(tier: int) -> None:
 def probe() -> tuple[TierState, ...]:
     """Try every local tier. The result is cached, because each trial starts an interpreter."""
     lacks_tier_0 = "; ".join(reason_missing(name) for name in missing_features())
-    command = clean_interpreter("from sandbox.confinement.tiers import try_tier_1; try_tier_1()")
-    try:
-        wrapped = bubblewrap.wrap(command)
-    except SandboxConfigError as error:
-        lacks_tier_2 = str(error)
-    else:
-        lacks_tier_2 = _complaint(wrapped)
-    return (
-        TierState(tier=0, reason=lacks_tier_0),
-        TierState(tier=1, reason=_complaint(command)),
-        TierState(tier=2, reason=lacks_tier_2),
-    )
+    return (TierState(tier=0, reason=lacks_tier_0), TierState(tier=1, reason=_lacks_tier_1()))
 
 
-def _complaint(command: Sequence[str]) -> str:
+def _lacks_tier_1() -> str:
     try:
         done = subprocess.run(
-            command,
+            clean_interpreter("from sandbox.confinement.tiers import try_tier_1; try_tier_1()"),
             env=CLEAN_ENVIRONMENT,
             cwd="/",
             stdin=subprocess.DEVNULL,
@@ -91,7 +74,7 @@ def _complaint(command: Sequence[str]) -> str:
     if done.returncode == 0:
         return ""
     said = done.stderr.decode("utf-8", "replace").strip()[-1000:]
-    return bubblewrap.explain(said) or said or f"the trial ended with status {done.returncode}"
+    return said or f"the trial ended with status {done.returncode}"
 
 
 def try_tier_1() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,11 +14,9 @@ from studies.command_line import run_study, study_app
 from .bench import FULL, QUICK, run_bench
 from .corpora import run_corpora
 from .kills import run_kills
-from .serve_load import run_load
 from .soak import run_programs
 from .stdin_tasks import run_stdin_benchmark
 
-CORES = len(os.sched_getaffinity(0))
 app = study_app()
 
 
@@ -62,18 +59,6 @@ def corpora(
 ) -> None:
     """Judge cheating and honest programs several times."""
     _finish(run_corpora(files, tier=tier, num_runs=runs, num_busy=busy, report=typer.echo))
-
-
-@app.command()
-def serve(
-    seconds: Annotated[int, typer.Option(min=1, help="length of each round")] = 30,
-    clients: Annotated[int, typer.Option(min=1)] = 8,
-    places: Annotated[int, typer.Option(min=1)] = 16,
-    workers: Annotated[int, typer.Option(min=1)] = CORES,
-) -> None:
-    """Measure `python -m sandbox serve` under load from clients."""
-    found = run_load(seconds=seconds, num_clients=clients, num_places=places, num_workers=workers, report=typer.echo)
-    _finish(found)
 
 
 def _finish(found: dict[str, Any]) -> None:

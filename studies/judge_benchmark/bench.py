@@ -47,7 +47,7 @@ def run_bench(size: Size) -> dict[str, Any]:
         _judge(judges, workload(2, seed=1000))  # starts every fork server before the measurement
         found |= _ratios(judges, size)
         found |= _steps(judges, size)
-        memory = [tree_mib(pid) for pid in judges.worker_pids()]
+        memory = [_tree_mib(pid) for pid in judges.worker_pids()]
     found["memory_mib_per_worker"] = statistics.median(memory)
     found["load_after"] = os.getloadavg()[0]
     return found
@@ -103,7 +103,7 @@ def _steps(judges: JudgeProcesses, size: Size) -> dict[str, float]:
     return found
 
 
-def tree_mib(pid: int) -> float:
+def _tree_mib(pid: int) -> float:
     """Return the proportional set size of a process and its children, in MiB.
 
     If a process forbids reading it, its resident size counts instead.
@@ -118,4 +118,4 @@ def tree_mib(pid: int) -> float:
         with open(f"/proc/{pid}/statm") as handle:
             num_pages = int(handle.read().split()[1])
         kib = num_pages * os.sysconf("SC_PAGE_SIZE") // 1024
-    return kib / 1024 + sum(map(tree_mib, children))
+    return kib / 1024 + sum(map(_tree_mib, children))

@@ -69,7 +69,7 @@ class Task:
         )
 
 
-def make_tasks(num_problems: int, *, seed: int) -> list[Task]:
+def _make_tasks(num_problems: int, *, seed: int) -> list[Task]:
     """Make eight tasks for each of ``num_problems`` problems. Each problem draws new numbers."""
     tasks = []
     for place in range(num_problems):
@@ -114,8 +114,8 @@ def _printed(program: str, text: str) -> str:
 
 def run_stdin_benchmark(*, num_problems: int, report: Callable[[str], None]) -> dict[str, Any]:
     """Measure the tasks per second of each way, with one process for each core."""
-    tasks = make_tasks(num_problems, seed=3)
-    few = make_tasks(max(1, num_problems // 8), seed=4)
+    tasks = _make_tasks(num_problems, seed=3)
+    few = _make_tasks(max(1, num_problems // 8), seed=4)
     cores = len(os.sched_getaffinity(0))
     found: dict[str, Any] = {"tests_a_task": NUM_TESTS, "limit_seconds": LIMIT_SECONDS}
     with JudgeProcesses(cores, settings=WorkerSettings(runner={"limits": LIMITS})) as judges:

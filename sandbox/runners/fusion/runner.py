@@ -125,7 +125,7 @@ class SandboxFusionRunner(Closing):
         except BaseException:
             self.close()
             raise
-        logger.info("sandbox tier=3 url=%s workers=%d", url, num_workers)
+        logger.info("sandbox url=%s workers=%d", url, num_workers)
 
     def run(self, program: Program, *, role: Role) -> ProgramResult:
         """Run one program to its end; see ``Runner.run``."""

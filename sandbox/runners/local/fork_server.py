@@ -11,10 +11,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from ...confinement import bubblewrap
 from ...confinement.clean_interpreter import CLEAN_ENVIRONMENT, clean_interpreter
 from ...confinement.jail import OPTIONAL_FEATURES, ProcessLimits, UidPolicy, missing_features
-from ...confinement.namespaces import TMP, may_mount
+from ...confinement.namespaces import TMP
 from ...errors import ProcessLostError, SandboxConfigError, SandboxError, SandboxUnavailableError
 from ...limits import Limits
 from ..forker import ProcessExit
@@ -54,10 +53,7 @@ class ForkServer:
             SandboxUnavailableError: the fork server did not start.
             ProcessLostError: somebody killed it, or the process that tries the confinement, before it could fork.
         """
-        command = clean_interpreter(_START)
         home = {"HOME": TMP} if settings.tier else {}
-        if settings.tier == 2:
-            command = bubblewrap.wrap(command, readable=settings.readable)
         # SEQPACKET keeps the boundaries of messages. Unlike datagrams, it reports that the other side has closed.
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(START_SECONDS)
@@ -67,11 +63,10 @@ class ForkServer:
             "preload": settings.preload,
             "seed": settings.hash_seed,
             "tier": settings.tier,
-            "has_own_user": settings.tier > 0 and not may_mount(),
         }
         try:
             self._process = subprocess.Popen(
-                [*command, str(theirs.fileno()), str(os.getpid()), json.dumps(options)],
+                [*clean_interpreter(_START), str(theirs.fileno()), str(os.getpid()), json.dumps(options)],
                 pass_fds=(theirs.fileno(),),
                 env=CLEAN_ENVIRONMENT | {"PYTHONHASHSEED": str(settings.hash_seed)} | home,
                 cwd="/",
@@ -87,7 +82,6 @@ class ForkServer:
         finally:
             theirs.close()
         self.pid = self._process.pid
-        """Pid of the fork server itself, not of bubblewrap around it."""
         self.uid_policy, self.notes = self._greeting()
         self._control.settimeout(_CONTROL_SECONDS)
 
@@ -104,8 +98,6 @@ class ForkServer:
             assert self._process.stderr is not None
             said = self._process.stderr.read()[-2000:].decode("utf-8", "replace").strip()
             self.close()
-            if reason := bubblewrap.explain(said):
-                raise SandboxConfigError(reason)
             if was_killed:
                 raise ProcessLostError(f"fork server pid={self.pid} was killed while it started")
             silence = f"no word within {START_SECONDS:g} s; is the machine overloaded?"
@@ -117,7 +109,6 @@ class ForkServer:
         if "error" in greeting:
             self.close()
             raise SandboxConfigError(f"programs cannot be confined on this machine: {greeting['error']}")
-        self.pid = greeting["pid"]
         return UidPolicy(greeting["uid_policy"]), tuple(greeting["notes"])
 
     def _was_killed(self) -> bool:

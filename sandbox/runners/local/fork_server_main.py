@@ -2,8 +2,8 @@
 
 It starts with a clean environment and only receives descriptors and numbers. So its memory, which every child inherits,
 holds no program, no output and no expected value. Processes of its own user cannot inspect it, it ignores interrupts
-from the terminal, and it ends when its parent ends. From tier 1 on, the fork server and its children live in
-namespaces, and their root holds only the paths that programs may read.
+from the terminal, and it ends when its parent ends. At tier 1, the fork server and its children live in namespaces, and
+their root holds only the paths that programs may read.
 
 Each control message is one SOCK_SEQPACKET message:
 
@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...confinement.jail import ForkServerFacts, Jail, ProcessLimits, readable_paths
-from ...confinement.libc import end_with_parent, forbid_inspection
+from ...confinement.libc import forbid_inspection
 from ...confinement.namespaces import NamespaceError, Namespaces, plan_layout
 from .. import child
 from .jail_choice import choose_jail, isolate
@@ -56,17 +56,12 @@ def main(argv: list[str]) -> None:
         argv: number of the control descriptor, pid of the parent, settings as JSON.
     """
     control = socket.socket(fileno=int(argv[0]))
-    parent = int(argv[1])
     settings = json.loads(argv[2])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Otherwise the parent's umask would show in the modes of files that programs make.
     os.umask(0o022)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as handle:
         handle.write("1000")  # when memory is short, the kernel kills programs before the trainer
-    if settings["tier"] == 2:
-        # The parent is bubblewrap. Its only thread waits for this process, so it ends only with its own parent.
-        parent = os.getppid()
-        end_with_parent()
     try:
         # This comes first, because unshare needs a process with a single thread that its own user may inspect.
         namespaces = Namespaces() if settings["tier"] else None
@@ -74,7 +69,7 @@ def main(argv: list[str]) -> None:
         forbid_inspection()
         sys.setrecursionlimit(sys.getrecursionlimit() + _RECURSION_SLACK)
         sys.argv = sys.orig_argv = [""]
-        facts = ForkServerFacts.read(has_own_user=settings["has_own_user"])
+        facts = ForkServerFacts.read(has_own_user=namespaces is not None and namespaces.has_own_user)
         layout = plan_layout(readable_paths(settings["readable"]))
         open_proc()
         scratch = namespaces.enter_root(layout) if namespaces is not None else None
@@ -85,8 +80,10 @@ def main(argv: list[str]) -> None:
     if jail is None:
         control.send(json.dumps({"error": "; ".join(notes)} if notes else {"killed": _KILLED}).encode())
         return
-    control.send(json.dumps({"pid": os.getpid(), "uid_policy": jail.uid_policy, "notes": notes}).encode())
-    fork_server = _ForkServer(control=control, parent=parent, jail=jail, namespaces=namespaces, server=child.Server())
+    control.send(json.dumps({"uid_policy": jail.uid_policy, "notes": notes}).encode())
+    fork_server = _ForkServer(
+        control=control, parent=int(argv[1]), jail=jail, namespaces=namespaces, server=child.Server()
+    )
     if settings["seed"]:
         # Each process of a reference gets another seed, so that random answers of a reference show.
         os.register_at_fork(after_in_child=sys.modules["random"].seed)

@@ -34,8 +34,7 @@ class LocalRunner(Closing):
         num_workers: number of programs that may run at once. Fork servers start when they are first needed and take
             about 15 MB each.
         tier: strength of the confinement, see ``confinement.tiers``. Tier 0 needs no privileges, tier 1 adds namespaces
-            and a private folder for files, tier 2 adds bubblewrap. A tier that does not work is an error; the runner
-            never takes a lower tier.
+            and a private folder for files. A tier that does not work is an error; the runner never takes a lower tier.
         limits: limits for judges that set none.
         allow_missing: protections (``"landlock"``, ``"seccomp"``) that the kernel may lack.
         preload: modules that every program finds imported, in addition to common modules of the standard library.

@@ -36,7 +36,7 @@ REWARDS = {"alpha": 0.5, "adversarial": "figure", "nonprintable_penalty": False}
         ),
         (EpisodeSettings, EPISODE | {"testr": "x"}, "unknown key 'here.testr'; did you mean here.tester?"),
         (EpisodeSettings, EPISODE | {"x": 1}, "unknown key 'here.x'; `--print-config` lists the known keys"),
-        (SandboxSettings, SANDBOX | {"tier": 3}, "here.tier must be at most 2, got 3"),
+        (SandboxSettings, SANDBOX | {"tier": 2}, "here.tier must be at most 1, got 2"),
         (SandboxSettings, SANDBOX | {"url": 3}, "here.url must be a text or null, got 3"),
         (SandboxSettings, SANDBOX | {"limits": 3}, "here.limits must be a block of keys, got 3"),
         (SandboxSettings, SANDBOX | {"limits": {"case_seconds": -1}}, "sandbox.limits"),

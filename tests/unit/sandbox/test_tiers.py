@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import Call, Limits, LocalRunner, Program, Role, SandboxConfigError
-from sandbox.confinement import bubblewrap, tiers
+from sandbox.confinement import tiers
 from sandbox.confinement.jail import OWN_UIDS, ProcessLimits
 from sandbox.confinement.namespaces import TMP, NamespaceError, plan_layout
 
@@ -36,17 +36,17 @@ def need(tier):
         pytest.skip(f"tier {tier}: {state.reason}")
 
 
-@pytest.fixture(scope="module", params=[1, 2])
-def walled(request):
-    """A runner of tier 1, and one of tier 2, where the machine has them."""
-    need(request.param)
-    with LocalRunner(tier=request.param) as runner:
+@pytest.fixture(scope="module")
+def walled():
+    """A runner of tier 1, where the machine has it."""
+    need(1)
+    with LocalRunner(tier=1) as runner:
         yield runner
 
 
-@pytest.mark.parametrize("tier", [3, -1, True, "1", 0.5])
+@pytest.mark.parametrize("tier", [2, -1, True, "1", 0.5])
 def test_a_number_that_is_no_local_tier_is_refused(tier):
-    with pytest.raises(SandboxConfigError, match=r"tier must be one of \[0, 1, 2\], got"):
+    with pytest.raises(SandboxConfigError, match=r"tier must be one of \[0, 1\], got"):
         tiers.check_tier(tier)
 
 
@@ -82,35 +82,6 @@ def test_process_limits_survive_the_wire():
     assert ProcessLimits.unpack(limits.pack()) == limits
 
 
-def test_without_bubblewrap_tier_2_says_so_and_is_not_lowered(monkeypatch):
-    tiers.probe()  # what it finds is kept
-    monkeypatch.setattr(bubblewrap, "PROGRAM", "no-such-bwrap")
-    with pytest.raises(SandboxConfigError, match=r"bubblewrap .* is not installed\. Hint: install the package"):
-        LocalRunner(tier=2)
-
-
-def test_what_bubblewrap_refuses_is_passed_on_with_the_cure():
-    said = "some warning\nbwrap: Creating new namespace failed: Operation not permitted\n"
-    reason = bubblewrap.explain(said)
-    assert reason.startswith(
-        "tier 2 does not work here: bwrap: Creating new namespace failed: Operation not permitted. "
-    )
-    assert "Hint: namespaces are closed to this user" in reason
-    assert bubblewrap.explain("Traceback (most recent call last):\nMemoryError") is None
-
-
-def test_a_bubblewrap_that_gives_up_is_a_wrong_setting_and_no_outage(tmp_path, monkeypatch):
-    tiers.probe()  # what it finds is kept
-    fake = tmp_path / "bwrap"
-    fake.write_text("#!/bin/sh\necho 'bwrap: Creating new namespace failed: No space left on device' >&2\nexit 1\n")
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    with pytest.raises(
-        SandboxConfigError, match=r"tier 2 does not work here: bwrap: .* No space left on device\. Hint:"
-    ):
-        LocalRunner(tier=2)
-
-
 def test_without_namespaces_tier_1_says_so_and_is_not_lowered(repository):
     """In a user namespace that may hold no further one, without capabilities: what a locked-down machine is like."""
     if not shutil.which("unshare") or not shutil.which("setpriv"):
@@ -134,7 +105,7 @@ def test_a_runner_logs_every_tier_and_its_own(caplog):
     with caplog.at_level(logging.INFO, logger="sandbox"), LocalRunner():
         pass
     lines = [record.getMessage() for record in caplog.records]
-    assert [line.split(":")[0] for line in lines[:3]] == ["sandbox tier 0", "sandbox tier 1", "sandbox tier 2"]
+    assert [line.split(":")[0] for line in lines[:2]] == ["sandbox tier 0", "sandbox tier 1"]
     assert any(line.startswith("sandbox tier=0 missing=") for line in lines)
 
 
@@ -278,8 +249,9 @@ def test_a_fork_server_that_lost_the_init_of_its_namespace_is_replaced():
         assert pool.pids() != [fork_server]
 
 
-def test_closing_leaves_no_process(walled):
-    with LocalRunner(tier=walled.tier) as runner:
+def test_closing_leaves_no_process():
+    need(1)
+    with LocalRunner(tier=1) as runner:
         fork_servers = runner.fork_server_pids()
         answers(runner, "def f(): return 1", "f()")
         running = [child for fork_server in fork_servers for child in children(fork_server)]

@@ -78,12 +78,6 @@ def test_corpora_are_judged(tmp_path, capsys):
     assert "['programs.json/b']" in capsys.readouterr().out
 
 
-def test_the_service_answers_its_clients(capsys):
-    words = ["serve", "--seconds", "1", "--clients", "2", "--places", "2", "--workers", "1"]
-    assert run_study(judge_benchmark.app, words, name="judge_benchmark") == 0
-    assert "/run_code, 2 clients" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_study_that_takes_minutes_at_least_says_its_options(name, capsys):
     module = importlib.import_module(f"studies.{name}")

@@ -29,7 +29,7 @@ def composed(*keys):
         (["url=http://h"], "sandbox.url must be null with sandbox.runner=local, got 'http://h'"),
         (["url=http://h"], "it belongs to sandbox.runner=fusion"),
         (["url=8080"], "sandbox.url must be a text or null, got 8080"),
-        (["tier=3"], "sandbox.tier must be at most 2, got 3"),
+        (["tier=2"], "sandbox.tier must be at most 1, got 2"),
         (["tier=-1"], "sandbox.tier must be at least 0, got -1"),
         (["tier=high"], "sandbox.tier must be an integer, got 'high'"),
         (["allow_missing=[selinux]"], "sandbox.allow_missing must be one of landlock, seccomp, got 'selinux'"),
