@@ -93,11 +93,19 @@ def test_a_suite_that_no_test_llm_wrote_gets_no_reward(question):
     assert [list(row) for row in rows] == [[]] * len(given_tests)
 
 
+@given(question=questions())
+def test_an_outage_earns_no_reward(question):
+    lost = [replace(candidate, verdict=None) for candidate in question.candidates]
+    rows = adversary_rewards(replace(question, candidates=tuple(lost)), alpha=1.0)
+    assert rows == [[None] * len(candidate.suite_texts) for candidate in lost]
+
+
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
         ({"crowding": -1.0}, "crowding .* must be finite and >= 0, got -1.0"),
         ({"crowding": math.inf}, "crowding .* must be finite and >= 0, got inf"),
+        ({"alpha": -0.5}, r"alpha .* must be in \[0, 1\], got -0.5"),
         ({"alpha": 1.5}, r"alpha .* must be in \[0, 1\], got 1.5"),
     ],
 )

@@ -132,6 +132,7 @@ def test_the_same_oracle_has_one_id_and_another_has_another():
         ("[1]", "must be a mapping or the JSON text of one, got list"),
         (3, "got int"),
         ({"tests": ["assert add(1, 2) == 3"]}, "needs 'reference'.* for code, 'inputs' and 'outputs'"),
+        ({"inputs": "12", "outputs": ["1", "2"]}, "'inputs' and 'outputs' must be lists of the same length"),
         ({"inputs": ["1"], "outputs": ["1", "2"]}, "'inputs' and 'outputs' must be lists of the same length"),
         (IN_CALLS | {"inputs": ["x", "y"], "outputs": ["3", "7"]}, "of fn_name='add' must be JSON: Expecting value"),
         (IN_CALLS | {"inputs": [1, "x"]}, "'inputs' of fn_name='add' must be lists of arguments, got 1"),
@@ -185,10 +186,30 @@ def test_listed_outputs_take_the_place_of_a_reference(truth, program, score):
     assert compute_score("eurus", fenced(program), json.dumps(truth))["score"] == score
 
 
-def test_a_function_is_added_only_for_a_method_that_is_asked_for():
-    assert with_function(ADDING, ["sum"]) == ADDING
-    added = "add = lambda *args, **named: Solution().add(*args, **named)"
-    assert with_function(ADDING, ["add", "sum"]) == f"{ADDING}\n{added}"
+ADDED = "\nadd = lambda *args, **named: Solution().add(*args, **named)"
+
+
+@pytest.mark.parametrize(
+    ("program", "names", "added"),
+    [
+        (ADDING, ["add", "sum"], ADDED),
+        (ADDING, ["sum"], ""),
+        (f"{ADD}\n{ADDING}", ["add"], ""),  # there is a function
+        (f"def other(): pass\n{ADDING}\n    def other(self): pass", ["add"], ADDED),
+        (ADDING.replace("Solution", "Problem"), ["add"], ""),
+        (ADDING.replace("Solution", "Task"), ["add"], ""),
+    ],
+)
+def test_a_function_is_added_only_for_a_method_that_is_asked_for(program, names, added):
+    assert with_function(program, names) == program + added
+
+
+def test_many_pairs_are_listed_by_the_kind_of_their_question():
+    numbers = [str(number) for number in range(300)]
+    listed = with_listed_outputs({"inputs": numbers, "outputs": numbers})
+    again = with_listed_outputs({"kind": json.loads('"stdin"'), "tests": listed["tests"]})
+    assert len(listed["tests"]) == 300
+    assert again["reference"] == listed["reference"]
 
 
 def test_listed_tests_may_use_infinities_and_nan_but_no_other_name():

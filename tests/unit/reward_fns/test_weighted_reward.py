@@ -104,6 +104,9 @@ def test_with_the_papers_weights_it_is_the_papers_reward(verdicts, alpha, readin
         ({"validity_weight": -0.1}, "at least 0.*validity_weight.*-0.1"),
         ({"difficulty_weight": math.inf}, "difficulty_weight must be a finite number, got inf"),
         ({"invalid_code": math.nan}, "invalid_code must be a finite number, got nan"),
+        ({"invalid_code": -math.inf}, "invalid_code must be a finite number, got -inf"),
+        ({"invalid_code": -1e30}, "invalid_code must be a finite number"),
+        ({"invalid_test": 1e30}, "invalid_test must be a finite number"),
         ({"invalid_test": "much"}, "invalid_test must be a finite number, got 'much'"),
         ({"validity_weight": 10**400}, "validity_weight must be a finite number"),
         ({"validity_weight": True}, "validity_weight must be a finite number, got True"),
@@ -123,8 +126,9 @@ def test_scores_by_hand_take_texts_lists_and_responses():
     programs = (RIGHT, fenced, "sorry")
     assert [float(reward.score_code(one, tests, reference=RIGHT)) for one in programs] == [1, 0.5, -3]
     assert reward.score_code(WRONG, "\n".join(tests), reference=RIGHT).total == 0.5
-    found = [float(reward.score_test(suite, WRONG, RIGHT)) for suite in (tests, "\n".join(tests), "no test here", [])]
-    assert found == pytest.approx([0.8, 0.8, -0.5, -0.5])
+    suites = (tests, tests[1:], "\n".join(tests), "no test here", [])
+    found = [float(reward.score_test(suite, WRONG, RIGHT)) for suite in suites]
+    assert found == pytest.approx([0.8, 1.0, 0.8, -0.5, -0.5])
 
 
 @pytest.mark.parametrize(
@@ -135,6 +139,7 @@ def test_scores_by_hand_take_texts_lists_and_responses():
         ([""], RIGHT, "1, none valid: "),
         ("no asserts here", RIGHT, "0, none valid: no assert was found"),
         (["assert double() == 1"], RIGHT, "1, none valid: reference_raised: "),
+        (["assert double() == 1", ""], RIGHT, "2, none valid: unparsable: "),
         (TEST, "import nope", "1, none valid: "),
         (TEST, "def other(): pass", "1, none valid: "),
         (TEST, "", "1, none valid: "),
@@ -154,6 +159,16 @@ def test_arguments_of_other_types_are_refused(test, code):
 def test_a_reference_that_is_no_program_is_refused():
     with pytest.raises(ValueError, match="'reference' is not Python 3"):
         AdversarialReward().score_code(RIGHT, TEST, reference="def")
+
+
+def test_a_run_takes_the_reward_by_the_keys_of_its_settings():
+    reward = AdversarialReward(validity_weight=0.7, difficulty_weight=0.2, invalid_code=-2.0, invalid_test=-0.1)
+    test_kwargs = {"validity_weight": 0.7, "difficulty_weight": 0.2, "invalid_test": -0.1}
+    assert reward.settings() == {
+        "rewards.code": {"name": "weighted", "path": None, "kwargs": {"invalid_code": -2.0}},
+        "rewards.test": {"name": "weighted", "path": None, "kwargs": test_kwargs},
+        "rewards.adversarial": "release",
+    }
 
 
 def test_an_outage_is_no_score(monkeypatch):
