@@ -69,8 +69,8 @@ def parts_of(result: FunctionResult, k: int) -> dict[str, Pair]:
     """Return numerator and denominator of every metric of one function by its first k tests.
 
     The names are ``pass``, ``line_cov``, ``branch_cov``, ``mut`` and ``mut_all``. The last two have a second metric,
-    with the ending ``_killable``, which counts killable mutants only. It is left out if these are unknown. Numerators of
-    several functions add up, and so do denominators.
+    with the ending ``_killable``, which counts killable mutants only. It is left out if these are unknown. Numerators
+    of several functions add up, and so do denominators.
     """
     right = result.right[:k]
     lines = set().union(*result.lines[:k])
