@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from .breakdown import Breakdown
-from .sandbox_seam import CandidateVerdict, JudgeRequest, SuiteVerdict
+from .sandbox_seam import CandidateVerdict, SuiteVerdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +25,6 @@ class JudgedCandidate:
     after an extraction failure, and if the Code LLM is rewarded on the dataset's own tests."""
     response_tokens: int = 0
     """Length of the program's response; 0 if it is unknown."""
-    is_truncated: bool = False
-    """A length limit cut the program's response off."""
-    suite_is_truncated: tuple[bool, ...] = ()
-    """For each of ``suite_texts``, whether a length limit cut it off."""
     pooled: SuiteVerdict | None = None
     """The verdict on all cases written for any program of the question, with ``rewards.code_tests=pooled``."""
 
@@ -49,9 +45,6 @@ class QuestionVerdicts:
     """K."""
     candidates: tuple[JudgedCandidate, ...]
     """The C candidates, in the order of sampling."""
-    reference: JudgeRequest | None = None
-    """A request to the judge with the reference, its prelude, entry points and kind, but without a program. A reward
-    function can make further requests from it by ``dataclasses.replace``. None if a caller gives no request."""
 
 
 class CodeReward(Protocol):

@@ -51,9 +51,6 @@ def find_test_reward(
 ) -> TestReward:
     """Find the Test LLM's reward function and bind its keyword arguments.
 
-    If the function has an attribute ``check_arguments``, this attribute is called with the arguments. It may raise a
-    ValueError for wrong values, or for a missing program.
-
     Args:
         name: a name in ``TEST_REWARDS``; with ``path``, the name of a function there.
         path: ``pkg://package.module`` or a Python file, as in verl's custom reward functions. A file can import
@@ -62,7 +59,7 @@ def find_test_reward(
         defaults: further keyword arguments. The function gets only those that its signature names.
 
     Raises:
-        ValueError: the name, module, file or function does not exist, or the function refuses its arguments.
+        ValueError: the name, module, file or function does not exist, or the function does not take its arguments.
     """
     function: TestReward = _find(name, path, TEST_REWARDS, role="test", kwargs=kwargs or {}, defaults=defaults or {})
     return function
@@ -93,12 +90,6 @@ def _find(
             f"{name}{signature} cannot be called as {name}({call}): {error}; the question is the only "
             f"positional argument, and rewards.{role}.kwargs holds the others"
         ) from error
-    check = getattr(function, "check_arguments", None)
-    if check is not None:
-        try:
-            check(**arguments)
-        except TypeError as error:
-            raise ValueError(f"{name} does not take these values: {error}") from error
     return functools.partial(function, **arguments)
 
 

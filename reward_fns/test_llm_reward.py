@@ -141,7 +141,8 @@ def test_llm_reward(
     fail_hist = 1.0 - pass_rate(verdict.history) if verdict.history else None
     valid = validity(suite, num_cases=num_cases)
     adv = reading(fail_new=fail_new, fail_hist=fail_hist)
-    nonprintable = nonprintable_frac(response_text)
+    num_nonprintable = sum(not (letter.isprintable() or letter in _LAYOUT_CHARACTERS) for letter in response_text)
+    nonprintable = num_nonprintable / max(1, len(response_text))
     # A program that does not load fails every test, so its failures say nothing about a suite.
     gate = float(verdict.loaded)
     parts = {"validity": gate * alpha * valid, "adversarial": gate * (1.0 - alpha) * adv}
@@ -173,9 +174,3 @@ def validity(suite: SuiteVerdict, *, num_cases: int) -> float:
     """
     num_invalid = suite.num_rejected + suite.num_expected_incorrect
     return min(1.0, max(0.0, min(len(suite.cases) / num_cases, 1.0 - num_invalid / num_cases)))
-
-
-def nonprintable_frac(text: str) -> float:
-    """Share of characters that are neither printable nor a newline, return or tab; 0 for empty text."""
-    num_nonprintable = sum(not (character.isprintable() or character in _LAYOUT_CHARACTERS) for character in text)
-    return num_nonprintable / max(1, len(text))

@@ -23,7 +23,7 @@ from reward_fns import (
 
 from ..errors import SettingsError
 from .episode_types import CandidateResult
-from .question import Question, request_for
+from .question import Question
 from .settings_block import Block, Count, NamedCode, Rate, one_of
 from .user_code import user_code
 
@@ -136,7 +136,6 @@ class QuestionRewards:
             question_id=question.id,
             num_cases=self._num_cases,
             candidates=tuple(self._judged(candidate) for candidate in candidates),
-            reference=request_for(question, None),
         )
         with _called("code", self._settings.code, self._code, question):
             code_rewards = reward_code(self._code, judged)
@@ -156,8 +155,6 @@ class QuestionRewards:
             verdict=None if candidate.is_too_long_to_test else candidate.verdict,
             suite_texts=tuple(suite.response.text for suite in candidate.suites),
             response_tokens=len(candidate.response.token_ids),
-            is_truncated=candidate.response.is_truncated,
-            suite_is_truncated=tuple(suite.response.is_truncated for suite in candidate.suites),
             # If only an extension needed this verdict, it has no part in the reward.
             pooled=candidate.pooled if self._settings.is_pooled else None,
         )

@@ -55,7 +55,6 @@ def evaluate_tests(options: SuiteEvalOptions) -> None:
 
     - mut@k counts only functions whose first k tests are all correct
     - mut_all@k counts all functions; a function with an incorrect test counts as 0
-    - mut_right_only@k uses only the correct tests among the first k
     - *_killable counts only mutants that the question's own tests kill; the others may be equivalent to the original
 
     Examples:

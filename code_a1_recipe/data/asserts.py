@@ -146,13 +146,9 @@ def readings(answers: list[Any]) -> Iterator[list[Any]]:
     yield answers
     if are_lists:
         yield [tuple(answer) for answer in answers]
-        yield [list(map(_as_tuple, answer)) for answer in answers]
+        yield [[tuple(item) if isinstance(item, list) else item for item in answer] for answer in answers]
     with contextlib.suppress(AttributeError, ValueError):
         yield [{int(key): value for key, value in answer.items()} for answer in answers]
-
-
-def _as_tuple(item: Any) -> Any:
-    return tuple(item) if isinstance(item, list) else item
 
 
 def signature_of(source: str, name: str) -> str:

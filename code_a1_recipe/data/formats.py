@@ -11,7 +11,6 @@ import ast
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from reward_fns.listed import SITES_PRELUDE
 from sandbox import Kind
@@ -30,7 +29,7 @@ from .asserts import (
     signature_of,
 )
 from .native_formats import from_listed, from_native, from_verl
-from .native_row import Asserts, NativeRow, Row, json_of, list_of, parsed, text_of
+from .native_row import NativeRow, Row, json_of, list_of, parsed, text_of
 from .stdin_rows import from_codecontests, input_asserts, is_python
 
 UNLEAKED_PRELUDE = "import itertools, logging, math, operator, os, random, re, sys, time\n"
@@ -259,10 +258,9 @@ def from_taco(row: Row) -> NativeRow:
     for reference in solutions:
         if len(candidates) >= _MOST_READINGS:
             break
-        if name:
-            tests_by_reading = _tests_of_calls(reference, str(name), inputs, outputs)
-        else:
-            tests_by_reading = printed if is_python(reference) else []
+        tests_by_reading = printed if is_python(reference) else []
+        if name and (callee := callee_in(reference, str(name))):
+            tests_by_reading = [asserts_of_pairs(callee, inputs, answers) for answers in readings(outputs)]
         for tests, num_dropped in tests_by_reading:
             candidates.append(replace(native, reference=reference, tests=tests, num_dropped_tests=num_dropped))
     if not candidates:
@@ -277,14 +275,6 @@ def _declaration(row: Row, name: object) -> str:
     if not starter:
         return f"Name the function `{name}`."
     return f"Complete this code:\n```python\n{starter}\n```"
-
-
-def _tests_of_calls(reference: str, name: str, inputs: list[Any], outputs: list[Any]) -> list[Asserts]:
-    """Write the tests of a solution once for each reading of the answers."""
-    callee = callee_in(reference, name)
-    if not callee:
-        return []
-    return [asserts_of_pairs(callee, inputs, answers) for answers in readings(outputs)]
 
 
 ADAPTERS = {

@@ -54,11 +54,10 @@ def listed_in(known: Collection[object]) -> Callable[[Any], Any]:
     return check
 
 
-def in_range(low: float, high: float = math.inf, *, ends: str = "[]") -> Callable[[Any], Any]:
-    """Make a check that a number lies between ``low`` and ``high``.
+def in_range(high: float = math.inf, *, ends: str) -> Callable[[Any], Any]:
+    """Make a check that a number lies between 0 and ``high``.
 
     Args:
-        low: lower end.
         high: upper end.
         ends: brackets of the interval. A round bracket excludes its end, such as 0 in "(0, 1]".
     """
@@ -67,10 +66,10 @@ def in_range(low: float, high: float = math.inf, *, ends: str = "[]") -> Callabl
     def check(value: float | None) -> float | None:
         if value is None:
             return value
-        is_above = value > low or (value == low and opening == "[")
+        is_above = value > 0 or (value == 0 and opening == "[")
         is_below = value < high or (value == high and closing == "]")
         if not (is_above and is_below):  # in this form NaN is refused too
-            raise typer.BadParameter(f"must be in {opening}{low:g}, {high:g}{closing}, got {value!r}")
+            raise typer.BadParameter(f"must be in {opening}0, {high:g}{closing}, got {value!r}")
         return value
 
     return check

@@ -6,6 +6,7 @@ by their digests in ``OUTPUT.unfinished.json``, which it removes at the end of t
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +47,9 @@ def check_outputs(
             raise OutputError(
                 f"--output {outputs[0]}: would overwrite the input {path} (by {output}); choose another output"
             )
-    own = _noted(outputs[0])
+    own = {}
+    with suppress(OSError, ValueError, TypeError):
+        own = dict(json.loads(_note(outputs[0]).read_text(encoding="utf-8")))
     for output in outputs:
         if overwrite or not output.exists():
             continue
@@ -54,28 +57,6 @@ def check_outputs(
             raise OutputError(
                 f"--output {outputs[0]}: {output} exists; --overwrite replaces it, or choose another output"
             )
-
-
-def check_folder(output: Path, *, own: Sequence[str]) -> None:
-    """Refuse a folder that this command did not write. Call this function before any work.
-
-    Args:
-        output: folder of the command's results. It may be missing or empty.
-        own: file names. Every folder that the command has written holds at least one file of such a name.
-
-    Raises:
-        OutputError: ``output`` is a file, or a folder that has files but none of them is named in ``own``.
-    """
-    if not output.exists():
-        return
-    if not output.is_dir():
-        raise OutputError(f"--output {output} is a file; name a folder")
-    names = {path.name for path in output.iterdir()}
-    if names and names.isdisjoint(own):
-        raise OutputError(
-            f"--output {output} holds {min(names)!r}, which this command did not write; name a new folder, or the "
-            "folder of an earlier call"
-        )
 
 
 def note_work(outputs: Sequence[Path], *, is_finished: bool) -> None:
@@ -93,13 +74,6 @@ def note_work(outputs: Sequence[Path], *, is_finished: bool) -> None:
 
 def _note(output: Path) -> Path:
     return output.with_name(f"{output.name}.unfinished.json")
-
-
-def _noted(output: Path) -> dict[str, str]:
-    try:
-        return dict(json.loads(_note(output).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return {}
 
 
 def _digest(path: Path) -> str:

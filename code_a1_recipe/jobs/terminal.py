@@ -28,13 +28,10 @@ def echo(text: str) -> None:
 
 def printable(text: str) -> str:
     """Escape the characters that a terminal cannot print, except line ends and tabs."""
-    return "".join(map(_printable_character, text))
-
-
-def _printable_character(character: str) -> str:
-    if character.isprintable() or character in "\n\t":
-        return character
-    return character.encode("unicode_escape").decode()
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else character.encode("unicode_escape").decode()
+        for character in text
+    )
 
 
 def indented(text: str, by: int) -> list[str]:

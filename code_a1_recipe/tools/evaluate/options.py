@@ -9,15 +9,32 @@ from typer import Argument, Option
 
 from ...algorithm.question import Question
 from ...data.reader import question_table
-from ...errors import InputError
+from ...errors import InputError, OutputError
 from ...files import file_fingerprint
 from ...jobs import options as shared
 from ...jobs.jsonl_store import Row
-from ...jobs.outputs import check_folder
 from .models.options import ModelOptions
 
-OWN_FILES = ("responses.jsonl", "verdicts.jsonl", "choices.jsonl", "models")
+_OWN_FILES = ("responses.jsonl", "verdicts.jsonl", "choices.jsonl", "models")
 """Names of files and folders. Every output folder of these commands holds at least one of them."""
+
+
+def check_folder(output: Path) -> None:
+    """Refuse a folder that no evaluation wrote. It may be missing or empty. Call this function before any work.
+
+    Raises:
+        OutputError: ``output`` is a file, or a folder that has files but none of ``_OWN_FILES``.
+    """
+    if not output.exists():
+        return
+    if not output.is_dir():
+        raise OutputError(f"--output {output} is a file; name a folder")
+    names = {path.name for path in output.iterdir()}
+    if names and names.isdisjoint(_OWN_FILES):
+        raise OutputError(
+            f"--output {output} holds {min(names)!r}, which this command did not write; name a new folder, or the "
+            "folder of an earlier call"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +65,7 @@ class SamplingEvalOptions:
     def __post_init__(self) -> None:
         if self.sample_only and self.judge_only:
             raise InputError("--sample-only and --judge-only exclude each other; leave both out to do both")
-        check_folder(self.output, own=OWN_FILES)
+        check_folder(self.output)
 
     def check_own(self, option: str, *, num_samples: int = 1) -> None:
         """Refuse options of sampling beside ``option``, which measures the files' own programs or tests."""

@@ -138,8 +138,8 @@ def measured_row(suite: WrittenSuite, *, max_mutants: int, judge_all: JudgeAll, 
     mutants, coverage, killable = [], None, None
     try:
         if max_mutants:
-            mutants = mutants_of(question.reference, max_mutants=max_mutants)
-            killable = killable_by(question, [mutant.source for mutant in mutants], question.tests, judge_all)
+            mutants = [mutant.source for mutant in mutants_of(question.reference, max_mutants=max_mutants)]
+            killable = killable_by(question, mutants, question.tests, judge_all)
         calls = calls_in(question, asserts)
         with contextlib.suppress(ValueError):  # a reference that does not load covers nothing
             coverage = measure_coverage(runner, question.reference, calls, prelude=question.prelude)
@@ -163,8 +163,7 @@ def summarise(rows: Iterable[Row], *, ks: Sequence[int]) -> tuple[PartsByQuestio
         result = msgspec.convert(row["result"], FunctionResult)
         for k in ks:
             for metric, pair in parts_of(result, k).items():
-                if result.killable is not None or "killable" not in metric:
-                    parts[f"{metric}@{k}"][row["question"]] = pair
+                parts[f"{metric}@{k}"][row["question"]] = pair
     # Leave out a metric whose denominators are all 0, such as mut@k without mutants.
     known = {metric: pairs for metric, pairs in parts.items() if any(total for _, total in pairs.values())}
     return known, dict(+counts)

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from ...algorithm.question import Question
 from ...jobs.jsonl_store import JsonlStore, Row
-from ...jobs.outputs import check_folder
 from ..evaluate.benchmarks.tasks import AssertGrading, CodeTask
 from ..evaluate.code_llm import VERDICTS, judge, sampled
 from ..evaluate.models.options import run_of, usual_prompt
 from ..evaluate.models.prompt_styles import check_style
 from ..evaluate.models.source import StoredModel
-from ..evaluate.options import OWN_FILES
+from ..evaluate.options import check_folder
 from .options import PrepareOptions
 from .references import content_key
 from .rows import Entry, Reason, Stage
@@ -44,7 +43,7 @@ class Frontier:
         base, folder = options.base_model, options.base_output
         prompt = options.prompt or usual_prompt(run_of(base), "code")
         check_style(prompt)
-        check_folder(folder, own=OWN_FILES)
+        check_folder(folder)
         model = StoredModel.choose(base, policy="code", folder=folder, seed=options.seed, stored_only=False)
         model.choice.check(model.parameters, prefix=base.prefix)
         return cls(model=model, options=options, prompt=prompt)

@@ -1,5 +1,6 @@
 """The options of ``code-a1 data prepare`` and ``data sft``, and the files that they name."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -13,6 +14,8 @@ from ...algorithm.sampling import SamplingParameters
 from ...errors import InputError
 from ...jobs import options as shared
 from ...jobs.confinement import Confinement
+from ...jobs.jsonl_store import files_of
+from ...jobs.outputs import check_outputs
 from ..evaluate.models.options import USUAL_SAMPLING, ModelOptions, option
 
 
@@ -21,7 +24,7 @@ class BaseModelOptions(ModelOptions):
     """``--base-model`` and the options of its sampling, whose defaults are the Code LLM's in training."""
 
     temperature: Annotated[float | None, option(min=0, max=2, help="0 is greedy")] = 1.0
-    top_p: Annotated[float | None, option(callback=shared.in_range(0, 1, ends="(]"))] = 1.0
+    top_p: Annotated[float | None, option(callback=shared.in_range(1, ends="(]"))] = 1.0
     max_prompt_tokens: Annotated[
         int | None,
         option(
@@ -64,10 +67,12 @@ class OutputOptions:
         """Return the path of the output with this ending added."""
         return self.output.with_name(f"{self.output.name}{ending}")
 
-    def check(self) -> None:
-        """Raise InputError if the output is not the name of a parquet file."""
+    def check(self, inputs: Iterable[Path]) -> None:
+        """Raise InputError if the output is not the name of a parquet file, or would destroy a file."""
         if not self.output.name.endswith(".parquet") or self.output.is_dir():
             raise InputError(f"--output {self.output}: must end in .parquet and be no folder; name a file")
+        work_files = files_of(self.work_output)
+        check_outputs(self.outputs, inputs=inputs, overwrite=self.overwrite, work_files=work_files)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +105,7 @@ class PrepareOptions(OutputOptions):
     ] = 0
     slow_seconds: Annotated[
         float,
-        Option(callback=shared.in_range(0, ends="()"), help="most CPU seconds of a reference for one call"),
+        Option(callback=shared.in_range(ends="()"), help="most CPU seconds of a reference for one call"),
     ] = 1.0
     control: Annotated[
         bool,
@@ -147,9 +152,8 @@ class PrepareOptions(OutputOptions):
         """Return the settings on which the facts about a reference depend."""
         return {"slow_seconds": self.slow_seconds, "tier": self.tier, "control": self.control, "format": 2}
 
-    def check(self) -> None:
-        """Raise InputError if options contradict one another."""
-        OutputOptions.check(self)
+    def check(self, inputs: Iterable[Path]) -> None:
+        """Raise InputError also if options contradict one another."""
         if not self.base_model.is_named:
             for name in ("keep", "samples", "prompt", "base_model"):
                 if getattr(self, name) != getattr(PrepareOptions, name):
@@ -160,6 +164,7 @@ class PrepareOptions(OutputOptions):
         low, high = self.keep
         if not 0 <= low <= high <= 1:
             raise InputError(f"--keep must be LOW HIGH with 0 <= LOW <= HIGH <= 1, got {low:g} {high:g}")
+        OutputOptions.check(self, inputs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +181,7 @@ class SftOptions(OutputOptions):
     max_per_question: Annotated[int, Option(min=1, help="most demonstrations of a question")] = 8
     val_frac: Annotated[
         float,
-        Option(callback=shared.in_range(0, 1, ends="[)"), help="share of the questions for validation"),
+        Option(callback=shared.in_range(1, ends="[)"), help="share of the questions for validation"),
     ] = 0.05
 
     @property

@@ -18,8 +18,8 @@ import msgspec
 from ...algorithm.question import Question
 from ...files import json_lines, write_whole
 from ...jobs.confinement import judge_confined
-from ...jobs.jsonl_store import JsonlStore, files_of
-from ...jobs.outputs import Report, check_outputs, note_work
+from ...jobs.jsonl_store import JsonlStore
+from ...jobs.outputs import Report, note_work
 from ...jobs.progress import Progress
 from ...runs.folder import versions
 from ...stats.tables import counts_text
@@ -47,13 +47,7 @@ def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
         InputError, SandboxConfigError: an input or an option cannot be used; nothing was written.
         OutageError: the sandbox or the base model is down; all results so far are kept.
     """
-    options.check()
-    check_outputs(
-        options.outputs,
-        inputs=map(Path, (*options.inputs, *options.against)),
-        overwrite=options.overwrite,
-        work_files=files_of(options.work_output),
-    )
+    options.check(map(Path, (*options.inputs, *options.against)))
     _ = options.confinement  # raises before any work starts
     preparation = Preparation(
         options=options,

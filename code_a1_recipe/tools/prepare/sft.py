@@ -15,7 +15,7 @@ from ...errors import CodeA1Error, InputError
 from ...files import fingerprint, write_whole
 from ...jobs.confinement import Confinement, judge_confined
 from ...jobs.jsonl_store import JsonlStore, files_of
-from ...jobs.outputs import Report, check_outputs, note_work
+from ...jobs.outputs import Report, note_work
 from ...stats.tables import counts_text
 from ..test_quality.mutants import check_cosmic_ray
 from .dataset_card import dataset_card, write_parquet
@@ -31,13 +31,7 @@ def make_demonstrations(options: SftOptions) -> Report:
         CodeA1Error: no demonstration could be made; nothing was written.
         OutageError: the sandbox is down.
     """
-    options.check()
-    check_outputs(
-        options.outputs,
-        inputs=options.files,
-        overwrite=options.overwrite,
-        work_files=files_of(options.work_output),
-    )
+    options.check(options.files)
     questions = list(question_table(options.files, adapter=options.adapter, columns=options.columns).values())
     for question in questions:
         if question.is_listed:

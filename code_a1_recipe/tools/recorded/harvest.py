@@ -109,11 +109,16 @@ def harvest(folder: Path, *, output: Path, workers: int) -> Report:
     for found in harvested:
         recorded.append((asdict(found.question), found.tests, list(found.programs.values())))
     settings = {**confinement.described(), "recorded": fingerprint(json.dumps(recorded))}
+
+    def row_of(found: Found, judge_all: JudgeAll) -> Row:
+        mutants = mutants_of(found.question.reference, max_mutants=_MAX_MUTANTS)
+        return minimal_row(found, [mutant.source for mutant in mutants], judge_all)
+
     with JsonlStore(output, settings=settings, key="id") as store:
         judge_confined(
             store,
             harvested,
-            lambda found, judge_all: minimal_row(found, _mutants(found), judge_all),
+            row_of,
             key=lambda found: found.question.id,
             confinement=confinement,
             num_workers=workers,
@@ -123,11 +128,6 @@ def harvest(folder: Path, *, output: Path, workers: int) -> Report:
     num_outages = sum(bool(row["outage"]) for row in rows)
     failure = f"{num_outages} questions met an outage and kept all their tests; repeat the command to judge them again"
     return Report(text=f"{output}: {summary(rows)}", failure=failure if num_outages else "")
-
-
-def _mutants(found: Found) -> list[str]:
-    mutants = mutants_of(found.question.reference, max_mutants=_MAX_MUTANTS)
-    return [mutant.source for mutant in mutants]
 
 
 def minimal_row(found: Found, mutants: Sequence[str], judge_all: JudgeAll) -> Row:

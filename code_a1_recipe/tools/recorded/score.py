@@ -73,7 +73,8 @@ def score(options: ScoreOptions) -> Report:
     trained = QuestionRewards(rewards, num_cases=num_cases)
     by_the_paper = QuestionRewards(rewards.by_the_paper(), num_cases=num_cases)
     with JsonlStore(options.output, settings=decisive, key="item") as store:
-        left = [items for items in episodes if not _is_stored(items, store)]
+        # An episode with a missing row is judged whole, because its programs are rewarded together.
+        left = [items for items in episodes if not all(item.row["item"] in store for item in items)]
         if left:
             with confinement.judges(options.workers, seed=seed) as judges:
 
@@ -97,11 +98,6 @@ def score(options: ScoreOptions) -> Report:
     num_lost = len(rows) - len(rewarded)
     failure = f"{num_lost} programs met an outage and have no reward; repeat the command" if num_lost else ""
     return Report(text=f"{options.output}: {summary(rewarded)}", failure=failure)
-
-
-def _is_stored(items: Sequence[Item], store: JsonlStore) -> bool:
-    """Say if the rows of a whole episode are stored. Else all its programs are judged, to be rewarded together."""
-    return all(item.row["item"] in store for item in items)
 
 
 def _rollout_files(source: Path) -> list[Path]:

@@ -6,7 +6,8 @@ percentages. Each metric is a ratio of two sums over functions (``parts_of``), s
 - ``pass@k`` is the number of right tests among the first k, divided by N * k. A missing test counts as wrong.
 - ``line_cov@k`` and ``branch_cov@k`` are the shares of all lines and branches that the first k tests cover, whether the
   tests are right or wrong (micro average).
-- ``mut@k`` is the mean share of killed mutants over functions. ``MUTATION_RULES`` lists the three rules.
+- ``mut@k`` is the mean share of killed mutants over functions that have a test and whose first k tests are all right,
+  cosmic-ray's baseline. For ``mut_all@k`` all functions count, and a function that fails the baseline kills nothing.
 - ``Mul = pass@5 * mut@5 / 100`` (Code-A1, arXiv 2603.15611) is computed by ``tools.evaluate``.
 
 The scripts differ in five points:
@@ -33,7 +34,6 @@ from sandbox import (
 
 from ...algorithm.question import Question, request_for
 from ...jobs.confinement import JudgeAll
-from .mutants import Mutant
 
 if TYPE_CHECKING:
     from .coverage import CallCoverage
@@ -43,12 +43,6 @@ Pair = tuple[float, float]
 """Numerator and denominator of a metric. Both are 0 if the function does not count."""
 Flags = tuple[bool, ...]
 """A truth value for each test, or for each mutant."""
-MUTATION_RULES = (
-    "mut",  # only functions count that have a test and whose first k tests are all right, cosmic-ray's baseline
-    "mut_all",  # all functions count; the tests of a function that fails the baseline kill nothing
-    "mut_right_only",  # all functions count; only right tests among the first k kill; not in UnLeakedTestBench
-)
-"""Metrics of mutants. They differ in the functions and tests that count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +54,7 @@ class FunctionResult:
     kills: tuple[Flags, ...] = ()
     """[mutants][tests] True if the test is right and fails on the mutant."""
     killable: Flags | None = None
-    """[mutants] True if the question's own tests kill the mutant. With None, the tests of this result decide."""
+    """[mutants] True if the question's own tests kill the mutant. None if no such test is right."""
     num_lines: int = 0
     """Number of statements of the reference."""
     lines: tuple[frozenset[int], ...] = ()
@@ -74,9 +68,9 @@ class FunctionResult:
 def parts_of(result: FunctionResult, k: int) -> dict[str, Pair]:
     """Return numerator and denominator of every metric of one function by its first k tests.
 
-    The names are ``pass``, ``line_cov``, ``branch_cov`` and ``MUTATION_RULES``. Each of these rules has a second metric
-    with the ending ``_killable``, which counts killable mutants only. Numerators of several functions add up, and so do
-    denominators.
+    The names are ``pass``, ``line_cov``, ``branch_cov``, ``mut`` and ``mut_all``. The last two have a second metric,
+    with the ending ``_killable``, which counts killable mutants only. It is left out if these are unknown. Numerators
+    of several functions add up, and so do denominators.
     """
     right = result.right[:k]
     lines = set().union(*result.lines[:k])
@@ -86,28 +80,15 @@ def parts_of(result: FunctionResult, k: int) -> dict[str, Pair]:
         "line_cov": (len(lines), result.num_lines),
         "branch_cov": (len(branches), result.num_branches),
     }
-    killable = result.killable or map(any, result.kills)
-    killable_rows = tuple(itertools.compress(result.kills, killable))
-    for ending, kills in {"": result.kills, "_killable": killable_rows}.items():
-        for rule in MUTATION_RULES:
-            parts[f"{rule}{ending}"] = _killed(kills, right, rule)
-    return parts
-
-
-def _killed(kills: Sequence[Sequence[bool]], right: Sequence[bool], rule: str) -> Pair:
-    """Return the share of mutants that the first tests kill, and 1. Returns 0 and 0 if the function does not count.
-
-    Args:
-        kills: [mutants][tests]
-        right: [first tests]
-    """
+    kills_of = {"": result.kills}
+    if result.killable is not None:
+        kills_of["_killable"] = tuple(itertools.compress(result.kills, result.killable))
     passes_baseline = bool(right) and all(right)
-    if not kills or (rule == "mut" and not passes_baseline):
-        return 0.0, 0.0
-    if rule == "mut_all" and not passes_baseline:
-        return 0.0, 1.0
-    num_killed = sum(any(row[: len(right)]) for row in kills)
-    return num_killed / len(kills), 1.0
+    for ending, kills in kills_of.items():
+        killed = sum(any(row[:k]) for row in kills) / max(1, len(kills)) if passes_baseline else 0.0
+        parts[f"mut{ending}"] = (killed, float(passes_baseline and bool(kills)))
+        parts[f"mut_all{ending}"] = (killed, float(bool(kills)))
+    return parts
 
 
 def measure_function(
@@ -115,7 +96,7 @@ def measure_function(
     asserts: Sequence[str],
     *,
     judge_all: JudgeAll,
-    mutants: Sequence[Mutant] = (),
+    mutants: Sequence[str] = (),
     coverage: "CallCoverage | None" = None,
     killable: Flags | None = None,
 ) -> FunctionResult:
@@ -128,7 +109,7 @@ def measure_function(
         question: gives the function. Its own tests are not used.
         asserts: the generated tests, in order.
         judge_all: judges requests, see ``JudgeAll``. It is called twice.
-        mutants: mutants of the question's reference.
+        mutants: sources of mutants of the question's reference.
         coverage: coverage by the calls of the asserts in the same order, see ``measure_coverage``.
         killable: [mutants], see ``FunctionResult.killable``.
 
@@ -142,7 +123,7 @@ def measure_function(
     kills: tuple[Flags, ...] = ((False,) * len(asserts),) * len(mutants)
     if any(right):
         right_suites = list(itertools.compress(suites, right))
-        requests = [request_for(question, mutant.source, *right_suites) for mutant in mutants]
+        requests = [request_for(question, mutant, *right_suites) for mutant in mutants]
         verdicts = verdicts_of(judge_all, requests)
         kills = tuple(_kills(verdict, right) for verdict in verdicts)
     result = FunctionResult(right=right, kills=kills, killable=killable)

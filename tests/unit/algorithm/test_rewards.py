@@ -83,8 +83,8 @@ def candidates(make_suite, make_verdict):
     """Judged, lost to an outage, too long to be shown to the Test LLM, without a program, without suites."""
     verdict = make_verdict(make_suite(2, num_failed=1), make_suite(1), num_history=2)
     suites = tuple(SuiteResult(response=response(text), asserts=("assert f(0) == 1",)) for text in ("a\x00", "b"))
-    cut = replace(response("p"), token_ids=(7, 8, 9), is_truncated=True)
-    judged = CandidateResult(response=cut, source="p", suites=suites, verdict=verdict)
+    three = replace(response("p"), token_ids=(7, 8, 9))
+    judged = CandidateResult(response=three, source="p", suites=suites, verdict=verdict)
     return [
         judged,
         replace(judged, verdict=None, outage="down"),
@@ -120,12 +120,8 @@ def test_a_function_of_the_users_sees_all_candidates_of_the_question_at_once(can
     assert totals(rewards.apply(QUESTION, candidates)) == [0.0, None, None, 1.5, 2.0]
     (question,) = rewards._code.func.__globals__["seen"]
     assert (question.question_id, question.num_cases, len(question.candidates)) == ("q", 2, 5)
-    asked = question.reference
-    assert (asked.reference, asked.entry_points, asked.kind) == (QUESTION.reference, ("f",), "in_place")
-    assert (asked.candidate, asked.suites, asked.history) == (None, (), ())
     assert [one.suite_texts for one in question.candidates] == [("a\x00", "b"), ("a\x00", "b"), (), (), ()]
-    first = question.candidates[0]
-    assert (first.response_tokens, first.is_truncated, first.suite_is_truncated) == (3, True, (False, False))
+    assert question.candidates[0].response_tokens == 3
     assert [one.verdict is None for one in question.candidates] == [False, True, True, False, False]
     assert [one.source for one in question.candidates] == ["p", "p", "p", None, "p"]
 

@@ -154,18 +154,6 @@ def test_a_function_that_cannot_be_used_is_refused_with_the_reason(tmp_path, nam
         code_reward_named(name, path=str(path), kwargs=kwargs)
 
 
-def test_a_function_may_check_its_arguments_before_any_question(tmp_path):
-    path = tmp_path / "mine.py"
-    path.write_text(
-        f"{MODULE}\ndef check_arguments(*, value=0.5):\n"
-        "    if not value > 0:\n        raise ValueError(f'value must be above 0, got {value}')\n\n"
-        "constant.check_arguments = check_arguments\n"
-    )
-    assert code_reward_named("constant", path=str(path), kwargs={"value": 1.0})
-    with pytest.raises(ValueError, match=r"^value must be above 0, got -1$"):
-        code_reward_named("constant", path=str(path), kwargs={"value": -1})
-
-
 def test_a_package_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match=r"pkg://nothing.like_it cannot be loaded: ModuleNotFoundError"):
         code_reward_named("f", path="pkg://nothing.like_it")

@@ -65,9 +65,9 @@ class ModelOptions:
     temperature: Annotated[
         float | None, option(min=0, max=2, help="0 is greedy", show_default=f"0.7; {_AS_VALIDATED}")
     ] = None
-    top_p: Annotated[
-        float | None, option(callback=in_range(0, 1, ends="(]"), show_default=f"0.95; {_AS_VALIDATED}")
-    ] = None
+    top_p: Annotated[float | None, option(callback=in_range(1, ends="(]"), show_default=f"0.95; {_AS_VALIDATED}")] = (
+        None
+    )
     max_tokens: Annotated[
         int | None,
         option(

@@ -48,10 +48,7 @@ def judge_program(problem: EvalPlusProblem, program: str, *, runner: Runner) -> 
 
     Raises:
         SandboxUnavailableError: the program could not be run.
-        ValueError: the problem has no expected values yet.
     """
-    if not problem.calls or len(problem.expected) != len(problem.calls):
-        raise ValueError(f"{problem.id} has no expected answers: run prepare() first, which asks the reference")
     first = _judge_calls(problem, program, FIRST_CALLS, runner)
     if not first.passed or len(problem.calls) <= FIRST_CALLS:
         return first

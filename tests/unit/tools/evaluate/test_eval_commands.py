@@ -213,7 +213,6 @@ def test_a_test_llm_is_measured_by_correct_assertions_coverage_and_kills(words, 
     # One incorrect assertion: the function fails the baseline of three tests, and counts nothing under the other rule.
     assert parts["mut@3"]["double"] == [0.0, 0.0]
     assert parts["mut_all@3"]["double"] == [0.0, 1.0]
-    assert parts["mut_right_only@3"]["double"][0] > 0.5
     assert Results.load(output).products["mul@3"] == ["pass@3", "mut@3"]
     assert "mul@3" in capsys.readouterr().out
 

@@ -61,7 +61,7 @@ def test_the_interval_is_students():
     assert mean_estimate([0.5]).half_width == math.inf
     assert mean_estimate([0.5]).plus_minus(signed=True) == "+0.500 ± ?"
     assert not mean_estimate([0.5]).excludes_zero
-    with pytest.raises(ValueError, match="at least one value"):
+    with pytest.raises(ValueError, match="at least one data point"):
         mean_estimate([])
 
 
