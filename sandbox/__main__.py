@@ -34,7 +34,7 @@ class _Item(NamedTuple):
     """One item of the input file."""
 
     name: Any
-    """The item's id, or its position in the file. The commands print it as JSON."""
+    """The item's id, or the item's position in the file. The commands print this name as JSON."""
     request: JudgeRequest
     prompt: str
 
@@ -42,8 +42,8 @@ class _Item(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status.
 
-    The status is 0 for success and 2 for wrong input. It is 1 if the sandbox does not work, if a self-test fails, or if
-    ``control`` finds tests that prove nothing.
+    The status is 0 for success and 2 for wrong input. The status is 1 if the sandbox does not work, if a self-test
+    fails, or if ``control`` finds tests that prove nothing.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -60,8 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SandboxUnavailableError as error:
         print(f"the sandbox is unavailable: {error}", file=sys.stderr)
     except BrokenPipeError:
-        # The reader of a pipe (`... | head`) has ended. The interpreter flushes standard output when it exits, and
-        # without this line that would raise an error.
+        # The process that reads our output has ended, as in `... | head`. The interpreter flushes standard output at
+        # its exit. Without the next line, this flush would raise an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return EXIT_FAILED
 
@@ -159,14 +159,14 @@ def _read_items(path: str, *, needs_candidate: bool) -> list[_Item]:
     """Read the input file of ``judge`` or ``control``.
 
     Raises:
-        ValueError: the file does not hold such items.
+        ValueError: the file cannot be read, or holds a wrong item.
     """
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8-sig")
         if text.lstrip().startswith("["):
             entries = json.loads(text)
         else:
-            # `splitlines` would also split at separators that a JSON string may contain unescaped.
+            # `splitlines` would also split at special line separators, which a JSON string may contain without escapes.
             entries = [json.loads(line) for line in text.split("\n") if line.strip()]
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(
@@ -183,7 +183,7 @@ def _read_items(path: str, *, needs_candidate: bool) -> list[_Item]:
 
 def _read_item(entry: Any, position: int, needs_candidate: bool) -> _Item:
     if not isinstance(entry, dict):
-        JudgeRequest.from_mapping(entry)  # raises the error that other clients get
+        JudgeRequest.from_mapping(entry)  # raises a ValueError that describes the mistake
     named = {_SHORT.get(key, key): value for key, value in entry.items()}
     # `control` writes the candidates itself, so its items need none.
     fields = {} if needs_candidate else {"candidate": None}
