@@ -30,8 +30,8 @@ def asserted(
 
     The conditions come in written order. A condition in a ``for`` loop over a literal list or tuple comes once for each
     item. So does a condition in a function with ``pytest.mark.parametrize``. Each variable in a condition is replaced
-    by the expression that was assigned to the variable. A variable stays if a later statement may have changed its
-    value. A condition without replaced variables is not copied.
+    by the expression that was assigned to the variable. A variable stays if a later statement may have changed the
+    variable's value. A condition without replaced variables is not copied.
 
     Args:
         module: parsed tests.
@@ -86,7 +86,7 @@ class _Reader:
             if isinstance(part, ast.arg):
                 unknown.add(part.arg)
         if isinstance(statement, ast.For | ast.While):
-            # An earlier round of the loop may have changed the variables that the loop changes.
+            # In a later round, variables that the loop changes may no longer have their values from before the loop.
             unknown |= _changed(statement)
         outside = {name: value for name, value in known.items() if name not in unknown}
         for number, values in enumerate(rounds):
@@ -156,7 +156,7 @@ def _parameter_names(node: ast.expr) -> list[str]:
 
 
 def _expressions(item: ast.expr, num_names: int) -> list[ast.expr]:
-    """Split the item of one round into expressions, one for each name; return others if the numbers differ."""
+    """Split the item of one round into expressions, one for each name if that is possible."""
     match item:
         case ast.Call(ast.Attribute(attr="param"), arguments):  # pytest.param(1, 2, id="three")
             return arguments

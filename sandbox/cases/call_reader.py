@@ -29,7 +29,7 @@ _READERS = frozenset(
 _MAX_ROUNDED_DIGITS = 15
 _MAX_CANONICAL_TEXT = 4_096
 """Limit in characters. If the canonical text of a call would be longer, as for ``[0] * 10_000``, the call keeps the
-text of the assert."""
+literals of the assert."""
 _KEY_BYTES = 16
 
 
@@ -61,7 +61,8 @@ class _Target:
     steps: list[Any] = field(default_factory=list)
     """First the bound arguments of the first call, then the members that the test calls or reads on the object."""
     entry: EntryPoint = field(default_factory=EntryPoint)
-    """The class of the object, with the methods that the next step may name. Empty if the result is no such object."""
+    """The class of the object, with the methods that the next step may name. Empty if the result is not such an
+    object."""
     awaitable: bool = False
     """The result of the last step must be awaited."""
     shows_nothing: bool = False
@@ -133,7 +134,7 @@ class CallReader:
         return Call(expression=expression), key, key
 
     def _has_argument(self, node: ast.expr) -> bool:
-        """Tell whether the outermost call is the call under test, with a first argument that it can change."""
+        """Tell whether the outermost call is the call under test and can change its first argument."""
         if not isinstance(node, ast.Call) or not node.args:
             return False
         called = node.func
@@ -235,8 +236,7 @@ def _callee_chars(expression: str) -> int:
 
 
 def _strip_await(node: ast.expr) -> tuple[ast.expr, bool]:
-    """Strip ``await`` or ``asyncio.run``, and tell whether the node had one of them. The judge itself awaits
-    results."""
+    """Strip ``await`` or ``asyncio.run``, and tell whether there was one. The judge itself awaits results."""
     match node:
         case ast.Await(awaited):
             return awaited, True

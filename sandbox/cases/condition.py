@@ -1,4 +1,4 @@
-"""Read a condition of an assert, unittest or pytest: which result does it compare with which value?"""
+"""Find which result and which value a condition compares: in asserts, unittest, pytest and public problem sets."""
 
 import ast
 

@@ -65,7 +65,7 @@ def missing_names(module: ast.Module) -> set[str]:
 
 
 def with_solution(source: str, methods: Collection[str]) -> str:
-    """Add a class ``Solution`` with the program's functions called ``methods``, unless this class exists.
+    """Unless the program has a class ``Solution``, add one with the program's functions that ``methods`` names.
 
     LiveCodeBench's judge, too, accepts a function where a method is expected.
     """
@@ -81,7 +81,7 @@ def with_solution(source: str, methods: Collection[str]) -> str:
             continue
         value = node.name
         first_parameters = [parameter.arg for parameter in node.args.args[:1]]
-        # A function with a parameter `self` gets the object as its first argument. Any other function must not get it.
+        # A function whose first parameter is `self` must get the object. Any other function must not get the object.
         if first_parameters != ["self"]:
             value = f"staticmethod({value})"
         lines.append(f"    {node.name} = {value}\n")
@@ -157,7 +157,7 @@ def _makes(
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
-    """Yield names that a statement binds in its scope, also through statements inside."""
+    """Yield names that a statement, or a statement inside it, binds in the scope of the outer statement."""
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             yield node.name

@@ -17,7 +17,7 @@ _UNTRUSTED = "<untrusted>"
 PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
 """Errors that ``parse_untrusted`` raises for a text that is wrong or nested too deep."""
 # Generated code often causes warnings, for example about invalid escapes. With ``-W error``, these warnings would be
-# errors. The filter selects them by the file name, because warnings.catch_warnings is not thread-safe.
+# errors. The filter selects warnings by the file name, because warnings.catch_warnings is not thread-safe.
 warnings.filterwarnings("ignore", module=_UNTRUSTED)
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -113,7 +113,7 @@ class Interface:
         *,
         kind: Kind = Kind.FUNCTIONS,
     ) -> "Interface":
-        """Read the entry points of a reference. If it reads standard input, its only entry point is ``run``.
+        """Read a reference's entry points. If the reference reads standard input, ``run`` is its only entry point.
 
         Args:
             reference: source of the reference solution. If the source does not parse, the entry points are ``names``
@@ -244,8 +244,7 @@ def _class(
     classes: dict[str, ast.ClassDef],
     seen: frozenset[str] = frozenset(),
 ) -> EntryPoint:
-    """Read a class. ``seen`` holds its subclasses that were read before, because hostile classes may inherit in a
-    circle."""
+    """Read a class. ``seen`` holds the subclasses read so far, because hostile classes may inherit in a circle."""
     methods: dict[str, EntryPoint] = {}
     members: set[str] = set()
     stored: set[str] = set()
@@ -272,8 +271,8 @@ def _class(
     if "__init__" in methods:
         constructor = methods["__init__"].parameters
     if constructor:
-        # A test may use a stored attribute only if a constructor's parameter has its name. A candidate need not have
-        # any other attributes.
+        # A test may use a stored attribute only if a constructor's parameter has the attribute's name. A candidate need
+        # not have any other attributes.
         parameters = {*constructor.positional, *constructor.keyword_only}
         members |= stored & parameters
     return EntryPoint(
