@@ -7,10 +7,9 @@ nondeterministic or stateful (a mutable default, a global counter). Then the bat
 process of its own. Calls that still differ are nondeterministic. Candidates of a stateful reference get a process for
 each call, too.
 
-Two runs can agree by chance. So a reference runs once more if its text names sets, hashes, clocks or chance. This
-further run uses the hash seed of candidates, because a candidate equal to the reference must pass. A reference runs
-more often if it names chance, or if it wavers: some call had two answers. If a reference names chance and wavers, all
-its calls are refused.
+Two runs can agree by chance. So a reference runs once more if its text names sets, hashes, clocks or chance. This run
+has the hash seed of candidates, because a candidate equal to the reference must pass. A reference runs more often if it
+names chance, or if it wavers: some call had two answers. If both are true, all calls are refused.
 """
 
 import logging
@@ -81,7 +80,7 @@ _ORDER = re.compile(
 _CLOCK_SECONDS = 1.1
 """Pause before another run of a reference that reads a clock. Many clocks show whole seconds."""
 _REPEATS = (Role.CANDIDATE, *(Role.REFERENCE, Role.SECOND_REFERENCE) * 4)
-"""Roles of further runs. A reference that wavers has all of them; one that only names chance has the first five."""
+"""Roles of further runs. A reference that wavers has them all. One that only names chance has ``_CHANCE_REPEATS``."""
 _CHANCE_REPEATS = 5
 _PEEK_SECONDS = 2.0
 _WAVERS = NoOracle(reason=RejectionReason.REFERENCE_NONDETERMINISTIC, detail="runs with different hash seeds differ")

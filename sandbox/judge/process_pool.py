@@ -246,8 +246,7 @@ class _Worker:
     def close(self) -> None:
         """End the process with its fork servers and programs. Idempotent.
 
-        This wakes up threads that wait for an answer of the process. A channel closes when no thread refers to it any
-        more.
+        The end of the process wakes up threads that wait for its answers. A channel closes when no thread refers to it.
         """
         self._process.kill()
         self._process.wait()

@@ -53,13 +53,12 @@ class CaseResult:
 
     @property
     def id(self) -> str:
-        """Identifier under which a case is kept and counted. It depends neither on the spelling of the call nor on the
-        part of the result that is read."""
+        """Identifier under which a case is kept and counted. All spellings of one call have the same identifier."""
         return self.key or self.call
 
     @property
     def is_unasked(self) -> bool:
-        """The program did not make this call: no time was left, or the program's first calls had all hung."""
+        """No time was left for this call, or the program's first calls had all hung."""
         return self.outcome is CaseOutcome.TIMED_OUT and self.detail in (TOTAL_SPENT, HANGS_THROUGHOUT)
 
 
