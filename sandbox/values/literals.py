@@ -1,7 +1,7 @@
 """Static evaluation of literal expressions. No program code runs, and no large value is built.
 
 Literals are constants, signed numbers, ``1+2j``, containers of literals (``[1, {2}]``), and calls of a few constructors
-with literals (``set()``, ``float('inf')``, ``deque([1])``...). An integer with a power, such as ``2 ** 31 - 1``, is a
+with literals (``set()``, ``float('inf')``, ``deque([1])``...). An integer with a power, such as ``10 ** 9 + 7``, is a
 literal as well, because Python cannot read a decimal integer of more than 4,300 digits. The reader of arguments
 (``arithmetic=True``) also evaluates constant arithmetic such as ``[0] * 1000``, up to a limit of items.
 """
@@ -22,8 +22,8 @@ MAX_ITEMS = 100_000
 """Limit of the number of items in all computed and constructed values together, including nested items."""
 MAX_INT_BITS = 65_536
 _MAX_RANGE_END = 1 << 60
-"""Limit for the numbers of a range. Python hashes integers modulo 2**61 - 1, so a large range may hold many numbers
-with the same hash. A set of these numbers would take quadratic time."""
+"""Limit for the numbers of a range. Python hashes integers modulo 2**61 - 1. So all numbers of
+``range(0, 10**24, 2**61 - 1)`` have the same hash, and a set of these numbers would take quadratic time."""
 LIBRARY_NAMES: dict[str, Any] = {
     "Counter": Counter,
     "Decimal": Decimal,
