@@ -31,7 +31,8 @@ EXIT_OK, EXIT_FAILED, EXIT_BAD_INPUT = 0, 1, 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status.
 
-    The status is 0 for success and 2 for wrong input. It is 1 if the sandbox does not work, or if a self-test fails.
+    The status is 0 for success and 2 for wrong input. The status is 1 if the sandbox does not work, or if a self-test
+    fails.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -42,8 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SandboxUnavailableError as error:
         print(f"the sandbox is unavailable: {error}", file=sys.stderr)
     except BrokenPipeError:
-        # The reader of a pipe (`... | head`) has ended. The interpreter flushes standard output when it exits, and
-        # without this line that would raise an error.
+        # The process that reads our output has ended, as in `... | head`. The interpreter flushes standard output at
+        # its exit. Without the next line, this flush would raise an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return EXIT_FAILED
 
@@ -137,14 +138,14 @@ def _read_items(path: str) -> list[tuple[Any, JudgeRequest]]:
         A pair for each item: its id, or its position in the file; and its request.
 
     Raises:
-        ValueError: the file does not hold such items.
+        ValueError: the file cannot be read, or holds a wrong item.
     """
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8-sig")
         if text.lstrip().startswith("["):
             entries = json.loads(text)
         else:
-            # `splitlines` would also split at separators that a JSON string may contain unescaped.
+            # `splitlines` would also split at special line separators, which a JSON string may contain without escapes.
             entries = [json.loads(line) for line in text.split("\n") if line.strip()]
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(
@@ -161,7 +162,7 @@ def _read_items(path: str) -> list[tuple[Any, JudgeRequest]]:
 
 def _read_item(entry: Any, position: int) -> tuple[Any, JudgeRequest]:
     if not isinstance(entry, dict):
-        JudgeRequest.from_mapping(entry)  # raises the error that other clients get
+        JudgeRequest.from_mapping(entry)  # raises a ValueError that describes the mistake
     named = {_SHORT.get(key, key): value for key, value in entry.items()}
     request = JudgeRequest.from_mapping({key: named[key] for key in _READ_KEYS & named.keys()})
     return named.get("id", named.get("question_id", str(position))), request

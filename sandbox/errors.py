@@ -8,17 +8,17 @@ class SandboxError(RuntimeError):
 class SandboxUnavailableError(SandboxError):
     """The sandbox could not run the program, so nothing is known about the program.
 
-    Runners and ``Judge.judge`` raise this error. Code that catches the error may ask again, or may leave the row out
-    and count it. The error must never become a verdict or a reward, not even a reward of zero.
+    Runners and ``Judge.judge`` raise this error. Code that catches this error may try again, or may leave out the row
+    and count the outage. The error must never become a verdict or a reward, not even a reward of zero.
     """
 
 
 class ProcessLostError(SandboxError):
-    """A fork server or a judge process has ended, and must be replaced. This error never leaves the package."""
+    """A fork server or a judge process has ended and must be replaced. The package always catches this error."""
 
 
 class SandboxConfigError(SandboxError, ValueError):
-    """A setting is wrong, or this machine lacks a protection and ``allow_missing`` does not accept the loss.
+    """A setting is wrong, or this machine lacks a protection that ``allow_missing`` does not name.
 
     Code that reads settings or starts a runner raises this error. The message tells the user which setting to change.
     """
@@ -27,7 +27,8 @@ class SandboxConfigError(SandboxError, ValueError):
 class ValueFormatError(SandboxError, ValueError):
     """Bytes that are not an encoded value, or source text that is not a literal.
 
-    A program or the author of a test wrote them, so callers treat them as a wrong answer or a wrong test.
+    A program or the author of a test wrote these bytes or this text. So callers treat them as a wrong answer or a wrong
+    test.
     """
 
 

@@ -9,9 +9,10 @@ from .errors import SandboxConfigError
 
 MIB = 1 << 20
 MIN_IDLE_SECONDS = 0.25
-"""Smallest idle limit of a call, after any number of time-outs. A program may wait this long without being stuck."""
+"""Smallest idle limit of a call, after any number of time-outs. A program that waits for a shorter time need not be
+stuck."""
 _MAX = 1 << 50
-"""Largest value of any limit. The kernel could not represent every larger value."""
+"""Largest value of any limit. Some larger values would be too large for the kernel."""
 _REFERENCE_BYTES = 64 * MIB
 """Longest source of a reference. The reference of a dataset may contain a table of all its outputs."""
 
@@ -23,12 +24,12 @@ class Limits:
     A call starts with the CPU limit ``max(cpu_seconds_per_case, reference_factor * t)``, where ``t`` is the
     reference's CPU time for the same call. Time-outs shorten the limits of later calls:
 
-    - The first time-out changes nothing. If the program has not answered any call yet, the second one changes nothing
-      either. Each further time-out divides the limit by four.
+    - The first time-out changes nothing. The second time-out changes nothing either if the program has not answered any
+      call yet. Each further time-out divides the limit by four.
     - The limit never falls below ``max(min_cpu_seconds_per_case, 5 * t, 5 * s)``, where ``s`` is the CPU time of the
       slowest call that the program has answered.
-    - At the end, each call that timed out under a shortened limit is made again with its full limit. The first of these
-      calls that times out again ends the retries.
+    - At the end, each call that timed out under a shortened limit is made again with its full limit. As soon as one of
+      these calls times out again, no more calls are repeated.
     - A program that has answered nothing after several time-outs gets no further calls.
 
     So a program that hangs in every call takes about two seconds in all, and a program that hangs in some calls times
@@ -41,33 +42,37 @@ class Limits:
     """Smallest CPU limit of a case, after any number of time-outs."""
     reference_cpu_seconds_per_case: float = 5.0
     """CPU seconds of one case for the reference. A call that takes longer is not a valid case. Each time-out of the
-    reference halves this limit, but at least a quarter of it remains."""
+    reference halves this limit, but never to less than a quarter of its first value."""
     reference_factor: float = 10.0
     """Factor by which a program may be slower than the reference."""
     wall_seconds_per_case: float = 1.5
     """Idle seconds of one case. A program is idle while it sleeps or is deadlocked, but not while it waits for a
-    processor. This value is for a CPU limit of ``cpu_seconds_per_case``, and changes in proportion to the CPU limit."""
+    processor. If the CPU limit of a call differs from ``cpu_seconds_per_case``, the idle limit changes in
+    proportion."""
     load_cpu_seconds: float = 5.0
     """CPU seconds for executing the prelude and the program's top level, including imports."""
     load_idle_seconds: float = 10.0
-    """Idle seconds for executing the prelude and the program's top level. Imports wait for the disk."""
+    """Idle seconds for executing the prelude and the program's top level. A program is idle while an import waits for
+    the disk."""
     total_seconds: float = 30.0
     """CPU and idle seconds of one program, summed over all its processes and loads. Waiting for a processor on a busy
-    machine does not count. After this time, the remaining calls time out without being made. The limit is higher if the
-    reference is slow: twice the reference's time for the same calls."""
+    machine does not count. After this time, the remaining calls time out without being made. If the reference is slow,
+    the limit is twice the reference's time for the same calls."""
     memory_bytes: int = 1024 * MIB
-    """Address space of the program, in addition to the interpreter's. Also limits the number of threads."""
+    """Address space of the program, in addition to the interpreter's address space. This also limits the number of
+    threads."""
     stack_bytes: int = 64 * MIB
     """Stack size of the main thread."""
     value_bytes: int = 1 * MIB
     """Encoded size of one returned value."""
     total_output_bytes: int = 16 * MIB
-    """Encoded size of all answers of one process. When it is reached, a new process answers the remaining calls."""
+    """Encoded size of all answers of one process. After an excess, a new process answers the remaining calls."""
     open_files: int = 64
     """File descriptors that one process may have open."""
     threads: int = 256
-    """Threads of one process, including the main thread. The limit needs programs with their own uid (the judge runs as
-    root) or their own user namespace (tier 1). Otherwise only ``memory_bytes`` limits the threads."""
+    """Threads of one process, including the main thread. This limit only works if each program has its own uid (the
+    judge runs as root) or its own user namespace (tier 1). Otherwise only ``memory_bytes`` limits the number
+    of threads."""
     scratch_bytes: int = 64 * MIB
     """Size of the program's private folder, which exists at tier 1. The folder is in memory, but does not count towards
     ``memory_bytes``."""
@@ -82,7 +87,7 @@ class Limits:
         for field in fields(self):
             value = getattr(self, field.name)
             wanted = int if isinstance(field.default, int) else (int, float)
-            # A bool is an int in Python, but a bool as a limit is a mistake.
+            # In Python a bool is an int, but a limit that is a bool is a mistake.
             if isinstance(value, bool) or not isinstance(value, wanted) or not 0 < value < math.inf:
                 kind = "integer" if wanted is int else "number"
                 raise SandboxConfigError(f"limits.{field.name} must be a positive finite {kind}, got {value!r}")
@@ -133,8 +138,8 @@ class Limits:
     def wall_seconds(self, cpu_limit_seconds: float) -> float:
         """Return the idle limit for a given CPU limit.
 
-        Both limits shrink in proportion, but the idle limit has a minimum, because a program that waits shortly need
-        not be stuck.
+        Both limits shrink in proportion, but the idle limit has a minimum, because a program that waits for a short
+        time need not be stuck.
         """
         least = min(MIN_IDLE_SECONDS, self.wall_seconds_per_case)
         return max(least, self.wall_seconds_per_case * cpu_limit_seconds / self.cpu_seconds_per_case)

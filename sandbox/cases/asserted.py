@@ -1,4 +1,4 @@
-"""Find the conditions that test code asserts with ``assert``, pytest or unittest, also in loops over written lists."""
+"""Find the conditions that test code asserts with ``assert``, pytest or unittest, also in loops over literal lists."""
 
 import ast
 import copy
@@ -28,14 +28,14 @@ def asserted(
 ) -> _Asserted:
     """Yield each ``assert``, and each call of a method such as ``self.assertEqual``, with its condition.
 
-    The conditions come in written order. A ``for`` loop over a written list or tuple yields its conditions once for
-    each item, and a function below ``pytest.mark.parametrize`` does the same. Each variable in a condition is replaced
-    by the expression that was assigned to the variable, unless a statement in between may have changed its value. A
-    condition without such variables is not copied.
+    The conditions come in written order. A condition in a ``for`` loop over a literal list or tuple comes once for each
+    item. So does a condition in a function with ``pytest.mark.parametrize``. Each variable in a condition is replaced
+    by the expression that was assigned to the variable. A variable stays if a later statement may have changed the
+    variable's value. A condition without replaced variables is not copied.
 
     Args:
         module: parsed tests.
-        only_tests: leave out functions and classes whose names are not names of tests.
+        only_tests: skip functions and classes that do not have the name of a test.
         in_place: names of functions that change their first argument. After the statement ``f(x)``, the variable ``x``
             is replaced by the call ``f(x)``.
     """
@@ -61,12 +61,12 @@ class _Reader:
                     if name.startswith("assert"):
                         yield statement, self._put_in(call, known)
                 case ast.With(items=[item, *_]) if "aises" in ast.unparse(item):
-                    pass  # conditions below `with pytest.raises(...)` are expected to fail
+                    pass  # conditions inside `with pytest.raises(...)` are expected to fail
                 case ast.Assign([ast.Name(name)], value):
                     if not isinstance(value, ast.Name):
                         assigned[name] = self._put_in(value, known)
                 case ast.Expr(ast.Call(ast.Name(called), [ast.Name(name), *_]) as call):
-                    # From here on, the variable holds the argument that the call has changed.
+                    # After this statement, the variable holds the argument that the call has changed.
                     if called in self._in_place:
                         assigned[name] = self._put_in(call, known)
                 case _:
@@ -77,7 +77,7 @@ class _Reader:
             known |= assigned
 
     def _below(self, statement: ast.AST, known: _Known) -> _Asserted:
-        """Yield the conditions below a compound statement, once for each of its rounds."""
+        """Yield the conditions inside a compound statement, once for each round of a loop."""
         if self._only_tests and not _is_test(statement):
             return
         bound, rounds = self._rounds(statement, known)
@@ -86,7 +86,7 @@ class _Reader:
             if isinstance(part, ast.arg):
                 unknown.add(part.arg)
         if isinstance(statement, ast.For | ast.While):
-            # An earlier round may have changed these variables.
+            # In a later round, variables that the loop changes may no longer have their values from before the loop.
             unknown |= _changed(statement)
         outside = {name: value for name, value in known.items() if name not in unknown}
         for number, values in enumerate(rounds):
@@ -97,7 +97,7 @@ class _Reader:
             yield from self.conditions(statement, outside | values)
 
     def _rounds(self, statement: ast.AST, known: _Known) -> tuple[list[str], list[_Known]]:
-        """Return the names that a statement binds for the code below it, and their expressions in each round."""
+        """Return the names that a loop or decorator binds for the code inside, and their expressions in each round."""
         match statement:
             case ast.For(target=target, iter=values):
                 names = _names(target)
@@ -116,7 +116,7 @@ class _Reader:
             if len(expressions) != len(names):
                 return names, [{}]
             rounds.append(dict(zip(names, expressions, strict=True)))
-        # Without known rounds, the code below is read once, and these names have no known expressions in it.
+        # If the rounds are unknown, the code inside is read once, and the bound names have no known expressions.
         if not rounds or self._work_left < 0:
             rounds = [{}]
         return names, rounds
@@ -156,7 +156,7 @@ def _parameter_names(node: ast.expr) -> list[str]:
 
 
 def _expressions(item: ast.expr, num_names: int) -> list[ast.expr]:
-    """Split the item of one round into one expression for each name, if the item has that many parts."""
+    """Split the item of one round into expressions, one for each name if that is possible."""
     match item:
         case ast.Call(ast.Attribute(attr="param"), arguments):  # pytest.param(1, 2, id="three")
             return arguments
@@ -170,7 +170,7 @@ def _names(node: ast.AST) -> list[str]:
 
 
 def _changed(statement: ast.AST) -> set[str]:
-    """Collect names that a statement binds, or whose values it may change, also by passing them to a function."""
+    """Collect names that a statement binds, and names whose values it may change, also through a function."""
     names = set(changed_names(statement, heeds_calls=True))
     for part in ast.walk(statement):
         match part:

@@ -24,17 +24,17 @@ from .reference_interface import EntryPoint, Interface, Parameters
 _READERS = frozenset(
     ["list", "tuple", "set", "frozenset", "dict", "sorted", "len", "sum", "min", "max", "abs", "round", "float"]
 )
-"""Builtins that may wrap the call under test. ``_reads_plainly`` lists the further arguments that are allowed."""
+"""Builtins that may wrap the call under test. ``_reads_plainly`` decides which further arguments are allowed."""
 # Negative digits could round every result to 0, and rounding a Fraction to many digits would take long.
 _MAX_ROUNDED_DIGITS = 15
 _MAX_CANONICAL_TEXT = 4_096
-"""Limit in characters. If the canonical text of a call would be longer (``[0] * 10_000``), the call keeps its own
-literals."""
+"""Limit in characters. If the canonical text of a call would be longer, as for ``[0] * 10_000``, the call keeps the
+literals of the assert."""
 _KEY_BYTES = 16
 
 
 class RejectedError(Exception):
-    """The text is not a valid case. The gate turns this error into a ``Rejection``."""
+    """A text is not a valid case. The gate turns this error into a ``Rejection``."""
 
     def __init__(self, reason: RejectionReason, detail: str) -> None:
         super().__init__(detail)
@@ -57,15 +57,16 @@ class _Target:
     name: str
     """The function or class that the first call names."""
     text: str
-    """Canonical source of the call and of the expressions around it that read its result."""
+    """Canonical source of the call, and of the expressions that read the call's result."""
     steps: list[Any] = field(default_factory=list)
-    """Bound arguments of the first call, then the members of the object that the test calls or reads."""
+    """First the bound arguments of the first call, then the members that the test calls or reads on the object."""
     entry: EntryPoint = field(default_factory=EntryPoint)
-    """The class of the object, with the methods that the next step may name. Other results have none."""
+    """The class of the object, with the methods that the next step may name. Empty if the result is not such an
+    object."""
     awaitable: bool = False
-    """The result must be awaited."""
+    """The result of the last step must be awaited."""
     shows_nothing: bool = False
-    """The last step calls a method that returns nothing, though the object has other members to read."""
+    """The last step calls a method that returns nothing, although the test could read other members of the object."""
 
 
 def _digest(value: Any) -> bytes:
@@ -115,7 +116,7 @@ class CallReader:
         return call, key, family
 
     def _input_call(self, node: ast.expr) -> tuple[Call, bytes, bytes]:
-        """Read ``run(text)``. The key keeps every character of the text, because the program reads exactly these."""
+        """Read ``run(text)``. The key depends on every character of the text, because the program reads them all."""
         text = None
         match node:
             case ast.Call(ast.Name(name)) if name == INPUT_ENTRY:
@@ -133,27 +134,28 @@ class CallReader:
         return Call(expression=expression), key, key
 
     def _has_argument(self, node: ast.expr) -> bool:
-        """Tell whether the outermost call is the one under test, and has a first argument that the call can change."""
+        """Tell whether the outermost call is the call under test and can change its first argument."""
         if not isinstance(node, ast.Call) or not node.args:
             return False
         called = node.func
         if isinstance(called, ast.Name) and called.id not in self._interface.entry_points:
             return False
-        # The value decides, not the text: a number cannot change, but has many spellings (`5--2`).
+        # Only the value shows that an argument cannot change, because a number has many spellings, such as `5--2`.
         return not isinstance(self._literal(node.args[0]), Hashable)
 
     def _expression(self, node: ast.expr, target: _Target) -> tuple[str, bool]:
         """Return the source to evaluate, and whether it needs names of the standard library."""
         own_names = self._interface.entry_points.keys()
-        # If a question defines its own ``Counter``, its tests mean that class.
+        # If a question defines a class ``Counter``, tests of the question mean this class and not the library's.
         if not LIBRARY.isdisjoint(own_names):
             return ast.unparse(node), False
-        # The canonical text calls builtins such as ``float``, which a question may define anew.
+        # The canonical text calls builtins such as ``float``. A question may define functions with the same names.
         is_redefined = not SPELLED_BUILTINS.isdisjoint(own_names)
         longest_text = min(_MAX_CANONICAL_TEXT, self._assert_chars)
         if is_redefined or len(target.text) > longest_text:
             return ast.unparse(node), names_library(node)
-        # Parsing takes long, and most texts contain none of the names. The search also finds names inside strings.
+        # This search avoids parsing, which takes long: most texts contain no library name. The search also finds names
+        # inside strings, so the text is parsed after a hit.
         if not any(name in target.text for name in LIBRARY_NAMES):
             return target.text, False
         parsed = ast.parse(target.text, mode="eval")
@@ -201,7 +203,7 @@ class CallReader:
         return target
 
     def _arguments(self, node: ast.Call, parameters: Parameters | None) -> tuple[Any, str]:
-        """Return the arguments in a form that all their spellings share, and their canonical text."""
+        """Return a form of the arguments that does not depend on their spelling, and their canonical text."""
         arguments, keywords = self._values(node)
         if parameters is None:
             text = _spell_arguments(map(spell, arguments), keywords)
@@ -234,7 +236,7 @@ def _callee_chars(expression: str) -> int:
 
 
 def _strip_await(node: ast.expr) -> tuple[ast.expr, bool]:
-    """Strip ``await`` or ``asyncio.run``, and tell whether the node had one. The judge itself awaits results."""
+    """Strip ``await`` or ``asyncio.run``, and tell whether there was one. The judge itself awaits results."""
     match node:
         case ast.Await(awaited):
             return awaited, True
@@ -258,12 +260,12 @@ def _step(
     *,
     text: str,
 ) -> _Target:
-    """Add one attribute or method of an object under test to its target.
+    """Add one attribute or method call to the target that describes an object under test.
 
     Args:
-        target: the object. It is changed.
+        target: the object under test; the function changes this target.
         attribute: the attribute, or the name of the method.
-        arguments: the method's bound arguments as a list of one item; empty for an attribute.
+        arguments: a list with one item, the method's bound arguments; empty for an attribute.
         method: the method; an empty entry point for an attribute.
         text: source of the method's arguments; empty for an attribute.
     """
@@ -281,9 +283,10 @@ def _step(
 
 
 def _reads_plainly(name: str, further: list[Any], keywords: dict[str, Any]) -> bool:
-    """Tell whether a builtin may have these arguments after the result. Only two builtins may have any.
+    """Tell whether a builtin may have further arguments after the result.
 
-    ``sorted`` may have ``reverse``, and ``round`` may have a small number of digits.
+    Only two builtins may have further arguments: ``sorted`` may have ``reverse``, and ``round`` may have a small number
+    of digits.
     """
     if not further and not keywords:
         return True

@@ -1,4 +1,4 @@
-"""Test cases as data, and the reasons for which asserts are refused."""
+"""Test cases as data, and the reasons why asserts are refused."""
 
 import ast
 import enum
@@ -48,20 +48,20 @@ class Call:
     expression: str
     """Canonical source without ``await``. All spellings of the same values share one text."""
     awaited: bool = False
-    """The expression gives an awaitable. The result of that awaitable is the return value."""
+    """The expression's value is an awaitable, and the awaited result is the return value."""
     uses_library: bool = False
-    """The arguments name constructors of the standard library, which the program may not have imported."""
+    """The arguments use classes of the standard library that the program may not have imported."""
     callee_chars: int = 0
-    """Number of characters of the called function's source if tests compare the first argument after the call; else
-    0."""
+    """If tests compare the first argument after the call: length of the expression before the call's arguments.
+    Otherwise 0."""
 
     def __hash__(self) -> int:
-        # A string caches its hash, and each call is looked up a dozen times.
+        # Each call is looked up a dozen times, and a string caches its hash.
         return hash(self.expression)
 
     @property
     def input(self) -> str:
-        """The text of ``run(text)``, which is the only form of a call of kind ``STDIN``."""
+        """The input text of a call of kind ``STDIN``. Such a call always has the form ``run(text)``."""
         return str(ast.literal_eval(self.expression[self.expression.index("(") :]))
 
     @property
@@ -87,10 +87,10 @@ class Case:
     text: str
     call: Call
     key: bytes
-    """16 bytes. All asserts that make the same call have the same key. The spelling of the call and the way in which
-    the assert reads its result do not matter."""
+    """16 bytes. All asserts that make the same call have the same key. The key depends neither on the spelling of the
+    call nor on the expressions that read the call's result."""
     family: bytes
-    """16 bytes. Calls whose arguments have the same items in other containers also have the same family."""
+    """16 bytes. Two calls have the same family if their arguments differ only in the kinds of containers."""
     expected: str
     """Source of the expected output; empty for a replayed call."""
     expected_value: bytes
@@ -103,7 +103,7 @@ Gated = Case | Rejection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """The asserts of one suite after the static gate. Both fields keep the order of the suite."""
+    """The asserts of one suite after the static gate. Cases and rejections keep the order of the suite."""
 
     cases: tuple[Case, ...]
     rejections: tuple[Rejection, ...]

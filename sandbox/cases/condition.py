@@ -1,4 +1,4 @@
-"""Read which result a condition compares with which value: in asserts, unittest, pytest and public problem sets."""
+"""Find which result and which value a condition compares: in asserts, unittest, pytest and public problem sets."""
 
 import ast
 
@@ -17,17 +17,18 @@ _EQUAL = {
     "is_same_list": True,
     "is_same_tree": True,
 }
-"""Functions that compare two values, each with a flag that tells whether it compares exactly. They come from unittest,
-libraries and LeetCodeDataset."""
+"""Maps the name of a function that compares two values to True if the function compares exactly. The functions come
+from unittest, libraries and LeetCodeDataset."""
 
 
 def compared(test: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
     """Read a condition: ``f(1) == 2``, ``2 == f(1)``, ``f(1) is True``, ``not f(1)``, ``isclose(f(1), 2.0)``, ...
 
     Returns:
-        The node of the result, the node of the value, and whether the condition holds if and only if the two are equal.
-        A condition such as ``f(1)`` contains no value. Its value is then ``True`` or ``False``, and the condition is
-        not exact, because values other than ``True`` are truthy as well.
+        The node of the result, the node of the value, and a flag. The flag is True if the condition is exact: it holds
+        if and only if result and value are equal. A condition such as ``f(1)`` contains no value. Then the returned
+        value is ``True`` (or ``False`` for ``not f(1)``), and the condition is not exact, because other results than
+        ``True`` are truthy as well.
 
     Raises:
         ValueFormatError: the condition has another form.
@@ -74,5 +75,5 @@ def _sides(test: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
 
 
 def last_name(node: ast.expr) -> str:
-    """Return the last name of an expression: ``c`` for ``c`` and for ``a.b.c``, and an empty text for others."""
+    """Return the last name of an expression: ``c`` for ``c`` and for ``a.b.c``. Return "" for other expressions."""
     return node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")

@@ -1,7 +1,7 @@
 """Names that a program defines, and the program without its examples.
 
-The parser accepts some texts that Python's compiler refuses (``def f(a, a)``), and some that are nested too deep for
-the functions of this module. For such a program they return no names, or None. They never raise.
+The parser accepts some texts that Python's compiler refuses (``def f(a, a)``), and some texts that are nested too deep
+for the functions of this module. For such a text, these functions return no names, or None. They never raise an error.
 """
 
 import ast
@@ -17,7 +17,8 @@ from .reference_interface import PARSE_ERRORS, parse_untrusted
 
 _IMPORTED = re.compile(r"^ *(?:from|import) (\w+)", re.MULTILINE)
 _STATE = re.compile(r"@|\b(?:class|exec|globals?|nonlocal|setattr|vars)\b|\w\.\w+(?:\[.*\])* [^ ]?= |def .*=")
-"""Finds code that may keep state: decorators, classes, variables of other scopes, attributes, default arguments."""
+"""Finds code that may keep state: decorators, classes, assignments to variables of other scopes or to attributes, and
+default arguments."""
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _BUILTINS = {*dir(builtins), "__file__"}
 _SETTINGS = (
@@ -26,25 +27,25 @@ _SETTINGS = (
     "sys.set_int_max_str_digits",
     "threading.stack_size",
 )
-"""Calls that change how definitions run. They do not count as examples."""
+"""Functions that change how definitions run. A call of such a function does not count as an example."""
 
 
 def defined_names(module: ast.Module) -> set[str]:
-    """Collect names that the program binds at top level, also below ``if``, ``try``, ``with`` and loops.
+    """Collect names that the program binds at top level, also inside ``if``, ``try``, ``with`` and loops.
 
-    Imports count only below another statement, as in ``try: import numpy``.
+    Imports count only inside another statement, as in ``try: import numpy``.
     """
     names: set[str] = set()
     with contextlib.suppress(RecursionError):
         for statement in module.body:
-            # A block of tests may begin with `from solution import add`, which defines nothing.
+            # A block of tests may begin with `from solution import add`. This import defines nothing.
             if not isinstance(statement, ast.Import | ast.ImportFrom):
                 names.update(_bound(statement))
     return names
 
 
 def imported_names(module: ast.Module) -> set[str]:
-    """Collect names that a program imports at top level, but not below another statement."""
+    """Collect names that a program imports at top level, but not inside another statement."""
     names: set[str] = set()
     for statement in module.body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -53,7 +54,7 @@ def imported_names(module: ast.Module) -> set[str]:
 
 
 def missing_names(module: ast.Module) -> set[str]:
-    """Collect names that the program reads from its top level but never binds there. Other code may define them."""
+    """Collect names that the program reads as global variables, but never binds. Other code may define these names."""
     try:
         missing = _read(module) - _BUILTINS
         for statement in module.body:
@@ -64,9 +65,9 @@ def missing_names(module: ast.Module) -> set[str]:
 
 
 def with_solution(source: str, methods: Collection[str]) -> str:
-    """Add a class ``Solution`` with the program's functions of these names, unless the program has such a class.
+    """Unless the program has a class ``Solution``, add one with the program's functions that ``methods`` names.
 
-    LiveCodeBench's judge also accepts a function in the place of a method.
+    LiveCodeBench's judge, too, accepts a function where a method is expected.
     """
     try:
         module = parse_untrusted(source)
@@ -80,7 +81,7 @@ def with_solution(source: str, methods: Collection[str]) -> str:
             continue
         value = node.name
         first_parameters = [parameter.arg for parameter in node.args.args[:1]]
-        # A method gets its object as the first argument. A plain function must not get the object.
+        # A function whose first parameter is `self` must get the object. Any other function must not get the object.
         if first_parameters != ["self"]:
             value = f"staticmethod({value})"
         lines.append(f"    {node.name} = {value}\n")
@@ -95,7 +96,8 @@ class Definitions:
 
     source: str
     needs_no_examples: bool
-    """The whole program has no code that may keep state and no slow import, so a long example may be stopped early."""
+    """The whole program has neither code that may keep state nor a slow import. So a long example may be stopped
+    early."""
 
 
 def without_examples(source: str, names: Collection[str]) -> Definitions | None:
@@ -120,8 +122,8 @@ def _without_examples(module: ast.Module, names: Collection[str]) -> Definitions
     for statement in module.body:
         is_kept = isinstance(statement, _DEFINITIONS) or _is_setting(statement)
         (kept if is_kept else rest).append(statement)
-    # A needed statement may need another one: a function reads a table, a loop fills the table, a constant ends the
-    # loop.
+    # A needed statement may need other statements: a function reads a table, a loop fills the table, and a constant
+    # ends the loop.
     while needed := [statement for statement in rest if _makes(statement, names, kept, imported)]:
         kept += needed
         rest = [statement for statement in rest if statement not in needed]
@@ -143,7 +145,7 @@ def _makes(
     kept: list[ast.stmt],
     imported: set[str],
 ) -> bool:
-    """Tell whether a statement makes or changes one of the names, or a name that a kept statement reads."""
+    """Tell whether a statement makes or changes one of ``names``, or a name that a kept statement reads."""
     if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
         return False  # `if __name__ == "__main__":` runs the program as a script
     # A call in an assignment does not count as a change: `total = items.pop()` belongs to an example.
@@ -155,18 +157,18 @@ def _makes(
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
-    """Yield names that a statement, or a statement below it, binds in the scope of the first."""
+    """Yield names that a statement, or a statement inside it, binds in the scope of the outer statement."""
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             yield node.name
-            return  # names in its body belong to another scope
+            return  # names in the function's or class's body belong to another scope
         case ast.Import() | ast.ImportFrom():
             for alias in node.names:
                 yield (alias.asname or alias.name).partition(".")[0]
         case ast.Name(ctx=ast.Store()):
             yield node.id
         case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            return  # names in it belong to another scope
+            return  # names in the lambda or comprehension belong to another scope
     for child in ast.iter_child_nodes(node):
         yield from _bound(child)
 
@@ -177,13 +179,13 @@ def changed_names(
     heeds_calls: bool,
     imported: Collection[str] = frozenset(),
 ) -> Iterator[str]:
-    """Yield names that a statement binds, or whose values it may change through an item, an attribute or a method.
+    """Yield names that a statement binds, and names whose values it may change by an item, attribute or method.
 
     Args:
         statement: any statement.
         heeds_calls: a method call counts as a change of its object.
-        imported: names of modules. Their functions may change an argument (``heapq.heapify(heap)``), but not the
-            module.
+        imported: names of modules. A function of a module may change an argument, as in ``heapq.heapify(heap)``, but
+            not the module.
     """
     yield from _bound(statement)
     for node in ast.walk(statement):
@@ -199,7 +201,7 @@ def changed_names(
 
 
 def _changed_value(node: ast.AST, *, heeds_calls: bool) -> ast.expr | None:
-    """Return the expression whose value a node changes, or None if the node changes no part of a value."""
+    """Return the expression whose value a node changes in part, or None if the node changes no value."""
     match node:
         case ast.Subscript(owner, ctx=ast.Store() | ast.Del()):
             return owner
@@ -211,7 +213,7 @@ def _changed_value(node: ast.AST, *, heeds_calls: bool) -> ast.expr | None:
 
 
 def _read(node: ast.Module | ast.stmt) -> set[str]:
-    """Collect top-level names that a module or statement reads, also in the functions and classes it contains."""
+    """Collect global names that a module or statement reads, also in functions and classes inside."""
     table = symtable.symtable(ast.unparse(node), "<program>", "exec")
     names = set()
     tables = [table]

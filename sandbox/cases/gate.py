@@ -13,7 +13,7 @@ from .reference_interface import Interface
 _Reader = Callable[[str], Gated]
 MAX_TEXTS_PER_QUESTION = 1024
 _MAX_KEPT = 256
-"""Limit in characters of the texts that a question's own cache keeps. To save memory, all longer texts of all
+"""A question's own cache keeps texts of at most this number of characters. To save memory, the longer texts of all
 questions share one cache."""
 _MAX_LONG_TEXTS = 512
 
@@ -45,7 +45,7 @@ class Gate:
         return gather_suite(map(self._assert, texts))
 
     def call(self, text: str) -> Gated:
-        """Turn one replayed call, which is the left side of an assert, into a case or a rejection."""
+        """Turn one replayed call, that is, the left side of an earlier assert, into a case or a rejection."""
         return self._call(text)
 
 

@@ -2,19 +2,18 @@
 
 A case has the form ``assert CALL == LITERAL``. A message after the condition is ignored and never evaluated.
 
-- A case has one comparison with ``==``. Equivalent forms are accepted: ``LITERAL == CALL``, ``CALL is LITERAL``,
-  ``CALL`` (equal to ``True``), ``not CALL`` (equal to ``False``), ``isclose(CALL, LITERAL)``, and the others of
-  ``condition.py``. The reference's result must equal the value in each of them: ``assert f(1)`` is incorrect if the
-  reference returns ``[3]``.
+- A case has one comparison with ``==``. These forms count as equivalent: ``LITERAL == CALL``, ``CALL is LITERAL``,
+  ``CALL`` (equal to ``True``), ``not CALL`` (equal to ``False``), ``isclose(CALL, LITERAL)``, and the other forms of
+  ``condition.py``. In all forms, the assert is correct only if the reference's result equals the value: ``assert f(1)``
+  is incorrect if the reference returns ``[3]``.
 - CALL calls an entry point of the question with literal arguments: ``f(1)``, ``Stack([1]).pop()``,
   ``Solution().f("a")``, ``await f(1)``, ``asyncio.run(f(1))``. The test may select a part of the result with literal
-  subscripts, or wrap the result in one of a few builtins (``sorted(f(1))``). On an object of a class under test, the
-  test may use that class's own members.
+  subscripts, or wrap the result in one of a few builtins (``sorted(f(1))``). If the result is an object of a class
+  under test, the test may use the members of that class.
 - Some expressions around the call are refused, because they give the same value for almost any program: slices
-  (``f(1)[:0]``), members of other types (``f(1).imag``, ``f(1).clear()``), ``str``, ``max(f(1), 10**30)``,
-  ``round(f(1), -30)``, and a method that returns nothing although the object has other members
-  (``Stack([1]).push(2) == None``). ``int`` is refused as well, because it cuts 2.9999999999 to 2, where no tolerance
-  helps.
+  (``f(1)[:0]``), members of builtin types (``f(1).imag``, ``f(1).clear()``), ``str``, ``max(f(1), 10**30)``,
+  ``round(f(1), -30)``. For the same reason, ``Stack([1]).push(2) == None`` is refused if ``push`` returns nothing and
+  the object has other members. ``int`` is refused as well, because it cuts 2.9999999999 to 2, where no tolerance helps.
 - Lambdas, comprehensions, conditionals, assignments and names that begin with an underscore are refused.
 
 Two asserts are duplicates if they make the same call. The spelling of arguments (``1``, ``+1``, ``0x1``, ``n=1``, an
@@ -22,9 +21,8 @@ omitted default), the type of equal numbers and the expressions around the call 
 would be detected four times, by ``f(1)``, ``f(0x1)``, ``f(1)[0]`` and ``list(f(1))``.
 
 All spellings of the same values get one canonical text of the call. ``literals.spell`` writes the literals. Keyword
-arguments become positional arguments where the reference's signature tells their positions. Types of numbers, the
-order of dicts, omitted defaults and the expressions around the call stay as written, because programs can tell them
-apart.
+arguments become positional arguments if the reference's signature tells their positions. Types of numbers, the order of
+dicts, omitted defaults and the expressions around the call stay as written, because programs can tell them apart.
 """
 
 import ast
@@ -55,7 +53,7 @@ def gather_suite(asserts: Iterable[Gated]) -> Suite:
     for parsed in asserts:
         if isinstance(parsed, Rejection):
             rejections.append(parsed)
-        # Keys are compared, not texts: one bug must not count once for each spelling of its call.
+        # Keys are compared instead of texts, so that several spellings of one call do not count one bug several times.
         elif parsed.key in seen:
             duplicate = Rejection(
                 text=parsed.text,
@@ -75,7 +73,7 @@ def parse_assert(text: str, interface: Interface, *, assert_chars: int = DEFAULT
 
 
 def parse_call(text: str, interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Gated:
-    """Turn the source of one replayed call, the left side of an assert, into a case or a rejection. Never raises."""
+    """Turn the source of one replayed call into a case or a rejection. Never raises."""
     return _gated(text, interface, assert_chars, is_assert=False)
 
 
@@ -143,7 +141,7 @@ def _unparsable(detail: str) -> RejectedError:
 
 
 def _segment(text: str, node: ast.expr) -> str:
-    """Return the source of one expression of ``text``, or of a value that ``compared`` has made itself."""
+    """Return the source of one expression of ``text``, or of a node that ``compared`` has added."""
     if not hasattr(node, "lineno"):
         return ast.unparse(node)
     # In one line of ASCII text, byte offsets are also character offsets.

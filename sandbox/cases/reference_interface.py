@@ -16,8 +16,8 @@ _NO_SHAPE_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "ca
 _UNTRUSTED = "<untrusted>"
 PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
 """Errors that ``parse_untrusted`` raises for a text that is wrong or nested too deep."""
-# Generated code often causes warnings, for example of invalid escapes, which ``-W error`` turns into errors. The filter
-# uses the file name, because warnings.catch_warnings is not thread-safe.
+# Generated code often causes warnings, for example about invalid escapes. With ``-W error``, these warnings would be
+# errors. The filter selects warnings by the file name, because warnings.catch_warnings is not thread-safe.
 warnings.filterwarnings("ignore", module=_UNTRUSTED)
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -30,7 +30,7 @@ class Parameters:
     num_positional_only: int
     keyword_only: tuple[str, ...]
     defaults: dict[str, Any]
-    """Values of those defaults that are literals, by the name of their parameter."""
+    """Maps a parameter's name to the value of its default. Defaults that are no literals are left out."""
     has_varargs: bool
 
     @property
@@ -39,10 +39,10 @@ class Parameters:
         return *self.positional[self.num_positional_only :], *self.keyword_only
 
     def bind(self, arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
-        """Return a form that all spellings of the same arguments share. Literal defaults are filled in."""
+        """Return a form of the arguments that all spellings share. Literal defaults are filled in."""
         num_positional = len(self.positional)
-        # A call with too many arguments, or with one argument twice, will raise. Its form must differ from the form of
-        # every call that binds.
+        # A call with too many arguments, or with one argument twice, will raise an error. The form of such a call must
+        # differ from the forms of all other calls.
         if len(arguments) > num_positional and not self.has_varargs:
             return arguments, keywords
         bound = dict(zip(self.positional, arguments, strict=False))
@@ -88,7 +88,8 @@ class EntryPoint:
     """A top-level name that a test may call."""
 
     parameters: Parameters | None = None
-    """None if unknown, for example for an imported name, an unknown decorator or a constructor from another module."""
+    """None if the parameters are unknown: for an imported name, an unknown decorator or a constructor of another
+    module."""
     is_async: bool = False
     returns_nothing: bool = False
     """The function's source never returns a value, so its result is always None."""
@@ -112,15 +113,15 @@ class Interface:
         *,
         kind: Kind = Kind.FUNCTIONS,
     ) -> "Interface":
-        """Read the entry points of a reference. A program that reads standard input has one entry point, ``run``.
+        """Read a reference's entry points. If the reference reads standard input, ``run`` is its only entry point.
 
         Args:
             reference: source of the reference solution. If the source does not parse, the entry points are ``names``
                 without parameters.
-            names: names of the entry points; empty means all public names at top level. ``Stack.items`` also lets
-                tests read the attribute ``items`` of ``Stack``'s objects. By default, tests may use an object's
-                methods, its fields, and the attributes that have the name of a constructor's parameter, because a
-                candidate need not have any others.
+            names: names of the entry points; empty means all public names at top level. ``Stack.items`` also lets tests
+                read the attribute ``items`` of ``Stack``'s objects. By default, tests may use an object's methods and
+                fields, and attributes with the name of a constructor's parameter. A candidate need not have any other
+                attributes.
             kind: how tests use a program.
         """
         if kind is Kind.STDIN:
@@ -143,7 +144,7 @@ class Interface:
 
 
 def parse_untrusted(text: str) -> ast.Module:
-    """Parse a text without Python's warnings about its style, which do not belong in our log.
+    """Parse a text, and keep Python's warnings about this text out of our log.
 
     Raises:
         PARSE_ERRORS: the text does not parse.
@@ -205,7 +206,7 @@ def _function(node: _FunctionNode, *, skip_first: bool) -> EntryPoint:
 
 
 def _own_parts(node: _FunctionNode) -> Iterator[ast.AST]:
-    """Yield all nodes of a function's body, but no nodes inside nested functions and classes."""
+    """Yield all nodes of a function's body, except nodes inside nested functions and classes."""
     pending: list[ast.AST] = list(node.body)
     while pending:
         part = pending.pop()
@@ -224,7 +225,7 @@ def _parameters(arguments: ast.arguments, *, skip_first: bool) -> Parameters:
     defaults: dict[str, Any] = {}
     for name, node in zip(names, nodes, strict=True):
         if node is None:
-            continue  # a keyword-only parameter without a default
+            continue  # this keyword-only parameter has no default
         # If the default is not a literal, f() and f(default) count as two different calls.
         with contextlib.suppress(ValueFormatError):
             defaults[name] = LiteralReader(arithmetic=False).read(node)
@@ -243,7 +244,7 @@ def _class(
     classes: dict[str, ast.ClassDef],
     seen: frozenset[str] = frozenset(),
 ) -> EntryPoint:
-    """Read a class. ``seen`` holds the subclasses that led to it: hostile classes may inherit in a circle."""
+    """Read a class. ``seen`` holds the subclasses read so far, because hostile classes may inherit in a circle."""
     methods: dict[str, EntryPoint] = {}
     members: set[str] = set()
     stored: set[str] = set()
@@ -251,7 +252,7 @@ def _class(
     seen |= {node.name}
     for base in node.bases:
         name = base.id if isinstance(base, ast.Name) else ""
-        # A base class from another module is unknown, so tests cannot use its members.
+        # A base class of another module is unknown, so tests cannot use the members of such a base class.
         if name not in classes or name in seen:
             continue
         inherited = _class(classes[name], classes, seen)
@@ -270,7 +271,8 @@ def _class(
     if "__init__" in methods:
         constructor = methods["__init__"].parameters
     if constructor:
-        # The constructor's parameters suggest these attributes. A candidate need not have any others.
+        # A test may use a stored attribute only if a constructor's parameter has the attribute's name. A candidate need
+        # not have any other attributes.
         parameters = {*constructor.positional, *constructor.keyword_only}
         members |= stored & parameters
     return EntryPoint(

@@ -19,12 +19,12 @@ from ..judge.verdict import CandidateVerdict
 
 _KEPT = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _ALIASES = ast.Lambda | ast.Name | ast.Attribute
-"""Kinds of values that may be the solution itself, as in ``f = lambda x: x``. A constant of the reference with such a
-value is removed. Its other constants stay, because the defaults of parameters may use them."""
+"""Kinds of values that may be the solution itself, as in ``f = lambda x: x``. A constant of the reference is removed if
+it has such a value. Other constants stay, because the defaults of parameters may use them."""
 _FIRST = "$first"
-"""Placeholder for the first parameter of a function, in the value that the function returns."""
+"""Placeholder in a returned value. It stands for the first parameter of the function."""
 _ALL = "$all"
-"""Placeholder for a tuple of all parameters."""
+"""Placeholder in a returned value. It stands for a tuple of all parameters of the function."""
 _EXAMPLE = re.compile(r"\b(\w+\(.{0,400}\))\s*(?:==|[-=]+>|[→➞:]|\breturns?\b|\n)\s*(\S.*?)[.;]?\s*$", re.MULTILINE)
 """Matches a call and its value in a prompt, as in ``f(1) == 2``, ``f(1) -> 2``, or ``>>> f(1)`` above a line with 2."""
 
@@ -32,10 +32,10 @@ _EXAMPLE = re.compile(r"\b(\w+\(.{0,400}\))\s*(?:==|[-=]+>|[→➞:]|\breturns?\
 def control_programs(request: JudgeRequest, prompt: str) -> dict[str, str]:
     """Make programs that do not solve the question of a request.
 
-    Their functions and methods have the reference's names and parameters. In each program they all return the same
-    thing: None, the first argument, the most frequent expected value of the tests, or the value of the prompt's example
-    with these arguments. A program that raises or lacks the functions would be useless, because no valid test passes
-    it.
+    The programs have the reference's functions and methods, with the same parameters but other bodies. In one program
+    all functions return None, in another program their first argument, in a third program the most frequent expected
+    value of the tests. A fourth program returns the value of the prompt's example with the same arguments. Programs
+    that raise errors would be useless, because they fail every valid test.
 
     Args:
         request: the question. Its candidate is ignored.
@@ -63,13 +63,13 @@ def control_programs(request: JudgeRequest, prompt: str) -> dict[str, str]:
 
 
 def passes_all(verdict: CandidateVerdict) -> bool:
-    """Return True if the question has valid tests and the program passes all of them, as a solution does."""
+    """Return True if the question has valid tests and the program passes all of them."""
     has_failed = [case.outcome.failed for suite in verdict.suites for case in suite.cases]
     return bool(has_failed) and not any(has_failed)
 
 
 def _comparisons(texts: Iterable[str]) -> Iterator[tuple[ast.expr, str]]:
-    """Yield the compared expression of each assert and the source of its expected value. Skip texts of other forms."""
+    """Yield the compared expression and the source of the expected value of each assert. Skip other texts."""
     for text in texts:
         with contextlib.suppress(ValueFormatError, *PARSE_ERRORS):
             match parse_untrusted(text.strip()).body:
@@ -79,11 +79,12 @@ def _comparisons(texts: Iterable[str]) -> Iterator[tuple[ast.expr, str]]:
 
 
 def _example_values(prompt: str) -> dict[str, object]:
-    """Map the arguments of each example in a prompt, as ``repr`` writes them, to the example's value."""
+    """Map the ``repr`` of the arguments of each example in a prompt to the value of the example."""
     table = {}
     examples = [f"assert {call} == {value}" for call, value in _EXAMPLE.findall(prompt)]
     for call, value in _comparisons(examples):
-        # A signature looks like an example. ``literal_eval`` raises for its names, which are no literals.
+        # A function's signature looks like an example. For a signature, ``literal_eval`` raises an error, because names
+        # of parameters are no literals.
         with contextlib.suppress(TypeError, *PARSE_ERRORS):
             if isinstance(call, ast.Call):
                 arguments = ast.literal_eval(ast.Tuple(call.args))
@@ -96,7 +97,7 @@ def _returning(reference: str, value: str) -> str:
 
     Args:
         reference: source of the reference.
-        value: expression that every function returns, with placeholders.
+        value: expression that every function returns; it may contain placeholders.
     """
     try:
         tree = parse_untrusted(reference)
@@ -114,7 +115,7 @@ def _returning(reference: str, value: str) -> str:
 
 
 def _body(function: ast.FunctionDef | ast.AsyncFunctionDef, value: str) -> str:
-    # An `__init__` that returned a value would raise, and then no method could be called.
+    # If `__init__` returned a value, it would raise an error, and no method could be called.
     if function.name == "__init__":
         return "pass"
     parameters = [*function.args.posonlyargs, *function.args.args]

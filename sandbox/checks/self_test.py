@@ -17,12 +17,13 @@ from ..runners.base import CallResult, CallStatus, Program, Role, Runner
 from ..values.encoding import encode
 
 LIMITS = Limits(cpu_seconds_per_case=0.2, wall_seconds_per_case=1.5, load_cpu_seconds=0.8)
-"""Short limits, so that hanging programs take little time. They suffice on a busy machine, because CPU time counts."""
+"""Short limits, so that hanging programs take little time. The limits suffice on a busy machine, because they limit CPU
+time."""
 
 
 @dataclass(frozen=True)
 class Ends:
-    """The expectation that a call returns no value, but has this status and this word in its detail."""
+    """An expected result: the call returns no value, but has this status and this word in its detail."""
 
     status: CallStatus
     word: str
@@ -36,7 +37,8 @@ class Check:
     """Statement of the tested behaviour, with underscores between the words."""
     source: str
     expected: Mapping[Any, object]
-    """Maps each call, an expression or a ``Call``, to a value, a ``CallStatus`` or an ``Ends``."""
+    """Maps each call to its expected result. A call is an expression or a ``Call``. A result is a value, a
+    ``CallStatus`` or an ``Ends``."""
     needs: tuple[str, ...] = ()
     """Names of attributes of the runner. The check does not apply if one of these attributes is False or 0."""
     role: Role = Role.CANDIDATE
@@ -175,7 +177,7 @@ _EARLY_ENDS = (
     Check(
         name="an_import_inside_a_function_is_no_time_out",
         source=_IMPORTING,
-        # The two keys are spellings of one call. Only the first call gets time for imports.
+        # Both keys spell the same call, but only the first call gets time for imports.
         expected={"f(0.7)": 1, "f(0.70)": CallStatus.TIMED_OUT},
     ),
     Check(
@@ -218,7 +220,7 @@ _CONFINEMENT = (
         source="import os",
         expected={"os.kill(os.getppid(), 0)": _RAISED, "os.kill(1, 0)": _RAISED},
     ),
-    # Tier 0 refuses every write. At tier 1 the private folder is too small for the file.
+    # At tier 0 a program can write nothing. At tier 1 the file is larger than the private folder.
     _Confined(
         name="programs_cannot_fill_the_disk_or_change_the_library",
         source=_FILLING,
@@ -239,4 +241,4 @@ _CONFINEMENT = (
     ),
 )
 SELF_TEST = (*_VALUES, *_EARLY_ENDS, *_CONFINEMENT)
-"""Checks of ``python -m sandbox check``, which leaves out the checks that do not apply to its runner."""
+"""Checks of ``python -m sandbox check``. The command skips checks that do not apply to its runner."""

@@ -13,11 +13,11 @@ _ENTRY_BYTES = 1024
 
 
 class BoundedCache(Generic[EntryT]):
-    """Keeps entries by question and text, and drops the least recently used entry first. Thread-safe.
+    """Keeps one entry for each question and text, and drops the least recently used entries first. Thread-safe.
 
     Args:
-        make: makes a missing entry.
-        max_bytes: limit for the bytes of all entries together. A single entry may exceed it.
+        make: called without arguments to make a missing entry.
+        max_bytes: limit for the bytes of all entries together. A single entry may exceed this limit.
     """
 
     def __init__(self, make: Callable[[], EntryT], *, max_bytes: int) -> None:
@@ -29,7 +29,7 @@ class BoundedCache(Generic[EntryT]):
         self._bytes = 0
 
     def find(self, question_id: str, text: str) -> tuple[Key, EntryT]:
-        """Return the key and the entry of a text. A missing entry is made."""
+        """Return the key and the entry of a text. If the entry is missing, make it."""
         data = text.encode("utf-8", "surrogatepass")
         key = (question_id, hashlib.sha256(data).hexdigest())
         with self._lock:

@@ -1,7 +1,7 @@
-"""The judge finds the valid asserts of a suite, and the candidate's outcome in each of them.
+"""The judge finds the valid asserts of a suite, and the candidate's outcome in each valid assert.
 
-Its steps are the static gate, the reference pass, the candidate pass and the comparison. Expected values exist only
-here, in the trusted process.
+The judge's steps are the static gate, the reference pass, the candidate pass and the comparison. Expected values exist
+only in the judge's trusted process.
 """
 
 import random
@@ -40,7 +40,7 @@ class _CandidateRun(NamedTuple):
     answers: dict[Call, CallResult]
     was_cached: bool = False
     example_failure: str = ""
-    """The reason why the examples were left out; empty if they were not."""
+    """The reason why the program ran without its examples; empty if it ran with them."""
 
 
 class Judge:
@@ -48,10 +48,10 @@ class Judge:
 
     Args:
         runner: runs the programs. The caller closes it.
-        limits: limits of one program; None means the runner's own.
+        limits: limits of one program; None means the runner's limits.
         seed: decides the order of each candidate's calls.
-        reuse_results: do not run a program again if an earlier one differs only in formatting and had the same calls.
-            If False, every verdict has a run of its own.
+        reuse_results: reuse the results of an earlier program that differs only in formatting and had the same calls.
+            If False, each candidate runs for its own verdict.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Judge:
         self._runner = runner
         limits = limits or runner.limits
         self._limits = limits
-        # Otherwise a training step would wait for examples that hang, and after that for the program's calls.
+        # With the full limits, a training step would wait long for examples that hang.
         self._example_limits = replace(
             limits,
             load_cpu_seconds=limits.load_cpu_seconds / _EXAMPLES_SHARE,
@@ -88,8 +88,8 @@ class Judge:
         batch = self._ask_references(request, groups)
         run = self._run_candidate(request, batch, groups)
         same = comparison(request.kind, request.checker)
-        # With the checker ``accepted`` the reference prints all accepted outputs at once, so it would fail its own
-        # cases if it were judged like other candidates.
+        # With the checker ``accepted``, the reference prints all accepted outputs at once. If it were judged like other
+        # candidates, it would fail its own cases.
         is_reference = request.candidate == request.reference
         # The last suite holds the replays, which are judged by the same rules.
         verdicts = [_suite_verdict(suite, batch, run.answers, same, is_reference) for suite in suites]
@@ -113,8 +113,9 @@ class Judge:
     def prepare(self, requests: Sequence[JudgeRequest]) -> None:
         """Let the reference answer all calls of these requests, so that ``judge`` finds the answers in the cache.
 
-        This step is optional. With it, two reference processes serve all candidates of a question, and all candidates
-        get the same cases: a call for which the reference had no time left stays refused until the next ``prepare``.
+        This step is optional. After it, all candidates of a question use the answers of the same reference processes
+        and get the same cases. A call for which the reference had no time left stays refused until the next
+        ``prepare``.
 
         Args:
             requests: one or more requests with the same question, prelude and reference.
@@ -129,7 +130,7 @@ class Judge:
         self._ask_references(requests[0], groups, final=True)
 
     def _parse(self, request: JudgeRequest) -> list[Suite]:
-        """Parse the request's suites, and its replays as one more suite, in which no repeated call counts twice."""
+        """Parse the request's suites, and its replays as a last suite, in which repeated calls count once."""
         gate = self._gate_of(request)
         replays = [gate.call(text) for text in request.history]
         replays.sort(key=lambda replay: isinstance(replay, Case))  # refused replays first
@@ -156,10 +157,11 @@ class Judge:
             self._runs.forget(question_id)
 
     def _order(self, question_id: str, groups: Iterable[Iterable[Call]]) -> list[Call]:
-        """Shuffle suites and the calls in them, and take the suites in turns, so that no suite waits for another."""
+        """Shuffle the suites and the calls of each suite, and let the suites take turns."""
         seed = f"{self._seed}:{question_id}"
         rng = random.Random(seed.encode("utf-8", "surrogatepass"))
-        # They are sorted first, so that the order depends on the calls and not on their places in the suite.
+        # The calls are sorted before they are shuffled, so that the order does not depend on the calls' places in the
+        # suite.
         shuffled = [sorted(group, key=lambda call: call.text) for group in groups]
         for group in shuffled:
             rng.shuffle(group)
@@ -181,8 +183,8 @@ class Judge:
             program = replace(program, limits=self._example_limits)
         result, is_cached = self._run(request.question_id, program)
         failure = ""
-        # An example may have failed after the program had defined everything. This excuses neither a program that ends
-        # its process or breaks the channel to it, nor a program that Python does not compile.
+        # An example may have failed after the program had defined everything. Then the definitions are judged alone.
+        # But a program is not excused if it ends its process, breaks the channel to the process, or does not compile.
         is_excused = not result.loaded and not result.load_error.startswith((CallStatus.DIED, "SyntaxError"))
         if definitions and is_excused:
             program = replace(program, source=definitions.source, limits=self._limits)
@@ -201,7 +203,7 @@ class Judge:
                 seconds_of[call] = oracle.cpu_seconds
         answerable = [[call for call in group if call in seconds_of] for group in groups]
         calls = self._order(request.question_id, answerable)
-        # Costly calls come last, because they could spend the time of all others.
+        # Costly calls come last, because they could use up the time of all other calls.
         costly_seconds = self._limits.cpu_seconds_per_case / 10
         calls.sort(key=lambda call: seconds_of[call] > costly_seconds)
         suite_of: dict[Call, int] = {}
@@ -215,7 +217,7 @@ class Judge:
             suites=tuple(suite_of[call] for call in calls),
             reference_cpu_seconds=tuple(seconds_of[call] for call in calls),
             limits=self._limits,
-            # A program that hangs is given up only after each suite had a turn.
+            # The judge gives a hanging program up only after each suite has had a turn.
             max_timeouts_without_result=max(_MIN_TIMEOUTS_WITHOUT_RESULT, num_suites),
             until_timeout=request.until_timeout,
             isolated=batch.is_stateful,

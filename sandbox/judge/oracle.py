@@ -2,14 +2,14 @@
 
 Two reference processes with different hash seeds run every distinct call of a question once, in opposite orders. The
 oracle of a call is the reference's answer **in the state right after loading**. If the two processes agree on all calls
-of a batch, order and hash seed do not matter, and their answers are taken. If they differ, the reference is
-nondeterministic or stateful (a mutable default, a global counter). The batch then runs again, with every call in a
-process of its own. Calls that still differ are nondeterministic. Candidates of a stateful reference get isolated calls
-as well.
+of a batch, order and hash seed do not matter, and the answers count. If the two processes differ, the reference is
+nondeterministic or stateful (a mutable default, a global counter). Then the batch runs again, with every call in a
+process of its own. Calls that still differ are nondeterministic. Candidates of a stateful reference get a process for
+each call, too.
 
 Two runs can agree by chance. So a reference runs once more if its text names sets, hashes, clocks or chance. This run
-uses the hash seed of candidates, because a candidate equal to the reference must pass. A reference runs more often if
-it names chance or wavers, that is, if some call had two answers. If it does both, all its calls are refused.
+has the hash seed of candidates, because a candidate equal to the reference must pass. A reference runs more often if it
+names chance, or if it wavers: some call had two answers. If both are true, all calls are refused.
 """
 
 import logging
@@ -67,7 +67,7 @@ Oracle = OracleValue | NoOracle
 
 
 _FURTHER_PASSES = 2
-"""Limit of passes after the first, for calls that had no time left. Each pass may take ``limits.total_seconds``."""
+"""Limit of passes after the first one, for calls that had no time left. A pass may take ``limits.total_seconds``."""
 _CHANCE = re.compile(r"\b(?:random|secrets|urandom|uuid\w*|id(?=\())\b")
 _CLOCK = re.compile(
     r"\b(?:time\.\w+|time|time_ns|now|utcnow|today|ctime|asctime|localtime|gmtime|strftime|perf_counter\w*)\s*\("
@@ -80,7 +80,7 @@ _ORDER = re.compile(
 _CLOCK_SECONDS = 1.1
 """Pause before another run of a reference that reads a clock. Many clocks show whole seconds."""
 _REPEATS = (Role.CANDIDATE, *(Role.REFERENCE, Role.SECOND_REFERENCE) * 4)
-"""Roles of the further runs of a reference that wavers. If it only names chance, it has ``_CHANCE_REPEATS`` of them."""
+"""Roles of further runs. A reference that wavers has them all. One that only names chance has ``_CHANCE_REPEATS``."""
 _CHANCE_REPEATS = 5
 _PEEK_SECONDS = 2.0
 _WAVERS = NoOracle(reason=RejectionReason.REFERENCE_NONDETERMINISTIC, detail="runs with different hash seeds differ")
@@ -93,7 +93,7 @@ class OracleBatch:
 
     oracles: dict[Call, Oracle]
     is_stateful: bool
-    """Calls influence one another, so that a candidate makes each call in a process of its own."""
+    """Calls influence one another. So a candidate must make each call in a process of its own."""
 
 
 @dataclass(slots=True, eq=False)
@@ -104,7 +104,7 @@ class _Question:
     wavers: bool = False
     """Some call had two answers."""
     num_timeouts: int = 0
-    """Time-outs of the reference so far, under all suites of the question. They shorten its later limits."""
+    """Number of the reference's time-outs so far in all suites. Time-outs shorten the limits of later calls."""
 
 
 def _size(call: Call, oracle: Oracle) -> int:
@@ -141,11 +141,11 @@ class ReferencePass:
 
         Args:
             prelude: source that runs before the reference.
-            suites: the calls of each suite. Suites take turns. If the time was too short for some calls, the next pass
-                begins with the suites that hang least often.
-            reads_input: the reference reads standard input, see ``Program``.
-            final: a call that had no time left stays refused until another final request asks for it. Otherwise any
-                later request asks the reference again.
+            suites: the calls of each suite. Suites take turns. If some calls had no time left, the next pass begins
+                with the suites that hang least often.
+            reads_input: True if the reference reads standard input, see ``Program``.
+            final: a call that had no time left stays refused until another final request asks for it. If False, the
+                next request asks the reference for this call again.
 
         Raises:
             SandboxUnavailableError: the reference could not be run.
@@ -158,7 +158,7 @@ class ReferencePass:
         # The reference is part of the key, so that a question with a corrected reference starts anew.
         text = f"{reads_input}{len(prelude)}:{prelude}{reference}"
         key, question = self._questions.find(question_id, text)
-        # A question's candidates wait here for one run of its reference, instead of each starting another.
+        # All candidates of a question wait here for one run of the question's reference.
         with question.lock:
             known = question.oracles
             missing = [call for call in calls if call not in known or (final and known[call] == _UNASKED)]
@@ -166,7 +166,7 @@ class ReferencePass:
                 was_stateful = question.is_stateful
                 found = self._compute_in_passes(question, program, missing, suites)
                 if question.is_stateful and not was_stateful:
-                    # Earlier answers come from a shared process, and could depend on the calls before them.
+                    # Earlier answers come from a shared process, so they may depend on the calls that were made before.
                     known.clear()
                     earlier = [call for call in calls if call not in found]
                     if earlier:
@@ -179,7 +179,7 @@ class ReferencePass:
             for call in oracles:
                 if call in known:
                     known.move_to_end(call)
-            # The least recently asked calls go first.
+            # The least recently asked calls are dropped first.
             while len(known) > MAX_CALLS_PER_QUESTION:
                 known.popitem(last=False)
             if missing:
@@ -188,7 +188,7 @@ class ReferencePass:
             return OracleBatch(oracles=oracles, is_stateful=question.is_stateful)
 
     def peek(self, prelude: str, reference: str, calls: Collection[Call]) -> dict[Call, str]:
-        """Return the outputs of one run of a reference, as literals. They are not oracles and not cached.
+        """Return the outputs of one run of a reference, as literals. These outputs are neither oracles nor cached.
 
         Raises:
             SandboxUnavailableError: the reference could not be run.
@@ -213,15 +213,15 @@ class ReferencePass:
     def _compute_in_passes(
         self, question: _Question, program: Program, calls: list[Call], suites: Sequence[Sequence[Call]]
     ) -> dict[Call, Oracle]:
-        """Ask all calls, and then again the calls that had no time left because others spent it."""
+        """Ask all calls. Then ask again the calls that had no time left because other calls had used it."""
         found = self._compute(question, program, calls)
         for _ in range(_FURTHER_PASSES):
             unasked = [call for call, oracle in found.items() if oracle == _UNASKED]
-            # After a pass in which no call had time, another pass would have none either.
+            # If no call had time in this pass, no call would have time in another pass.
             if not unasked or len(unasked) == len(calls):
                 break
             was_stateful = question.is_stateful
-            # A call of several suites counts as a call of the suite that hangs least often.
+            # If a call is in several suites, the suite that hangs least often counts.
             num_hangs: dict[Call, int] = {}
             for suite in suites:
                 suite_hangs = sum(_is_hang(found.get(call)) for call in suite)
@@ -248,7 +248,7 @@ class ReferencePass:
                             question.num_timeouts += 1
                     return list(result.results)
                 load_errors.append(result.load_error)
-            # The comparison needs some result for each call. The load error replaces them below.
+            # The comparison needs some result for each call. The load error below replaces these results.
             return [CallResult(status=CallStatus.RAISED)] * len(ordered)
 
         oracles: dict[Call, Oracle] = {}
@@ -256,7 +256,7 @@ class ReferencePass:
         if not question.is_stateful:
             oracles, repetition_differs = _compare(calls, run, isolated=False)
         differing = [call for call in oracles if oracles[call] == _WAVERS]
-        # A difference may come from chance or from state. Isolated calls have no state, so they only show chance.
+        # Chance or state may cause a difference. Isolated calls share no state, so their differences come from chance.
         if question.is_stateful or differing or repetition_differs:
             oracles, _ = _compare(calls, run, isolated=True)
         if load_errors:
@@ -264,7 +264,7 @@ class ReferencePass:
             detail = f"the reference does not load: {load_errors[0]}"
             return dict.fromkeys(calls, NoOracle(reason=RejectionReason.REFERENCE_RAISED, detail=detail))
         question.wavers |= _WAVERS in oracles.values()
-        # The reference has state if the repeated call differed, or if some differing call agrees once it is isolated.
+        # The reference has state if the repeated call differed, or if a differing call agrees after it was isolated.
         isolation_helped = any(isinstance(oracles[call], OracleValue) for call in differing)
         question.is_stateful |= repetition_differs or isolation_helped
         text = program.source
@@ -283,7 +283,7 @@ class ReferencePass:
             for call, oracle in oracles.items():
                 if isinstance(oracle, OracleValue):
                     valued[call] = oracle.value
-            if question.wavers and names_chance:  # among many random answers, some agree in any number of runs
+            if question.wavers and names_chance:  # some of many random answers agree by chance in all runs
                 oracles |= dict.fromkeys(valued, _WAVERS)
                 return
             again = run(list(valued), role, isolated=question.is_stateful) if valued else []
@@ -302,15 +302,15 @@ class _Run(Protocol):
 
 
 def _compare(calls: list[Call], run: _Run, *, isolated: bool) -> tuple[dict[Call, Oracle], bool]:
-    """Ask two processes in opposite orders. Without isolation, the second one repeats its first call at the end.
+    """Ask two processes in opposite orders. Without isolation, the second process repeats a call at the end.
 
     Returns:
         The oracles, and whether the repeated call had another answer.
     """
     first = dict(zip(calls, run(calls, Role.REFERENCE, isolated=isolated), strict=True))
-    # Isolated calls need no opposite order. They keep the given order, because the last calls may have no time left.
+    # Isolated calls keep the given order. So in both processes it is the last calls that may have no time left.
     ordered = calls if isolated else calls[::-1]
-    # A crash in one process settles a call, so it need not crash another process.
+    # One crash is enough to refuse a call, so the second process does not make this call.
     live = [call for call in ordered if first[call].status not in _CRASHES]
     # If each call changes the state in the same way, both orders can agree. A repeated call shows the change.
     repeated = [] if isolated or len(live) < 2 else live[:1]
@@ -345,6 +345,6 @@ def _judge(one: CallResult, other: CallResult) -> Oracle:
         literal = to_literal(one.value)
     except ValueFormatError as error:
         return NoOracle(reason=RejectionReason.UNENCODABLE, detail=str(error))
-    # The slower process counts, because a candidate's limit must not depend on which process ran on a busy core.
+    # The time of the slower process counts, so that a candidate's limit is less affected by a busy core.
     seconds = max(one.cpu_seconds, other.cpu_seconds)
     return OracleValue(value=one.value, literal=literal, cpu_seconds=seconds)

@@ -1,9 +1,10 @@
 """Judges in worker processes, which use every core of this machine.
 
 A single process would parse asserts and compare values on one core only, because both are Python code. Each worker is a
-freshly started interpreter with a ``Judge`` and a ``LocalRunner``. It gets requests and sends verdicts over pipes that
-no other process holds. A question's requests go together to one worker, so that its references answer once for all
-candidates. A lost worker is replaced and its question is judged again. Verdicts do not depend on a worker's cache.
+freshly started interpreter with a ``Judge`` and a ``LocalRunner``. A worker gets requests and sends verdicts over pipes
+that no other process holds. All requests of a question go to one worker, so that its reference processes answer once
+for all candidates. If a worker is lost, it is replaced, and its questions are judged again. Verdicts do not depend on a
+worker's cache.
 """
 
 import logging
@@ -31,9 +32,10 @@ from .verdict import CandidateVerdict
 logger = logging.getLogger(__name__)
 
 MAX_WORKER_LOSSES = 3
-"""Number of lost workers after which the results of a question are an outage."""
+"""If a question loses this number of workers, its results are an outage."""
 DEFAULT_QUESTIONS_PER_WORKER = 4
-"""Questions that a worker judges at once, each with one running program. If one program hangs, the others go on."""
+"""Number of questions that a worker judges at once, each with one running program. If one program hangs, the other
+programs go on."""
 _STOP_SECONDS = 5.0
 _BOOTSTRAP = """\
 import sys
@@ -77,8 +79,8 @@ class JudgeProcesses(Closing):
         self._settings = settings or WorkerSettings()
         self._is_closed = threading.Event()
         self._slots = [_Slot(self._settings, is_closed=self._is_closed) for _ in range(num_workers)]
-        # The threads of this pool start the workers and outlive them, because the kernel kills a worker when the thread
-        # that started it ends, as if the parent had ended.
+        # The threads of this pool start the workers, and must outlive them: when a thread ends, the kernel kills the
+        # workers that it started, as if the parent process had ended.
         num_threads = num_workers * self._settings.questions_at_once
         self._threads = ThreadPoolExecutor(num_threads, thread_name_prefix="judge-process")
         self._free: queue.SimpleQueue[tuple[_Slot, int]] = queue.SimpleQueue()
@@ -93,11 +95,11 @@ class JudgeProcesses(Closing):
             raise
 
     def judge_all(self, requests: Iterable[JudgeRequest]) -> Iterator[Result]:
-        """Judge many candidates. Yield the results in the order of the requests, each as soon as it is ready.
+        """Judge many candidates. Yield each result as soon as it is ready, in the order of the requests.
 
-        Requests of the same question are judged together and need not follow one another. A candidate that could not
-        be judged gets the error as its result, so that an outage under one question costs no other question its
-        verdicts. After the iterator is closed, no further question begins.
+        Requests of the same question are judged together and need not follow one another. If a candidate could not be
+        judged, its result is the error. So an outage of one question does not affect the verdicts of other questions.
+        After the iterator is closed, no further question begins.
 
         Raises:
             SandboxUnavailableError: the pool is closed.
@@ -105,7 +107,7 @@ class JudgeProcesses(Closing):
         if self._is_closed.is_set():
             raise SandboxUnavailableError("the judge processes are closed")
         requests = list(requests)
-        # A question's candidates go to one worker, whose references then answer once for all of them.
+        # All candidates of a question go to one worker, whose reference processes answer once for all.
         groups: dict[tuple[str, str, str], list[int]] = {}
         for place, request in enumerate(requests):
             groups.setdefault((request.question_id, request.prelude, request.reference), []).append(place)
@@ -115,7 +117,7 @@ class JudgeProcesses(Closing):
             futures |= {place: (future, rank) for rank, place in enumerate(places)}
         try:
             for place in range(len(requests)):
-                # Popped, so that a verdict does not stay in memory after it was yielded.
+                # `pop` removes the future, so that a yielded verdict does not stay in memory.
                 future, rank = futures.pop(place)
                 yield future.result()[rank]
         finally:  # the caller may close the iterator early
@@ -128,14 +130,14 @@ class JudgeProcesses(Closing):
         return tuple(worker.pid for worker in workers if worker)
 
     def close(self) -> None:
-        """Stop every worker and its programs. Results of questions in progress are outages. Idempotent."""
+        """Stop every worker and its programs. The results of questions in progress become outages. Idempotent."""
         self._is_closed.set()
         for slot in self._slots:
             slot.close()
         self._threads.shutdown(cancel_futures=True)
 
     def _judge_group(self, requests: list[JudgeRequest]) -> list[Result]:
-        """Judge one question's candidates on any worker. If the worker is lost, ask another one."""
+        """Judge one question's candidates on a worker. If the worker is lost, ask another worker."""
         reason = ""
         for attempt in range(MAX_WORKER_LOSSES):
             try:
@@ -156,7 +158,7 @@ class JudgeProcesses(Closing):
             try:
                 return worker.ask(requests, channel=channel)
             except ProcessLostError:
-                # Discarded before its place is free again, so that the next thread starts a new worker.
+                # The worker is discarded before its place is free again, so that the next thread starts a new worker.
                 slot.discard(worker)
                 raise
         finally:
@@ -164,7 +166,7 @@ class JudgeProcesses(Closing):
 
 
 class _Slot:
-    """Place of one worker. A lost worker is replaced at the next use of its place."""
+    """Place of one worker. If the worker is lost, the next use of the place starts another worker."""
 
     def __init__(self, settings: WorkerSettings, *, is_closed: threading.Event) -> None:
         self._settings = settings
@@ -195,7 +197,7 @@ class _Slot:
 
 
 class _Worker:
-    """The trusted side of one worker process. Each channel serves one thread at a time."""
+    """The parent's side of one worker process. Each channel serves one thread at a time."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         pairs = [Pipe() for _ in range(settings.questions_at_once)]
@@ -244,7 +246,7 @@ class _Worker:
     def close(self) -> None:
         """End the process with its fork servers and programs. Idempotent.
 
-        Threads that wait on its channels wake up then. A channel closes when no thread refers to it any more.
+        The end of the process wakes up threads that wait for its answers. A channel closes when no thread refers to it.
         """
         self._process.kill()
         self._process.wait()
@@ -252,10 +254,10 @@ class _Worker:
 
 def serve(descriptors: Sequence[int], parent: int) -> None:
     """Run a worker process: get the settings, then serve questions on every channel until the parent ends."""
-    # Only the parent handles interrupts. This process ends when the parent does.
+    # Only the parent process handles interrupts. This process ends when its parent ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
-    # The parent may have ended before the kernel watched it.
+    # The parent may have ended before the call of `end_with_parent`.
     if os.getppid() != parent:
         return
     channels = [Connection(descriptor) for descriptor in descriptors]
@@ -279,7 +281,7 @@ def _serve_channel(judge: Judge, channel: Connection) -> None:
             return
         try:
             answer: list[Result] | Exception = _judge_question(judge, requests)
-        except Exception as error:  # the caller waits for an answer and must be told of the bug
+        except Exception as error:  # the caller waits for an answer, and must learn of the bug
             logger.exception("question %s", requests[0].question_id)
             answer = RuntimeError(f"the judge failed on question {requests[0].question_id!r}: {error!r}")
         channel.send(answer)
@@ -294,6 +296,6 @@ def _judge_question(judge: Judge, requests: list[JudgeRequest]) -> list[Result]:
     except SandboxUnavailableError as error:
         logger.warning("question %s: %s", requests[0].question_id, error)
         results += [error] * (len(requests) - len(results))
-    # No question comes a second time, so its cached answers would only take memory.
+    # A question does not come again, so its cached answers would only take memory.
     judge.forget(requests[0].question_id)
     return results

@@ -1,9 +1,9 @@
 """Finds failed inputs of a suite that differ only in spelling, or in words that the reference never reads.
 
 Otherwise ``run("3")``, ``run("3.0")`` and ``run("3 x")`` would detect one bug three times. Such cases stay separate
-cases of one family, and a reward counts the failures of a family once. To find families, the reference gets the common
-start of several inputs. If it answers as it does for the whole inputs, it reads no more than this start: a program that
-needs the rest would raise or give another answer.
+cases of one family, and a reward counts the failures of a family once. To find families, the judge gives the reference
+the common start of several inputs. If the reference gives the same answer as for the whole inputs, it reads only this
+start. A program that needs the rest would raise an error or give another answer.
 """
 
 from collections import defaultdict
@@ -16,20 +16,20 @@ from ..values.literals import INPUT_ENTRY
 from .verdict import SuiteVerdict
 
 _MAX_ROUNDS = 4
-"""Limit of requests to the reference. Each request asks for longer starts than the one before."""
+"""Limit of requests to the reference. Each request has longer starts than the request before."""
 _MAX_FAILED = 64
-"""Limit of failed cases that are compared. Given tests may have more, but no rewarded suite has so many."""
+"""Limit of failed cases that are compared. A suite that is rewarded has fewer cases; given tests may have more."""
 Words = tuple[str, ...]
 Ask = Callable[[Collection[Call]], Mapping[Call, str]]
 
 
 def with_read_parts(verdict: SuiteVerdict, suite: Suite, ask: Ask) -> SuiteVerdict:
-    """Give one family to all failed inputs of which the reference reads the same words.
+    """Give one family to all failed inputs in which the reference reads the same words.
 
     Args:
         verdict: verdict of ``suite``, for a program that reads standard input.
         suite: the suite that was judged.
-        ask: returns the reference's answers to calls, as literals. Calls without an answer are missing.
+        ask: returns the reference's answers to calls, as literals. It leaves out calls without an answer.
     """
     calls_of = {case.call.text: case.call for case in suite.cases}
     words: dict[str, Words] = {}
@@ -43,7 +43,7 @@ def with_read_parts(verdict: SuiteVerdict, suite: Suite, ask: Ask) -> SuiteVerdi
         groups.clear()
     left = list(groups.items())
     for _ in range(_MAX_ROUNDS):
-        # A single input shares its words with no other input.
+        # A group with a single input needs no comparison.
         left = [(value, calls) for value, calls in left if len(calls) > 1]
         starts: list[Words] = []
         asked: dict[Words, Call] = {}
@@ -76,7 +76,7 @@ def with_read_parts(verdict: SuiteVerdict, suite: Suite, ask: Ask) -> SuiteVerdi
 
 
 def _common_start(inputs: list[Words]) -> Words:
-    # In sorted order, every input between the first and the last begins with the words that these two share.
+    # All inputs lie between the first and the last in sorted order. So they begin with the words that these two share.
     first, last = min(inputs), max(inputs)
     length = 0
     for word, last_word in zip(first, last, strict=False):

@@ -20,7 +20,7 @@ def comparison(kind: str, checker: str) -> Same:
     """
     if kind == Kind.STDIN:
         return output_checker(checker)
-    if checker not in (DEFAULT_CHECKER, "tokens", ANY_ORDER):  # older files name "tokens", the former default
+    if checker not in (DEFAULT_CHECKER, "tokens", ANY_ORDER):  # older files contain "tokens", the former default
         raise SandboxConfigError(
             f"unknown checker {checker!r} for kind {kind}: leave it out, or use {ANY_ORDER!r} for lists in any order"
         )
@@ -29,15 +29,15 @@ def comparison(kind: str, checker: str) -> Same:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRequest:
-    """One candidate, the suites written for it, and the replayed calls of its question."""
+    """One candidate, its suites, and the replayed calls of its question."""
 
     question_id: str
     reference: str
     """Source of the reference solution."""
     candidate: str | None
-    """Source of the candidate; None after an extraction failure."""
+    """Source of the candidate; None if the response contains no program."""
     suites: tuple[tuple[str, ...], ...]
-    """``suites[s]`` holds the texts of suite s's asserts, as written."""
+    """``suites[s]`` holds the asserts of suite s, as written."""
     history: tuple[str, ...] = ()
     """Call texts (``CaseResult.call``) to replay."""
     prelude: str = ""
@@ -48,10 +48,11 @@ class JudgeRequest:
     kind: str = Kind.FUNCTIONS
     """A value of ``Kind``, which says how tests use a program."""
     checker: str = DEFAULT_CHECKER
-    """Comparison of printed outputs, one of ``CHECKERS``. Returned values know only the default and ``ANY_ORDER``."""
+    """Comparison of printed outputs, one of ``CHECKERS``. For returned values, only the default and ``ANY_ORDER``
+    exist."""
     until_timeout: bool = False
-    """Stop a program at its first time-out, for scores that count only programs without a failure. The calls that were
-    not made count as timed out, with the detail ``NOT_ASKED``."""
+    """Make no more calls after a program's first time-out. This is for scores that count only programs without a
+    failure. The remaining calls count as timed out, with the detail ``NOT_ASKED``."""
 
     def __post_init__(self) -> None:
         for name in ("question_id", "reference", "prelude", "candidate", "checker"):
@@ -72,12 +73,13 @@ class JudgeRequest:
 
     @classmethod
     def from_mapping(cls, raw: object) -> "JudgeRequest":
-        """Make a request from a mapping with these fields, as JSON has them. ``tests`` gives a single suite.
+        """Make a request from a JSON object with the fields of this class. ``tests`` is a single suite.
 
-        Without a ``question_id``, requests with the same reference, prelude, kind and entry points share one.
+        If requests without a ``question_id`` have the same reference, prelude, kind and entry points, they get the same
+        id.
 
         Raises:
-            ValueError: a field is missing, unknown or wrong. The message names the rule and the value.
+            ValueError: a field is missing, unknown or wrong. The error's message names the rule and the value.
         """
         if not isinstance(raw, Mapping):
             raise ValueError(f"a request must be a mapping, got {type(raw).__name__}")
@@ -97,13 +99,13 @@ class JudgeRequest:
         digest = sha256(oracle.encode("utf-8", "surrogatepass"))
         given.setdefault("question_id", digest.hexdigest())
         try:
-            request = cls(**given)  # checks that each suite is a sequence
+            request = cls(**given)  # the constructor checks that each suite is a sequence
             return replace(request, suites=tuple(map(tuple, request.suites)))
         except (TypeError, SandboxConfigError) as error:
             raise ValueError(str(error)) from error
 
 
 def _require_texts(name: str, texts: object) -> None:
-    # If a comma is forgotten, a text stands in the place of a list. It would be read letter by letter.
+    # If somebody forgets a comma, Python makes a text instead of a tuple. The text would be read letter by letter.
     if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         raise TypeError(f"{name!r} must be a list of texts, got {str(texts)[:80]!r} ({type(texts).__name__})")

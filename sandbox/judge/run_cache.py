@@ -1,8 +1,8 @@
 """A cache of programs' answers, so that identical candidates of a question run only once on the same calls.
 
 Candidates are identical if they have the same syntax tree. So comments, blank lines and formatting do not matter, but
-names and docstrings do. The calls must be the same list in the same order: a program may carry state from one call to
-the next, so that its answers to a part of the list, or in another order, could differ.
+names and docstrings do. The calls must be the same list in the same order. A program may carry state from one call to
+the next, so its answers could differ if calls are missing or in another order.
 """
 
 import ast
@@ -20,16 +20,16 @@ MAX_BYTES = 64 << 20
 _MAX_PARSED_CHARS = 100_000
 _ANSWER_BYTES = 256
 _SETTLED = (CallStatus.VALUE, CallStatus.RAISED, CallStatus.UNENCODABLE)
-"""Statuses that another run would have as well. A time-out or a death may be the machine's fault."""
+"""Statuses that another run would repeat. A time-out or a death may be the machine's fault."""
 
 
 def syntax_key(source: str) -> str:
     """Compute a digest that programs with the same syntax tree share.
 
-    A text that does not parse, or that has more than 100,000 characters, shares its digest only with the same text.
+    If a text does not parse or has more than 100,000 characters, only the same text has the same digest.
 
     Args:
-        source: any text. It is parsed but never run.
+        source: any text. The text is parsed but never run.
     """
     kind, text = "text", source
     if len(source) <= _MAX_PARSED_CHARS:
@@ -54,13 +54,13 @@ class RunCache:
         self.forget = self._runs.forget
 
     def find(self, question_id: str, program: Program) -> tuple[Key, CachedRun]:
-        """Return the key and the entry of a program with its calls. A missing entry is made."""
+        """Return the key and the entry of a program with its calls. If the entry is missing, make it."""
         calls = [call.text for call in program.calls]
         parts = [str(program.isolated), program.prelude, syntax_key(program.source), *calls]
         return self._runs.find(question_id, "\0".join(parts))
 
     def keep(self, key: Key, run: CachedRun, result: ProgramResult) -> None:
-        """Keep a result if another run would have it as well. The caller holds ``run.lock``."""
+        """Keep a result if another run would give the same result. The caller holds ``run.lock``."""
         if not result.loaded:
             return
         size = 0

@@ -8,7 +8,7 @@ from ..runners.base import HANGS_THROUGHOUT, TOTAL_SPENT
 
 
 class CaseOutcome(enum.StrEnum):
-    """Outcome of one valid case. If the call gave no value, the outcome has the name of the call's status."""
+    """Outcome of one valid case. If the call returned no value, the outcome has the name of the call's status."""
 
     PASSED = "passed"
     WRONG_VALUE = "wrong_value"
@@ -31,40 +31,40 @@ class CaseResult:
     """One valid case and the candidate's outcome in it."""
 
     call: str
-    """Canonical source of the assert's left side. The programs evaluated it, and a replay does so again."""
+    """Canonical source of the assert's left side, which the programs evaluated. A replay evaluates it again."""
     reference_value: str
     """The reference's return value as Python literal text."""
     expected: str
-    """The expected output as written. For a replayed case, it is the reference's return value."""
+    """The expected output as written; for a replayed case, the reference's return value."""
     expected_correct: bool
     """The expected output equals the reference's return value. An incorrect assertion is a valid case, too."""
     outcome: CaseOutcome
     detail: str = ""
-    """A short remark for logs. An untrusted process may have written it, so no decision may depend on it. Only for a
-    TIMED_OUT case the judge itself writes it: the limit, or ``TOTAL_SPENT`` if no time was left to make or finish the
-    call."""
+    """A short remark for logs. An untrusted process may have written it, so no decision may depend on it. But the
+    detail of a TIMED_OUT case comes from the judge: the limit, or ``TOTAL_SPENT`` if no time was left to make or finish
+    the call."""
     key: str = ""
-    """Hexadecimal digest under which a mistake book keeps the case. Cases of a question share it if they make the same
-    call, however the call is spelled and whichever part of its result they read. Empty in verdicts that no judge made,
-    where ``call`` takes its place."""
+    """Hexadecimal digest under which a mistake book keeps the case. Cases of a question have the same key if they make
+    the same call. The spelling of the call and the part of the result that they read do not matter. If no judge made
+    the verdict, ``key`` is empty and ``call`` replaces it."""
     family: str = ""
-    """A text that failed cases share if they show the same mistake, see ``repetition``. Empty in verdicts that no judge
-    made."""
+    """Failed cases have the same family if they show the same mistake, see ``repetition``. Empty if no judge made the
+    verdict."""
 
     @property
     def id(self) -> str:
-        """Identifier under which a case is kept and counted. All spellings and reads of a call share it."""
+        """Identifier under which a case is kept and counted. All spellings of one call have the same identifier."""
         return self.key or self.call
 
     @property
     def is_unasked(self) -> bool:
-        """The program had no time left for this call, or its first calls had all hung."""
+        """No time was left for this call, or the program's first calls had all hung."""
         return self.outcome is CaseOutcome.TIMED_OUT and self.detail in (TOTAL_SPENT, HANGS_THROUGHOUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteVerdict:
-    """The valid, distinct cases of one suite in their written order, and its refused asserts."""
+    """The valid, distinct cases of one suite in their written order, and the refused asserts of the suite."""
 
     cases: tuple[CaseResult, ...]
     rejections: tuple[Rejection, ...]
@@ -92,7 +92,7 @@ class SuiteVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateVerdict:
-    """Says whether one candidate loaded, and holds its outcomes in each suite and in the replayed calls."""
+    """The verdict about one candidate: whether it loaded, and its outcomes in all suites and replayed calls."""
 
     loaded: bool
     load_error: str
@@ -101,13 +101,13 @@ class CandidateVerdict:
     history: tuple[CaseResult, ...]
     """Replayed cases that are still valid, in the order of the request."""
     dropped_history: tuple[Rejection, ...]
-    """Replayed calls that the reference no longer answers, or that are no longer well formed."""
+    """Replayed calls that are no longer valid: the gate refuses them, or the reference does not answer."""
     cpu_seconds: float
     """CPU time of the candidate's processes; 0 if there was no program."""
     wall_seconds: float
-    """Wall time of the whole judgement, reference included."""
+    """Wall time of the whole judgement, including the reference pass."""
     was_cached: bool = False
-    """The program was not run, because an identical program had run before, see ``Judge(reuse_results=...)``."""
+    """The program did not run, because an identical program had run before, see ``Judge(reuse_results=...)``."""
     example_failure: str = ""
-    """The reason why only the definitions were judged: an example at the top level raises an exception (or calls
-    ``sys.exit()``), reads input or hangs. Empty if the whole program loads."""
+    """The reason why only the definitions were judged: an example at top level raises an exception, calls
+    ``sys.exit()``, reads input or hangs. Empty if the whole program loads."""

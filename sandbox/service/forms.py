@@ -1,7 +1,7 @@
 """Requests and responses in SandboxFusion's format. Each request holds one program.
 
 verl's ``reward.sandbox_fusion`` uses this format (``/run_code`` in arXiv 2412.00535). The service accepts what every
-``Runner`` can run: Python with one standard input and without files. It refuses any other request as a whole.
+``Runner`` can run: Python with one standard input and without files. The service refuses any other request as a whole.
 """
 
 from collections.abc import Mapping
@@ -56,9 +56,9 @@ def read_program(body: Any, limits: Limits) -> Program:
 
 
 def _lowered(granted: float, body: Mapping[str, Any], name: str) -> float:
-    """Return the limit that the request asks for, but at most the granted limit."""
+    """Return the limit that the request asks for, or the granted limit if that is lower."""
     value = body.get(name)
-    if value is None or value == -1:  # in SandboxFusion -1 means no limit
+    if value is None or value == -1:  # for SandboxFusion, -1 means no limit
         return granted
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
         raise ValueError(
@@ -68,7 +68,7 @@ def _lowered(granted: float, body: Mapping[str, Any], name: str) -> float:
 
 
 def _text(value: bytes) -> str | None:
-    """Return the text that an untrusted process sent, or None if its bytes encode no text."""
+    """Return the text that an untrusted process sent, or None if the bytes do not encode a text."""
     try:
         text = decode_raw(value)
     except (ValueFormatError, RecursionError, MemoryError):
@@ -77,7 +77,7 @@ def _text(value: bytes) -> str | None:
 
 
 def run_json(result: ProgramResult) -> dict[str, Any]:
-    """Return a program's result in SandboxFusion's format. The output of a program that failed is left out."""
+    """Return a program's result in SandboxFusion's format. If the program failed, leave out its output."""
     failure = CallResult(status=CallStatus.RAISED, detail=result.load_error)
     call = result.results[0] if result.loaded else failure
     printed = _text(call.value) if call.status is CallStatus.VALUE else None

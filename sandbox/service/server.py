@@ -10,13 +10,13 @@ POST    /run_code   one program in SandboxFusion's format (``forms``) -> its out
 
 A refusal has one of these statuses:
 
-- 400: the body is wrong, or asks for something that is not offered.
+- 400: the body is wrong, or asks for something that the service does not offer.
 - 401: the token is missing or wrong.
 - 411, 413: the body has no length, or is too long.
-- 503: the sandbox is down. This says nothing about a program.
+- 503: the sandbox has an outage, which says nothing about a program.
 - 504: all places are taken, or the current requests have too many bytes together. verl's client then asks again.
 
-If a client hangs up, the service does not judge the rest of its list.
+If a client hangs up, the service does not judge the rest of the client's list.
 """
 
 import hmac
@@ -49,7 +49,7 @@ _SOCKET_SECONDS = 60.0
 """Longest time that a client may take to accept some data, or to send its whole request."""
 _PIECE_BYTES = 1 << 16
 _MAX_BODIES_UNDER_WAY = 16
-"""Bound on the bytes of all current requests together, as a number of bodies of the greatest length."""
+"""The bodies of all current requests together may have as many bytes as this number of longest bodies."""
 _Work = Callable[[Any], Any]
 
 
@@ -63,9 +63,9 @@ class ServiceSettings:
     token: str = ""
     """Token that clients must send as ``Authorization: Bearer TOKEN``. Empty means that no token is needed."""
     max_places: int = 64
-    """Most requests at once, including those that wait for a worker."""
+    """Largest number of requests at once, including requests that wait for a worker."""
     max_body_bytes: int = 4 << 20
-    """Longest body of a request. The parsed JSON takes up to 26 times as much memory."""
+    """Longest body of a request. The parsed JSON takes up to 26 times the memory of the body."""
 
 
 class JudgeService(ThreadingHTTPServer):
@@ -84,23 +84,23 @@ class JudgeService(ThreadingHTTPServer):
         self.settings, self.judges, self.runner = settings, judges, runner
         self.places = threading.Semaphore(settings.max_places)
         self.counts = Counter[str]()
-        """Number of answers by status."""
+        """Number of answers for each HTTP status."""
         self.counting = threading.Lock()
-        """Guards the counts, the addresses and the bytes under way."""
+        """Lock of ``counts``, ``address_of`` and ``bytes_under_way``."""
         self.bytes_under_way = 0
-        """Bytes of the bodies that are in memory."""
+        """Number of bytes of all request bodies that are in memory."""
         self.address_of: dict[Any, str] = {}
         """Maps each open connection to its client's address."""
         self.reading_since: dict[Any, float] = {}
-        """Maps each connection to the monotonic time at which it began to wait for its current request."""
+        """Maps each connection to the monotonic time at which the wait for its current request began."""
         try:
             super().__init__((settings.host, settings.port), _Handler)
         except (OSError, OverflowError) as error:
             raise SandboxConfigError(f"cannot listen on {settings.host}, port {settings.port}: {error}") from error
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Return True if the server takes one more connection from this address. If not, the base class closes it."""
-        # Connections are bounded because each takes a thread, even before the token is checked.
+        """Return True if the server accepts this connection. If not, the base class closes the connection."""
+        # The number of connections is bounded, because each takes a thread even before the token is checked.
         address = client_address[0]
         with self.counting:
             num_of_address = list(self.address_of.values()).count(address)
@@ -117,7 +117,7 @@ class JudgeService(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Stop reading requests that arrive too slowly. The base class calls this twice a second."""
+        """Stop reading requests that arrive too slowly. The base class calls this method twice a second."""
         earliest = time.monotonic() - _SOCKET_SECONDS
         for connection, since in list(self.reading_since.items()):
             if since < earliest:
@@ -125,9 +125,9 @@ class JudgeService(ThreadingHTTPServer):
                     connection.shutdown(socket.SHUT_RD)
 
     def takes(self, num_bytes: int) -> bool:
-        """Add bytes to those of the current requests and return True, or return False if that would be too many.
+        """Count more bytes as bytes in memory and return True. If the sum would be too large, only return False.
 
-        A negative number gives bytes back.
+        A negative number reduces the count.
         """
         with self.counting:
             total = self.bytes_under_way + num_bytes
@@ -144,7 +144,7 @@ class JudgeService(ThreadingHTTPServer):
         """Judge one request, or a list of requests, and return the verdicts in their order.
 
         Raises:
-            ConnectionAbortedError: the client has hung up. Requests that no worker has begun are not judged.
+            ConnectionAbortedError: the client has hung up. The requests that no worker has begun are dropped.
         """
         entries = body if isinstance(body, list) else [body]
         requests = [JudgeRequest.from_mapping(entry) for entry in entries]
@@ -164,7 +164,7 @@ class JudgeService(ThreadingHTTPServer):
         program = read_program(body, self.runner.limits)
         try:
             return run_json(self.runner.run(program, role=Role.CANDIDATE))
-        except SandboxConfigError as error:  # the fault is this machine's and not the request's
+        except SandboxConfigError as error:  # this machine causes the error, and not the request
             raise SandboxUnavailableError(str(error)) from error
 
 
@@ -196,15 +196,16 @@ class _Handler(BaseHTTPRequestHandler):
         judge: _Work = partial(service.judge, connection=self.connection)
         work = {"/judge": judge, "/run_code": service.run_code}.get(self.path)
         length = self.headers.get("Content-Length", "")
-        # The number of digits is checked first, because `int` raises an error for a very long number.
+        # The number of digits is checked before `int`, because `int` raises an error for a very long number.
         if not length.isdecimal() or len(length) > 12 or int(length) > settings.max_body_bytes:
-            self.close_connection = True  # the body is not read, so no other request can follow
+            self.close_connection = True  # the body stays unread, so the connection cannot carry another request
             rule = f"send a Content-Length of at most {settings.max_body_bytes}, got {length[:20]!r}"
             self._send(413 if length.isdecimal() else 411, {"detail": rule})
             return
         self._num_unread = int(length)
         given = self.headers.get("Authorization", "").encode()
-        # The comparison takes constant time. Otherwise the time of an answer would tell how much of a token is right.
+        # This comparison takes constant time. Otherwise the time of an answer would show how many characters of a token
+        # are right.
         if settings.token and not hmac.compare_digest(given, f"Bearer {settings.token}".encode()):
             self._refuse(401, "the header 'Authorization: Bearer TOKEN' is missing, or holds another token")
         elif work is None:
@@ -215,7 +216,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _read_and_answer(self, work: _Work) -> None:
         service, body = self.server, bytearray()
         try:
-            # Only bytes that have arrived are counted, and a place is taken later. So a slow client takes little.
+            # Only bytes that have arrived are counted, and a request takes a place only after its whole body. So a slow
+            # client uses few resources.
             while piece := self._read():
                 if not service.takes(len(piece)):
                     self._refuse(504, "requests under way have too many bytes; try again")
@@ -224,7 +226,7 @@ class _Handler(BaseHTTPRequestHandler):
             service.reading_since.pop(self.connection, None)
             if self._num_unread:
                 self._send(400, {"detail": f"the body ended early, or took more than {_SOCKET_SECONDS:g} s"})
-            # A request without a place is refused at once, because a client that waits too long asks a second time.
+            # If there is no place, the request is refused at once, because a client that waits too long sends it again.
             elif not service.places.acquire(blocking=False):
                 self._send(504, {"detail": f"all {service.settings.max_places} places are taken; try again"})
             else:
@@ -237,13 +239,13 @@ class _Handler(BaseHTTPRequestHandler):
             service.takes(-len(body))
 
     def _read(self) -> bytes:
-        """Return a piece of the body. It is empty at the end of the body, or if the client has hung up."""
+        """Return a piece of the body. The piece is empty at the body's end, or if the client has hung up."""
         piece = self.rfile.read1(min(self._num_unread, _PIECE_BYTES))
         self._num_unread -= len(piece)
         return piece
 
     def _refuse(self, status: int, detail: str) -> None:
-        """Refuse a request after reading its whole body. A client that is still sending would not see the answer."""
+        """Read the whole body, then refuse the request. A client that is still sending would not see the answer."""
         while self._read():
             pass
         self._send(status, {"detail": detail})

@@ -1,4 +1,4 @@
-"""Find inputs that mean the same to most programs, though their spelling or their containers differ."""
+"""Find inputs that mean the same to most programs, although spelling or containers differ."""
 
 from collections import deque
 from functools import lru_cache
@@ -25,7 +25,7 @@ def _respell(word: str) -> str:
             number = kind(word)
         except ValueError:
             continue
-        # Beyond this size floats are not exact, so unequal integers would get the same word.
+        # Floats beyond this size are not exact, so different integers could get the same word.
         is_exact = abs(number) < _MAX_EXACT
         if is_exact and number == int(number):
             number = int(number)

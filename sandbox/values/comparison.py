@@ -1,4 +1,4 @@
-"""Compare the candidate's value with the reference's value. Both are decoded builtin values in the trusted process."""
+"""Compare the candidate's value with the reference's value, after decoding, in the trusted process."""
 
 import math
 from collections import deque
@@ -19,11 +19,11 @@ RELATIVE_TOLERANCE = 1e-7
 _DECODED_SIZE_FACTOR = 8
 _DECODED_SIZE_SLACK = 64
 _NUMBER_SLACK = 600
-"""Bytes by which an equal number may be longer than the reference's float or boolean. An integer of 1,024 bits takes
-258 bytes, and a ratio near a float holds two such integers."""
+"""Number of bytes by which a number may be longer than an equal float or boolean of the reference. An integer of 1,024
+bits takes 258 bytes, and a ratio near a float holds two such integers."""
 _MIN_COMPARED_BITS = 1 << 15
-"""Numbers up to this size are always compared, because a ratio near a float is long. The size limit is higher if the
-reference's number is large: eight times its bits."""
+"""Numbers up to this size are always compared, because a ratio near a float is long. For a large number of the
+reference, the limit is higher: eight times the bits of that number."""
 _KEPT_LITERAL_BYTES = 256
 _NUMBERS = (int, float, complex, RawRatio, Decimal)
 
@@ -31,24 +31,24 @@ _NUMBERS = (int, float, complex, RawRatio, Decimal)
 def matches(reference: bytes, value: bytes, *, in_any_order: bool = False) -> bool:
     """Tell whether ``value`` encodes the value that ``reference`` encodes.
 
-    Numbers compare across types (``True == 1 == 1.0``), NaN equals NaN, and a tuple does not equal a list. A float of
-    the reference has a tolerance: ``|value - reference| <= 1e-6 + 1e-7 * |reference|``. That is ``numpy.allclose`` with
-    the tolerances of EvalPlus (arXiv:2305.01210, its evaluator's defaults). EvalPlus applies the tolerance only in flat
-    lists, and this function at every depth.
+    Numbers of different types can be equal (``True == 1 == 1.0``), NaN equals NaN, and a tuple never equals a list. A
+    float of the reference has a tolerance: ``|value - reference| <= 1e-6 + 1e-7 * |reference|``. This is the rule of
+    ``numpy.allclose`` with the default tolerances of EvalPlus's evaluator (arXiv:2305.01210). EvalPlus applies the
+    tolerance only in flat lists. This function applies it at every depth.
 
-    The size of ``reference`` bounds the work. An equal value needs at most eight times the reference's bytes (``1`` and
-    ``1.0`` differ by a factor of three), and additional bytes where an integer or a ratio stands for a float. No part
-    of the value is hashed, reduced or converted before its size is known.
+    The size of ``reference`` bounds the work. A value equal to the reference has at most eight times the reference's
+    bytes. For example, ``1.0`` has three times the bytes of ``1``. An integer or a ratio that equals a float may have
+    more bytes. The size of each part of the value is checked before the part is hashed, reduced or converted.
 
     Args:
         reference: bytes from ``encode``.
-        value: any bytes. Bytes that cannot be compared are not equal.
+        value: any bytes. Bytes that do not encode a value equal nothing.
         in_any_order: the items of a list or tuple may stand in any order. The order of nested lists still counts.
     """
     # Equal bytes encode equal values, so the most frequent case needs no decoding.
     if reference == value:
         return True
-    # The count includes letters of texts. They only make the limit larger.
+    # The count includes letters inside texts, which only make the limit larger.
     num_short = sum(map(reference.count, (b"f", b"T", b"F")))
     slack = _DECODED_SIZE_SLACK + _NUMBER_SLACK * num_short
     if len(value) > _DECODED_SIZE_FACTOR * len(reference) + slack:
@@ -72,7 +72,8 @@ def comparer(
 ) -> Callable[[Any, Any], bool]:
     """Make a comparison of two raw values at every depth.
 
-    Other values are equal if their types and their parts are equal. Keys of dicts are compared by ``canonical_key``.
+    Values other than numbers and sets are equal if their types and their parts are equal. Keys of dicts are compared by
+    ``canonical_key``.
 
     Args:
         numbers: tells whether two numbers are equal.
@@ -80,7 +81,7 @@ def comparer(
     """
 
     def same(reference: Any, value: Any) -> bool:
-        # Numbers are tested first, because only numbers compare across types.
+        # Numbers come first, because only numbers of different types can be equal.
         if isinstance(reference, _NUMBERS):
             return isinstance(value, _NUMBERS) and numbers(reference, value)
         if type(reference) is not type(value):
@@ -108,7 +109,7 @@ def comparer(
 
 
 def _by_key(items: RawDict) -> list[tuple[bytes, Any]]:
-    """Sort items by the bytes of their keys. A dict would hash keys that an adversary chose."""
+    """Sort items by the bytes of their keys. No dict is used, because it would hash an adversary's keys."""
     keys = map(canonical_key, items.keys)
     return sorted(zip(keys, items.values, strict=True), key=itemgetter(0))
 
@@ -122,7 +123,8 @@ def _close_numbers(reference: Any, value: Any) -> bool:
         return False
     if max(wanted_bits, num_bits) > _MIN_COMPARED_BITS:
         kinds = {type(reference), type(value)}
-        # Reducing a ratio, or comparing a Decimal with an int, takes quadratic time: minutes for numbers of megabytes.
+        # Reducing a ratio takes quadratic time, and so does comparing a Decimal with an int: minutes for numbers of
+        # megabytes.
         is_slow = RawRatio in kinds or (Decimal in kinds and len(kinds) > 1)
         if is_slow:
             # An honest program sends its Fractions reduced, so equal values of one type have equal parts.
@@ -131,7 +133,7 @@ def _close_numbers(reference: Any, value: Any) -> bool:
     if reference == value:
         return True
     if isinstance(reference, complex) and isinstance(value, (int, float, complex)):
-        # An integer of this size equals no complex number, and a larger one may not fit into a float.
+        # An integer of this size equals no complex number, and a larger integer may not fit into a float.
         if isinstance(value, int) and abs(value) >= 1 << 1000:
             return False
         value = complex(value)
@@ -181,11 +183,11 @@ def _close_sets(reference: RawSet, value: RawSet) -> bool:
     wanted_keys, found_keys = map(canonical_key, wanted), map(canonical_key, found)
     if sorted(wanted_keys) == sorted(found_keys):
         return True
-    # The tolerance needs pairs of items. Only numbers can be paired by sorting.
+    # The tolerance applies to pairs of items, and only numbers can be paired by sorting.
     for item in wanted + found:
         if type(item) not in (int, float):
             return False
-    # If the items can be paired within the tolerance at all, then the sorted items match in their order.
+    # If any pairing of the items is within the tolerance, the pairing of the sorted items is, too.
     return all(map(_close, sorted(wanted), sorted(found)))
 
 
@@ -195,8 +197,8 @@ _close = comparer(_close_numbers, _close_sets)
 def to_literal(data: bytes) -> str:
     """Return Python source that evaluates to the encoded value.
 
-    ``literals.spell`` writes the source. Items of dicts are sorted by their bytes. Besides builtins, the source needs
-    at most ``Fraction``, ``Decimal`` and ``deque`` in scope.
+    ``literals.spell`` writes the source. Items of dicts are sorted by their bytes. Besides builtins, the source uses at
+    most the names ``Fraction``, ``Decimal`` and ``deque``.
 
     Raises:
         ValueFormatError: ``data`` is not an encoded value, or its source is too large.
@@ -213,12 +215,12 @@ def _literal(data: bytes) -> str:
         raise ValueFormatError(f"too large to print: {type(error).__name__}") from error
 
 
-# Short values repeat: the same calls stand in several suites, and many programs make the same mistake.
+# Short values repeat, because several suites have the same calls, and many programs make the same mistake.
 _kept_literal = lru_cache(16_384)(_literal)
 
 
 def _with_sets(value: Any) -> Any:
-    """Replace frozensets by sets, except inside sets and dict keys, whose items must be hashable."""
+    """Replace frozensets by sets. Inside sets and dict keys, frozensets stay, because items there must be hashable."""
     if isinstance(value, frozenset):
         return set(value)
     if isinstance(value, (list, tuple, deque)):

@@ -23,7 +23,7 @@ def decode(data: bytes) -> object:
 
 
 def decode_raw(data: bytes) -> object:
-    """Decode bytes in time linear in their length, even if a hostile program wrote them.
+    """Decode bytes in linear time, even if a hostile program wrote the bytes.
 
     Sets, dicts and Fractions become ``RawSet``, ``RawDict`` and ``RawRatio``. Items of a ``RawSet`` and keys of a
     ``RawDict`` may be unhashable or repeated, and a ``RawRatio`` need not be reduced.
@@ -47,7 +47,8 @@ def _decode_all(data: bytes, *, raw: bool) -> object:
     return value
 
 
-# Each reader below takes the position ``at`` of its first byte, and returns the value and the position behind it.
+# Each function below reads one value. Its argument ``at`` is the position of the value's first byte. It returns the
+# value and the position after the value's last byte.
 
 
 def _read_int(data: bytes, at: int, mark: bytes = b";") -> tuple[int, int]:
@@ -61,7 +62,7 @@ def _read_int(data: bytes, at: int, mark: bytes = b";") -> tuple[int, int]:
 
 
 def _read_count(data: bytes, at: int) -> tuple[int, int]:
-    # A count has few digits. Without this limit, the search for the colon could run through megabytes.
+    # A count has few digits. Without a limit, the search for the colon could run through megabytes.
     end = data.index(b":", at, at + 12)
     digits = data[at:end]
     if not digits.isdigit():
@@ -73,7 +74,7 @@ def _read_count(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _decode(data: bytes, at: int, depth: int, raw: bool) -> tuple[Any, int]:
-    # The encoder has the same limit, but it runs in one process with a hostile program.
+    # The encoder has the same limit, but a hostile program in the encoder's process could remove it.
     if depth > MAX_DEPTH:
         raise ValueFormatError(f"nested more than {MAX_DEPTH} deep")
     tag = data[at : at + 1]
@@ -81,7 +82,7 @@ def _decode(data: bytes, at: int, depth: int, raw: bool) -> tuple[Any, int]:
     if tag in _CONSTANTS:
         return _CONSTANTS[tag], at
     if tag == b"n":
-        # A new object each time: a set keeps several NaNs only if they are different objects.
+        # Each NaN is a new object, because a set keeps several NaNs only if they are different objects.
         return float("nan"), at
     if tag == b"i":
         return _read_int(data, at)
@@ -106,7 +107,8 @@ def _decode(data: bytes, at: int, depth: int, raw: bool) -> tuple[Any, int]:
     if tag == b"q":
         numerator, at = _read_int(data, at, b"/")
         denominator, at = _read_int(data, at)
-        # A negative denominator would give the same number two forms. Zero would raise an error only later.
+        # With negative denominators, one number would have two forms. A zero would raise an error later, in
+        # ``Fraction``.
         if denominator <= 0:
             raise ValueFormatError("malformed ratio")
         kind = RawRatio if raw else Fraction

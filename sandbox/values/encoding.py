@@ -1,7 +1,8 @@
 """Canonical bytes of builtin values.
 
-``encode`` runs in the untrusted process, and ``decoding.decode`` in the trusted process. The bytes are a prefix code:
-each value has a tag byte, and a body of fixed or stated length. So no text inside a value can look like another value.
+``encode`` runs in the untrusted process, and ``decoding.decode`` runs in the trusted process. The bytes are a prefix
+code: each value has a tag byte, and a body of fixed or stated length. So no text inside a value can look like another
+value.
 
 =====  ==========================================================================
 tag    value
@@ -19,11 +20,12 @@ r      range, three ints
 =====  ==========================================================================
 
 An instance of a subclass (namedtuple, IntEnum, Counter, OrderedDict, defaultdict...) is encoded as a value of its
-builtin base. The base's own methods read the instance, so an overridden ``__eq__`` or ``__iter__`` has no effect. NumPy
-scalars are encoded as Python values. NumPy arrays are refused, because ``==`` on them gives no truth value.
+builtin base. The methods of the base class read the instance, so an overridden ``__eq__`` or ``__iter__`` has no
+effect. NumPy scalars are encoded as Python values. NumPy arrays are refused, because ``==`` on them gives no truth
+value.
 
-The bytes of ``canonical_key`` are equal for equal values even across numeric types (``1 == 1.0 == True``). They are
-never decoded. In this module, the parameter ``unify`` asks for these bytes.
+The bytes of ``canonical_key`` are equal for equal values even across numeric types (``1 == 1.0 == True``). The bytes of
+a key are never decoded. In this module, ``unify=True`` asks for the bytes of a key.
 """
 
 import struct
@@ -38,10 +40,11 @@ from typing import Any
 from ..errors import UnencodableError
 
 MAX_DEPTH = 200
-"""Limit of containers inside one another. Encoder and decoder refuse deeper values, and therefore cyclic values."""
+"""Largest depth of nested containers. Encoder and decoder refuse deeper values, and so they also refuse cyclic
+values."""
 _MAX_DECIMAL_EXPONENT = 400
-"""In a key, a Decimal becomes a ratio only if its exponent and its digits are within this limit. A larger Decimal
-would need at least ten times its bytes as a ratio, and a set may hold a hundred thousand Decimals."""
+"""In a key, a Decimal becomes a ratio only if its exponent and its digits are within this limit. The ratio of a larger
+Decimal would have at least ten times the bytes of the Decimal, and a set may hold a hundred thousand Decimals."""
 
 _MAX_NODES = 10_000
 _pack_float = struct.Struct(">d").pack
@@ -74,7 +77,7 @@ def encode(value: object) -> bytes:
     """Encode a builtin value.
 
     Raises:
-        UnencodableError: the value or one of its items has a type that the module's table lacks, or is nested too deep.
+        UnencodableError: the type of the value or of an item is not in the module's table, or the value is too deep.
     """
     return _encode(value, 0, False)
 
@@ -103,7 +106,7 @@ def _encode(value: Any, depth: int, unify: bool) -> bytes:
         return b"T" if value else b"F"
     if kind is float:
         return _float(value, unify)
-    # The depth is checked before a container's items are read, so that a cyclic value ends here as well.
+    # The depth is checked before a container's items are read, so that cyclic values are refused, too.
     if depth >= MAX_DEPTH:
         raise UnencodableError(f"nested more than {MAX_DEPTH} deep")
     encoder = _ENCODERS.get(kind)
@@ -113,7 +116,7 @@ def _encode(value: Any, depth: int, unify: bool) -> bytes:
 
 
 def _hex(value: int) -> bytes:
-    # Decimal digits of a large integer would take quadratic time, and Python refuses more than 4,300 of them.
+    # Writing a large integer in decimal takes quadratic time, and Python refuses more than 4,300 decimal digits.
     if value < 0:
         return b"-%x" % -value
     return b"%x" % value
@@ -125,7 +128,7 @@ def _text(tag: bytes, value: str) -> bytes:
 
 
 def _float(value: float, unify: bool) -> bytes:
-    # All NaNs share one form. The other bits of a NaN are not part of the value.
+    # All NaNs have the same bytes, because the further bits of a NaN are not part of the value.
     if value != value:
         return b"n"
     if unify and value.is_integer():
@@ -168,7 +171,7 @@ def _decimal(value: Decimal, depth: int, unify: bool) -> bytes:
         size = max(abs(value.adjusted()), len(digits))
         if size <= _MAX_DECIMAL_EXPONENT:
             return _ratio(Fraction(value), depth, True)
-        # Decimal.normalize would round to the context's precision, and it does not accept every exponent.
+        # Decimal.normalize would round to the context's precision, and would refuse some exponents.
         all_digits = "".join(map(str, digits)).lstrip("0")
         kept = all_digits.rstrip("0")
         num_zeros = len(all_digits) - len(kept)
@@ -183,7 +186,7 @@ def _items(tag: bytes, values: Collection[Any], depth: int, unify: bool) -> byte
 
 
 def _set(value: Iterable[Any], depth: int, unify: bool) -> bytes:
-    # The order of a set depends on the hash seed and on earlier changes. The order of the items' bytes does not.
+    # The items are sorted by their bytes, because the order of a set depends on the hash seed and on earlier changes.
     items = sorted(_encode(item, depth, unify) for item in value)
     return b"S%d:" % len(items) + b"".join(items)
 
@@ -210,8 +213,8 @@ def _range(value: range, depth: int, unify: bool) -> bytes:
             count = len(value)
         except OverflowError as error:
             raise UnencodableError("a range with more items than an index can count") from error
-        # Two ranges are equal if they contain the same numbers. The start of an empty range does not matter, nor does
-        # the step of a range with one number.
+        # Two ranges are equal if they contain the same numbers. So the start of an empty range does not matter, and the
+        # step of a range with at most one number does not matter.
         stop = count
         if count == 0:
             start = 0
@@ -227,7 +230,7 @@ _ENCODERS: dict[type, Callable[[Any, int, bool], bytes]] = {
     dict: _dict,
     set: _set,
     frozenset: _set,
-    type({}.keys()): _set,  # a view of keys equals a set of the same keys
+    type({}.keys()): _set,  # a dict's view of keys equals a set of the same keys
     bytes: _bytes,
     bytearray: _bytes,
     complex: _complex,
@@ -255,15 +258,16 @@ _BASES: dict[type, Callable[[Any], Any]] = {
     Decimal: lambda value: Decimal(Decimal.__str__(value)),
 }
 """Maps a builtin type to a function that turns an instance of a subclass into a plain value of this type. The functions
-call the base's own methods, because a program may have overridden these methods in the subclass."""
+call the methods of the builtin type, because a program may override methods in its subclass."""
 
 
 def _encode_other(value: Any, kind: type, depth: int, unify: bool) -> bytes:
-    # The ancestors of the type decide, because a program can make ``value.__class__`` anything.
+    # The test looks at the ancestors of the type, because a program can set ``value.__class__`` to anything.
     for base in kind.__mro__:
         if base in _BASES:
             return _encode(_BASES[base](value), depth, unify)
-    # NumPy is recognized by name, because it may not be installed, and importing it takes time in every program.
+    # NumPy's types are recognized by name, because NumPy may not be installed, and its import would take time in every
+    # program.
     ancestors = {(base.__module__, base.__qualname__) for base in kind.__mro__}
     if ("numpy", "generic") in ancestors:
         plain = value.item()
@@ -278,7 +282,7 @@ def _encode_other(value: Any, kind: type, depth: int, unify: bool) -> bytes:
 
 
 def _node_values(first: Any, *, is_tree: bool) -> list[Any]:
-    """List the values of LeetCode's linked list, or of LeetCode's tree level by level, as tests write them."""
+    """List the values of LeetCode's linked list, or of LeetCode's tree in the order of its levels."""
     nodes = deque([first])
     values: list[Any] = []
     while nodes and len(values) <= _MAX_NODES:

@@ -1,9 +1,9 @@
 """Static evaluation of literal expressions. No program code runs, and no large value is built.
 
-Literals are constants, signed numbers, ``1+2j``, displays of literals (``[1, {2}]``), and calls of a few constructors
-with literals (``set()``, ``float('inf')``, ``deque([1])``...). An integer written with a power (``2 ** 31 - 1``,
-``10 ** 9 + 7``) is a literal as well, because Python reads no decimal integer of more than 4,300 digits. The reader of
-arguments (``arithmetic=True``) also evaluates constant arithmetic such as ``[0] * 1000``, up to a limit of items.
+Literals are constants, signed numbers, ``1+2j``, containers of literals (``[1, {2}]``), and calls of a few constructors
+with literals (``set()``, ``float('inf')``, ``deque([1])``...). An integer with a power, such as ``10 ** 9 + 7``, is a
+literal as well, because Python cannot read a decimal integer of more than 4,300 digits. The reader of arguments
+(``arithmetic=True``) also evaluates constant arithmetic such as ``[0] * 1000``, up to a limit of items.
 """
 
 import ast
@@ -19,11 +19,11 @@ from typing import Any
 from ..errors import ValueFormatError
 
 MAX_ITEMS = 100_000
-"""Limit of items of all computed and constructed values together, nested items included."""
+"""Limit of the number of items in all computed and constructed values together, including nested items."""
 MAX_INT_BITS = 65_536
 _MAX_RANGE_END = 1 << 60
-"""Limit for the numbers of a range. Python hashes integers modulo 2**61 - 1, so all items of
-``range(0, 10**24, 2**61 - 1)`` would have the same hash, and a set of them would take quadratic time."""
+"""Limit for the numbers of a range. Python hashes integers modulo 2**61 - 1. So all numbers of
+``range(0, 10**24, 2**61 - 1)`` have the same hash, and a set of these numbers would take quadratic time."""
 LIBRARY_NAMES: dict[str, Any] = {
     "Counter": Counter,
     "Decimal": Decimal,
@@ -34,13 +34,13 @@ LIBRARY_NAMES: dict[str, Any] = {
 }
 """Names of the standard library that literals may use. A program need not import them."""
 INPUT_ENTRY = "run"
-"""The only name that tests of a program that reads standard input may call. The call runs the whole program."""
+"""If a program reads standard input, its tests may call only this name. The call runs the whole program."""
 NODE_NAMES = ("list_node", "tree_node")
-"""Functions that turn a list into LeetCode's linked list or tree. The prelude of a question defines them."""
+"""Functions that turn a list into LeetCode's linked list or tree. The prelude of a question defines these functions."""
 LIBRARY_MODULES = ("collections", "decimal", "fractions", "math")
 LIBRARY = frozenset({*LIBRARY_NAMES, *LIBRARY_MODULES})
 SPELLED_BUILTINS = frozenset({"bytearray", "complex", "float", "frozenset", "range", "set"})
-"""Builtins that the texts of ``spell`` call."""
+"""Builtins that the source from ``spell`` may call."""
 _MATH_CONSTANTS = {"math.inf": math.inf, "math.nan": math.nan, "math.pi": math.pi, "math.e": math.e}
 MAX_DECIMAL_INT_BITS = 14_000
 """Python neither prints nor parses a longer decimal integer (about 4,300 digits). Hexadecimal integers have no such
@@ -49,7 +49,7 @@ _RATIO_TEXT = re.compile(r"\s*[+-]?\d{1,400}(/\d{1,400}|\.\d{1,400})?\s*")
 
 
 class Nodes(list[Any]):
-    """The values of a linked list, or of a tree level by level with None for a missing node. Encodes as a list."""
+    """The values of a linked list or of a tree. A tree's levels follow one another; None is a missing node."""
 
     made_by: str = ""
     """The name from ``NODE_NAMES`` that was called."""
@@ -61,10 +61,10 @@ def names_library(node: ast.AST) -> bool:
 
 
 def spell(value: Any) -> str:
-    """Return the canonical source of a value that ``LiteralReader`` has read. The reader reads the same value from it.
+    """Return the canonical source of a value of ``LiteralReader``, which reads the same value from this source.
 
-    The source keeps types (``1``, ``1.0`` and ``True`` have three texts) and the order of dicts, because programs can
-    see both. It needs at most ``SPELLED_BUILTINS`` and ``LIBRARY_NAMES`` in scope.
+    The source keeps types and the order of dicts, because programs can see both: ``1``, ``1.0`` and ``True`` have
+    different sources. The source uses at most the names ``SPELLED_BUILTINS`` and ``LIBRARY_NAMES``.
     """
     kind = type(value)
     if kind is Nodes:
@@ -83,7 +83,7 @@ def spell(value: Any) -> str:
     if kind is deque:
         return f"deque({spell(list(value))})"
     if kind is int:
-        # Python could not read a longer decimal integer again.
+        # Python could not read such a long integer in decimal.
         is_long = value.bit_length() >= MAX_DECIMAL_INT_BITS
         return hex(value) if is_long else repr(value)
     if kind is float:
@@ -194,7 +194,7 @@ class LiteralReader:
                     return left + right
                 case ast.Sub():
                     return left - right
-        # An expected output must state its value. If the reader computed the value, the author need not predict it.
+        # An expected output must state its value. If the value were computed, the author would not need to predict it.
         if not self._arithmetic and not _has_power(node):
             raise ValueFormatError(f"{_source(node)} is computed, not literal")
         if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
@@ -209,7 +209,7 @@ class LiteralReader:
             left, right = right, left
         is_sequence = isinstance(left, (str, bytes, list, tuple))
         if is_sequence and isinstance(op, ast.Mult) and isinstance(right, int):
-            # The items are counted before the value is built, because a dozen characters can ask for a terabyte.
+            # The items are counted before the value is built: `[0] * 10**12` would need terabytes.
             self._take(num_items(left) * max(right, 1), "a repetition")
             return left * right
         if is_sequence and isinstance(op, ast.Add) and type(left) is type(right):
@@ -223,7 +223,7 @@ class LiteralReader:
             case ast.Call(_, [ast.List() as values], []) if name in NODE_NAMES:
                 nodes = Nodes(self._read(values))
                 nodes.made_by = name
-                # LeetCode's empty list or tree is None.
+                # None stands for LeetCode's empty list or tree.
                 return nodes or None
         constructor = _CONSTRUCTORS.get(name)
         if constructor is None:
@@ -243,7 +243,7 @@ class LiteralReader:
             _check_argument(argument, constructor, name)
             if hasattr(argument, "__len__"):
                 num_taken += len(argument)
-        # A range stores three numbers, and never its items.
+        # A range stores only three numbers, so its items need not be counted.
         if constructor is not range:
             self._take(num_taken, name)
         return constructor(*arguments, **keywords)
@@ -260,7 +260,7 @@ class LiteralReader:
 
 
 def _has_power(node: ast.expr) -> bool:
-    """Tell whether a node is a power such as ``2 ** 64``, or one such power plus, minus or times one integer."""
+    """Tell whether a node is a power such as ``2 ** 64``, or combines one power and one integer by +, - or *."""
     match node:
         case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult(), right):
             if _is_integer(left):
@@ -294,7 +294,7 @@ def _check_argument(value: Any, constructor: Callable[..., Any], name: str) -> N
         if farthest > _MAX_RANGE_END:
             raise ValueFormatError(f"{name} of a range beyond {_MAX_RANGE_END}")
     if constructor is Fraction:
-        # Ten characters such as ``1e10000000`` would give a ratio of megabytes.
+        # A short text such as ``1e10000000`` would give a ratio of megabytes.
         if isinstance(value, str) and not _RATIO_TEXT.fullmatch(value):
             raise ValueFormatError("Fraction takes 'n', 'n/d' or 'n.d' of at most 400 digits")
         if isinstance(value, Decimal):

@@ -9,9 +9,9 @@ from ..errors import SandboxConfigError, ValueFormatError
 from .decoding import decode_raw
 
 Same = Callable[[bytes, bytes], bool]
-"""Tells whether two encoded values are equal. The first one is the reference's."""
+"""Tells whether two encoded values are equal. The first argument is the reference's value."""
 _Rule = Callable[[str, str], bool]
-"""Tells whether two texts are equal. The first one is the reference's."""
+"""Tells whether two texts are equal. The first argument is the reference's output."""
 
 ANY_ORDER = "any_order"
 """Checker for return values. The items of a returned list or tuple may stand in any order."""
@@ -20,27 +20,27 @@ CHECKERS = ("decimals", "exact", "tokens", "caseless", "floats", "accepted")
 
 - decimals: as ``tokens``, but decimals have a tolerance. The reference's word must be a decimal with at most 17 digits
   after the point. The program's number may differ from it by 1e-6 absolutely or by 1e-9 relatively. So 0.333333 equals
-  a reference with sixteen digits, as in contests, but 3000002.0 does not equal 3000001.0.
-- exact: compares the lines. Whitespace at the end of lines and empty lines at the end of the text do not count.
-- tokens: compares the words. The whitespace between words does not count.
+  the reference's 0.3333333333333333, as in contests, but 3000002.0 does not equal 3000001.0.
+- exact: compares the lines. Whitespace at the end of a line is ignored, and so are empty lines at the end of the text.
+- tokens: compares the words. The whitespace between words is ignored.
 - caseless: as ``tokens``, but ``YES`` equals ``yes``.
 - floats: as ``tokens``, but all numbers have a tolerance. Two numbers are equal if they differ by at most 1e-6, either
   absolutely or relative to the reference's number.
-- accepted: the reference prints all accepted outputs, with a line that holds only ``SEPARATOR`` between them. The
-  printed output must equal one of these outputs, compared as ``tokens``.
+- accepted: the reference prints all accepted outputs, separated by lines that hold only ``SEPARATOR``. The printed
+  output must equal one of these outputs, compared as ``tokens``.
 """
 DEFAULT_CHECKER = "decimals"
 SEPARATOR = "---"
 _TOLERANCE = 1e-6
 _ANY_WORD = re.compile(r"\S+")
 _RELATIVE = 1e-9
-"""Relative tolerance of ``decimals``. A larger tolerance would accept a sum of millions that is wrong by one."""
+"""Relative tolerance of ``decimals``. With a larger tolerance, a sum of millions could be wrong by one."""
 _DECIMAL = re.compile(r"[+-]?\d*\.\d{1,17}(?:[eE][+-]?\d{1,3})?")
 
 
 @lru_cache
 def output_checker(name: str) -> Same:
-    """Make the checker called ``name``. The checker accepts any bytes. Bytes that do not encode a text equal nothing.
+    """Make the checker called ``name``. For the checker, bytes that do not encode a text equal nothing.
 
     Raises:
         SandboxConfigError: no checker has this name.
@@ -67,7 +67,7 @@ def output_checker(name: str) -> Same:
 
 
 def _same(reference: bytes, value: bytes, *, rule: _Rule) -> bool:
-    # A hostile program may send any bytes, for example a list in the place of a text.
+    # A hostile program may send any bytes, for example an encoded list instead of a text.
     try:
         wanted, printed = decode_raw(reference), decode_raw(value)
     except ValueFormatError:
@@ -134,6 +134,7 @@ def _is_accepted(reference: str, printed: str) -> bool:
             outputs.append([])
         else:
             outputs[-1] += line.split()
-    # Empty outputs stand only around separators, unless the reference prints nothing else.
+    # Separators at the start or the end leave empty outputs, which do not count unless the reference prints nothing
+    # else.
     accepted = list(filter(None, outputs)) or [[]]
     return printed.split() in accepted
