@@ -57,7 +57,7 @@ def _names_python(info: str) -> bool:
 
 def answer_of(text: str) -> str:
     """Return a response without its reasoning, and without the text behind the end of its turn."""
-    # The reasoning ends at the last closing mark, because it may mention such marks itself. The response lacks the
+    # The reasoning ends at the last closing mark, because it may mention these marks. The response lacks the
     # opening mark if the prompt ends with this mark.
     if ends := list(_REASONING_ENDS.finditer(text)):
         text = text[ends[-1].end() :]

@@ -46,8 +46,8 @@ from .test_llm_reward import test_llm_reward
 logger = logging.getLogger(__name__)
 
 MAX_WORKERS = 4
-"""Limit of the default of ``sandbox.num_workers``, which is the number of CPUs. Each reward process has its own judge
-with so many workers. verl starts ``reward.num_workers`` reward processes, 8 by default."""
+"""Default of ``sandbox.num_workers``. On a machine with fewer CPUs, the default is the number of CPUs. verl starts
+``reward.num_workers`` reward processes, 8 by default, and each process has its own judge."""
 
 MAX_CACHED_QUESTIONS = 1024
 """Number of questions whose oracle answers stay cached. verl assigns a step's responses to its reward processes at
@@ -85,9 +85,9 @@ def compute_score(
     """Score one response. verl calls a custom reward function with these arguments.
 
     A *code* response (the default) is judged on the asserts in ``ground_truth["tests"]``, as one suite. Its reward is
-    R_C without history, which is the pass rate on the valid cases. A *test* response has ``extra_info["role"] ==
-    "test"``. Such a response is a suite. It is judged against the program ``ground_truth["candidate"]``, and its reward
-    is R_T without history. See :func:`~reward_fns.code_llm_reward.code_llm_reward` and
+    R_C without history, which is the pass rate on the valid cases. A *test* response has
+    ``extra_info["role"] == "test"``. This response is a suite that is judged against the program
+    ``ground_truth["candidate"]``. The reward of the suite is R_T without history. See :func:`~reward_fns.code_llm_reward.code_llm_reward` and
     :func:`~reward_fns.test_llm_reward.test_llm_reward`.
 
     The function is thread-safe. The first call creates the judge, which is closed when the process exits.
