@@ -48,11 +48,11 @@ def with_listed_outputs(given: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         given: the columns, in one of two forms. In the first form, ``tests`` holds asserts of the form
-            ``f(literals) == literal``; other tests are left out. The second form is verl's ``prime_code`` with ``inputs`` and
-            ``outputs``. With ``fn_name``, each input is a list of arguments and each output is an answer. Both may also
-            be JSON texts, with one argument per line. If every answer is a list of one item, the items are the answers.
-            Without ``fn_name``, ``inputs`` are standard inputs and ``outputs`` are printed outputs, as texts or as
-            lists of lines.
+            ``f(literals) == literal``; other tests are left out. The second form is verl's ``prime_code`` with
+            ``inputs`` and ``outputs``. With ``fn_name``, each input is a list of arguments and each output is an
+            answer. Both may also be JSON texts, with one argument per line. If every answer is a list of one item, the
+            items are the answers. Without ``fn_name``, ``inputs`` are standard inputs and ``outputs`` are printed
+            outputs, as texts or as lists of lines.
 
     Raises:
         ValueError: inputs and outputs do not form pairs, or no test has the form above.

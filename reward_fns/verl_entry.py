@@ -87,8 +87,8 @@ def compute_score(
     A *code* response (the default) is judged on the asserts in ``ground_truth["tests"]``, as one suite. Its reward is
     R_C without history, which is the pass rate on the valid cases. A *test* response has
     ``extra_info["role"] == "test"``. This response is a suite that is judged against the program
-    ``ground_truth["candidate"]``. The reward of the suite is R_T without history. See :func:`~reward_fns.code_llm_reward.code_llm_reward` and
-    :func:`~reward_fns.test_llm_reward.test_llm_reward`.
+    ``ground_truth["candidate"]``. The reward of the suite is R_T without history. See
+    :func:`~reward_fns.code_llm_reward.code_llm_reward` and :func:`~reward_fns.test_llm_reward.test_llm_reward`.
 
     The function is thread-safe. The first call creates the judge, which is closed when the process exits.
 

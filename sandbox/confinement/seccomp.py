@@ -199,8 +199,8 @@ _ARGUMENT_RULES: dict[str, list[_Instruction]] = {
     # The flags of clone3 lie behind a pointer, which a filter cannot follow. After ENOSYS the C library calls clone.
     "clone3": [_deny(errno.ENOSYS)],
     # A program may read all of its own limits. The only limit that a program may set is the one on its stack; some
-    # programs set it for deep recursion. If a program could lower its limit on CPU time, the kernel would kill it with SIGKILL at that
-    # limit, and the judge would take this for a kill by somebody else.
+    # programs set it for deep recursion. If a program could lower its limit on CPU time, the kernel would kill it with
+    # SIGKILL at that limit, and the judge would take this for a kill by somebody else.
     "prlimit64": [
         _argument(0),
         (_JUMP_EQUAL, 0, 6, 0),

@@ -132,8 +132,8 @@ class Progress:
     def _last_try_order(self, index: int) -> tuple[int, float]:
         """Return the sort key of a doubtful call. The call that is most likely to succeed comes first.
 
-        Its suite has few time-outs. Among the calls of such suites, it is one that is slow for the reference, because a
-        shortened limit affects slow calls most.
+        So calls of suites with few time-outs come first. Within such suites, calls that are slow for the reference come
+        first, because a shortened limit affects slow calls most.
         """
         suites = self.program.suites
         timed_out = [other for other, result in self.results.items() if result.status is CallStatus.TIMED_OUT]

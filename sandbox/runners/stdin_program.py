@@ -33,7 +33,7 @@ class InputProgram:
     Args:
         source: source of the program.
         given: names that the program finds in its namespace.
-        most_bytes: limit of the output in bytes. Output far beyond this limit is not read.
+        most_bytes: limit of the output in bytes. Once the output is longer, the pipe is no longer read.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: the source does not compile.
@@ -144,7 +144,7 @@ def open_kept(file: Any, *arguments: Any, **named: Any) -> Any:
 
 
 def _import_early(tree: ast.Module) -> None:
-    """Import the modules that the program imports at top level, so that this time counts as loading and not as a
+    """Import the modules that the program imports at top level, so that these imports count as loading, not as a
     call."""
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -173,7 +173,7 @@ class _Output:
         self._mark = os.urandom(16)
         seconds = _LAST_OUTPUT_SECONDS
         with contextlib.suppress(OSError):
-            if len(self.printed) <= self._most_bytes:  # if it is longer, the reader has ended
+            if len(self.printed) <= self._most_bytes:  # if more was printed, the reader has ended
                 os.write(self._writing, self._mark)
             # If the descriptor still refers to the pipe, the mark will arrive, however long the reader needs.
             if os.fstat(self._writing).st_ino == self._pipe:

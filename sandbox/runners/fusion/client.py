@@ -83,7 +83,7 @@ class FusionClient:
         self._open.add(connection)
         try:
             connection.connect()
-            # This is checked after the connection is made, because `close` cannot shut down an earlier connection.
+            # This is checked after the connection is made, because before that `close` finds no socket.
             if self.closed.is_set():
                 raise ServiceOutageError("the runner is closed", is_final=True)
             connection.sock.settimeout(seconds)

@@ -219,7 +219,7 @@ class _Processes:
     def _run_child(self, limits: Limits, given: Sequence[int], cpu_seconds: int) -> None:
         """Run the program in this forked process and end the process. Never returns."""
         try:
-            keep_only(given)  # closes, above all, the descriptor for reports
+            keep_only(given)  # this also closes the descriptor for reports
             os.chdir("/")
             _drop_root()
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -24,7 +24,8 @@ T = TypeVar("T")
 MAX_ATTEMPTS = 3
 """Number of fork servers that may die under one program before the runner gives up."""
 MAX_OUTSIDE_KILLS = 8
-"""If a program's process is killed from outside this many times, the runner gives up. Programs cannot send signals."""
+"""If a program's process is killed or stopped from outside this many times, the runner gives up. Programs cannot send
+signals."""
 
 
 class LocalRunner(Closing):
