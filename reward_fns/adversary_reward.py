@@ -1,4 +1,5 @@
-"""An R_T that pays suites for failed calls. Suites with the same call share its worth, and unusable suites get less.
+"""An R_T that pays suites for failed calls. If several suites have the same call, they share its worth. Suites with
+fewer valid cases get less.
 
 Axes: C candidates of a question, S suites of a candidate, K cases of a suite. T is the set of a suite's first K valid
 cases, and m(t) is the number of the candidate's suites whose T contains case t:
@@ -10,8 +11,9 @@ cases, and m(t) is the number of the candidate's suites whose T contains case t:
     R_T    = Usable * (alpha * Valid + (1 - alpha) * Adv), 0 for a candidate that does not load
 
 With ``crowding=1``, the sum of Adv over a candidate's suites is the number of distinct calls that the candidate fails,
-divided by K. The Adv of a suite is then its Shapley value, its fair share of this number; MIST-RL, arXiv 2603.01409, is
-the sequential form. The paper's ``fail_hist`` is left out, because it is the same for all suites of a candidate.
+divided by K. The Adv of a suite is then the suite's Shapley value, which is its fair share of this number. MIST-RL
+(arXiv 2603.01409) is the sequential form. The paper's ``fail_hist`` is left out, because it is the same for all suites
+of a candidate.
 """
 
 import math
@@ -33,12 +35,12 @@ def adversary_rewards(
         question: the judged question.
         crowding: exponent, at least 0. With 0, a repeated call is worth as much as a new call; with 1, all suites with
             the call share its worth equally.
-        alpha: weight of validity, in [0, 1]. GRPO divides advantages by the standard deviation of their group. So even
-            a small weight decides the whole update of a group in which no suite breaks the program.
+        alpha: weight of validity, in [0, 1]. GRPO divides advantages by the standard deviation of the rewards in the
+            group. So even a small weight decides the whole update of a group in which no suite breaks the program.
 
     Returns:
         Breakdowns with the parts ``validity`` and ``adversarial``, a total in [0, 1], and the terms ``valid``, ``adv``
-        and ``usable`` in [0, 1]. None for the suites of a candidate without a verdict.
+        and ``usable`` in [0, 1]. The suites of a candidate without a verdict get None.
 
     Raises:
         ValueError: an argument is out of range.
@@ -59,7 +61,7 @@ def _suite_rewards(
     verdict = candidate.verdict
     if verdict is None:
         return [None] * len(candidate.suite_texts)
-    # A suite of the dataset's tests has no text of the Test LLM, and gets no reward.
+    # A suite of the dataset's tests was not written by the Test LLM, so it gets no reward.
     suites = verdict.suites[: len(candidate.suite_texts)]
     num_suites_with = Counter[str]()
     for suite in suites:

@@ -1,8 +1,9 @@
 """The answer in a response, and the fenced blocks in the answer.
 
-A response may begin with reasoning, and end with marks for the end of a turn. Neither belongs to the answer. Fences
-follow CommonMark 0.31, section 4.5. Three deviations that models often write are accepted too: a fence at the end of a
-line of text, a closing mark behind code, and a second opening mark while the first block is still open.
+A response may begin with reasoning, and end with marks for the end of a turn. The reasoning and these marks do not
+belong to the answer. Fences follow CommonMark 0.31, section 4.5. Three deviations that models often write are accepted
+too: a fence at the end of a line of text, a closing mark behind code, and a second opening mark while the first block
+is still open.
 """
 
 import re
@@ -24,7 +25,7 @@ in a string."""
 
 _OPENS = re.compile(r"(?P<before>[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?)(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>.*)")
 _OPENS_LATE = re.compile(r"(?P<before>)[^`]*[^`\s][ \t]*(?P<mark>`{3,})[ \t]*(?P<info>[\w{}.+#-]*(?:[ \t]\d+)?)[ \t]*")
-"""A fence at the end of a line of text."""
+"""Matches a fence at the end of a line of text."""
 _STRINGS = re.compile(
     r"#[^\n]*|(?P<quotes>\"\"\"|''')|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|[^#\"']+", re.DOTALL
 )
@@ -43,20 +44,21 @@ class Block:
 
     @property
     def may_be_python(self) -> bool:
-        """The block has no tag, or its tag names Python."""
+        """True if the block has no tag, or a tag that names Python."""
         return not self.info or _names_python(self.info)
 
 
 def _names_python(info: str) -> bool:
-    """The first word names Python of any version, as in ``python3.11``, ``Python 3``, ``{python}``, ``python:a.py``."""
+    """True if the first word names any Python version, as in ``python3.11``, ``Python 3``, ``{python}``,
+    ``python:a.py``."""
     match = _LANGUAGE.match(info.lower())
     return match is not None and match[1] in _PYTHON
 
 
 def answer_of(text: str) -> str:
     """Return a response without its reasoning, and without the text behind the end of its turn."""
-    # The last closing mark counts, because reasoning may mention such marks. The opening mark may be missing, because
-    # it may be the end of the prompt.
+    # The reasoning ends at the last closing mark, because it may mention these marks. The response lacks the
+    # opening mark if the prompt ends with this mark.
     if ends := list(_REASONING_ENDS.finditer(text)):
         text = text[ends[-1].end() :]
     elif begins := _REASONING_BEGINS.search(text):
@@ -130,13 +132,13 @@ def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
 
 
 def _dedented(line: str, indent: int) -> str:
-    """The line without the indent of its opening mark. A line with a smaller indent loses its whole indent."""
+    """The line without the indent of the block's opening mark. A line that is indented less loses its whole indent."""
     blanks = len(line) - len(line.lstrip(" \t"))
     return line[min(blanks, indent) :]
 
 
 def _open_quotes(line: str, quotes: str) -> str:
-    """The triple quotes that are open at the end of a line, or ``""``. ``quotes`` are open at its beginning."""
+    """The triple quotes that are open at the end of a line, or ``""``. ``quotes`` are open at the line's beginning."""
     if not quotes and "'''" not in line and '"""' not in line:
         return ""
     position = 0

@@ -1,6 +1,6 @@
 """The Code LLM's reward R_C.
 
-Axes: S suites judged against one candidate, n its index.
+Axes: S suites are judged against one candidate, and n is the index of a suite.
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ def pass_rate_rewards(question: QuestionVerdicts, *, skip_empty_suites: bool = F
 
     Args:
         question: the judged question.
-        skip_empty_suites: leave out suites without a valid case, which say nothing about the program. By default they
-            count as in the release. There, without history, they count as failed, which takes reward from correct
-            programs.
+        skip_empty_suites: leave out suites without a valid case, which say nothing about the program. By default such
+            suites count as in the release. If there is no history, the release counts such a suite as failed, which
+            lowers the reward of correct programs.
     """
     rewards: list[Breakdown | None] = []
     for candidate in question.candidates:
@@ -49,7 +49,7 @@ def code_llm_reward(verdict: CandidateVerdict) -> Breakdown:
     without history. As in the public release, a suite without a valid case adds ``Pass_hist``, or 0 without history.
     Without any suite, R_C is ``Pass_hist``, or 0 without history.
 
-    If no program was extracted or loaded, all outcomes are NOT_LOADED, so the reward is 0.
+    If no program was extracted, or the program does not load, all outcomes are NOT_LOADED, so the reward is 0.
 
     Args:
         verdict: the judged candidate; ``verdict.history`` has the replayed cases.
@@ -61,7 +61,7 @@ def code_llm_reward(verdict: CandidateVerdict) -> Breakdown:
     """
     pass_hist = pass_rate(verdict.history)
     rate_S = [pass_rate(suite.cases) for suite in verdict.suites]
-    # Each suite's own rate has this weight, and Pass_hist has the rest of 1.
+    # In a suite's share of R_C, this is the weight of Pass_new,n; Pass_hist has the remaining weight.
     new_weight = 0.5 if verdict.history else 1.0
     weight_S = [new_weight if suite.cases else 0.0 for suite in verdict.suites]
     num_suites = len(rate_S)
@@ -69,7 +69,7 @@ def code_llm_reward(verdict: CandidateVerdict) -> Breakdown:
     if num_suites:
         history = pass_hist * sum(1.0 - weight for weight in weight_S) / num_suites
         new = sum(weight * rate for weight, rate in zip(weight_S, rate_S, strict=True)) / num_suites
-    else:  # after an extraction failure, or without a Test LLM
+    else:  # there are no suites after an extraction failure, or without a Test LLM
         history, new = pass_hist, 0.0
     return Breakdown(
         parts={"history": history, "new": new},

@@ -23,23 +23,23 @@ from .sandbox_seam import (
 )
 
 MAX_RESPONSE_CHARS = 200_000
-"""Longest response that is read, in characters. It bounds parsing time, and is far above any response budget."""
+"""Longest response that is read, in characters: a bound on parsing time, far above any token budget."""
 
 MAX_ASSERT_LINES = 40
-"""Most lines of an assert in a block that does not parse. This limit keeps the search for asserts linear."""
+"""Maximum number of lines of an assert in a block that does not parse. It keeps the search for asserts linear."""
 
 MAX_ASSERT_CHARS = 16_384
-"""Longest assert in a block that does not parse."""
+"""Maximum length of an assert in a block that does not parse."""
 
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
-"""A line with its end, as Python's parser counts lines. ``splitlines`` would also split at form feeds."""
+"""Matches a line with its end, as Python's parser splits lines. ``splitlines`` would also split at form feeds."""
 _BEGINS_CODE = re.compile(r"(?:async\s+def|def|class|import|from)\b|@|[A-Za-z_][\w.]*\s*(?::[^=]*)?=(?!=)|[a-z_]\w*\(")
-"""The beginning of a line at which a program may begin."""
+"""Matches the beginning of a line that may be the first line of a program."""
 _BEGINS_LINE = re.compile(r"[^\s)\]}]")
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
 _MAX_PARSED_CHARS = 2_000_000
-"""Characters that all searches for a run of lines in one response may parse. Each parse counts as 500 further
-characters, which bounds the number of short runs."""
+"""Maximum number of characters that are parsed in one response to find runs of lines. Each parse counts as 500
+characters more, which bounds the number of parses of short runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,22 +59,22 @@ def extract_candidate(
 ) -> str | ExtractionFailure:
     """Find the program in a Code LLM's response; `README.md` has twelve examples of the rule.
 
-    A block counts if its fence names Python or no language. If a block does not parse, its longest run of lines that
-    parses and defines the names counts in its place. The program is the first of these that exists:
+    A block counts if its fence names Python or no language. If a block does not parse, it is replaced by its longest
+    run of lines that parses and defines the names. The program is the first of these that exists:
 
-    1. the last block that defines the names, together with earlier blocks that define further names which it reads;
-    2. all blocks, if only all together define the names;
+    1. the last block that defines the names, together with the earlier blocks that define other names that it uses;
+    2. all blocks together, if no single block defines all the names;
     3. the longest run of lines of the whole response that parses and defines the names;
     4. the last block unchanged, so that the judge reports why it does not load.
 
     Args:
         text: the decoded response.
-        reads_input: the program reads standard input. Such a program must call a function, and may define none.
-        names: functions and classes that the program must define; ``Stack.push`` asks for the class. Empty: any
-            function or class.
+        reads_input: the program reads standard input. Such a program must call a function, but need not define one.
+        names: functions and classes that the program must define; ``Stack.push`` asks for the class. If empty, any
+            function or class counts.
 
     Returns:
-        The program's source, or an ``ExtractionFailure``. The function never raises, whatever the text.
+        The program's source, or an ``ExtractionFailure``. The function never raises an exception.
     """
     if failure := _unreadable(text):
         return failure
@@ -84,9 +84,9 @@ def extract_candidate(
     programs = [block for block in blocks if block.may_be_python]
     max_parsed = _MAX_PARSED_CHARS // (1 + len(programs))
     pieces = [_piece(block.text, asked, reads_input, max_parsed) for block in programs]
-    # The last block comes first, because a draft stands before its correction.
+    # The search begins with the last block, because models write a draft before its correction.
     order = list(reversed(range(len(pieces))))
-    if reads_input:  # a block behind the program may only show how the program is run
+    if reads_input:  # a block after the program may just show how to run it
         order.sort(key=lambda number: not _READS_INPUT.search(pieces[number].source))
     for number in order:
         if pieces[number].fits(asked, reads_input):
@@ -135,7 +135,7 @@ class _Piece:
         return set() if self.module is None else defined_names(self.module)
 
     def fits(self, asked: set[str], reads_input: bool) -> bool:
-        """The piece parses and defines the names in ``asked``."""
+        """True if the piece parses and defines the names in ``asked``."""
         if self.module is None:
             return False
         if reads_input:
@@ -155,7 +155,7 @@ def _piece(text: str, asked: set[str], reads_input: bool, max_parsed: int) -> _P
 
 
 def _with_what_it_reads(pieces: Sequence[_Piece]) -> str:
-    """The last piece, and before it the earlier pieces that define names which a later piece of the result reads."""
+    """The last piece, after the earlier pieces whose names it needs, directly or through another piece."""
     *before, last = pieces
     kept = [last.source]
     if before and last.module is not None:
@@ -171,10 +171,10 @@ def _with_what_it_reads(pieces: Sequence[_Piece]) -> str:
 
 
 def _longest_run(text: str, asked: set[str], reads_input: bool, max_parsed: int) -> _Piece | None:
-    """The longest run of whole lines that parses and defines the names; the last run of equally long runs.
+    """The longest run of whole lines that parses and defines the names. Of equally long runs, the last one counts.
 
-    A run begins at a line that may begin a statement. It ends before the statement that the parser refuses, so it never
-    ends inside a function.
+    A run begins at a line that may begin a statement. A run ends before the statement that the parser refuses, so it
+    never ends inside a function.
     """
     lines = text.split("\n")
     best: _Piece | None = None
@@ -207,8 +207,8 @@ def _longest_run(text: str, asked: set[str], reads_input: bool, max_parsed: int)
 def asked_names(entry_points: Collection[str], reference: str, tests: Iterable[str] = ()) -> tuple[str, ...]:
     """Names that a program must define: the entry points or, without these, the reference's names that the tests call.
 
-    If the tests call none of the reference's names, a single name of the reference is the result. If the reference
-    defines several names, the result is empty, because some may be helpers that other programs do not need.
+    If the tests call none of the reference's names, and the reference defines only one name, this name is the result.
+    If the reference defines several names, the result is empty, because other programs may not need all of them.
     """
     if entry_points:
         return tuple(entry_points)
@@ -223,17 +223,17 @@ def asked_names(entry_points: Collection[str], reference: str, tests: Iterable[s
 def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | ExtractionFailure:
     """Find the asserts in a Test LLM's response.
 
-    The asserts come from all blocks whose fence names Python or no language. If no such block exists, they come from
-    the whole text.
+    The asserts come from all blocks whose fence names Python or no language. If the response has no such block, the
+    asserts come from the whole text.
 
-    In a block that parses, ``assert`` statements and methods such as ``self.assertEqual`` count. They must stand at top
-    level, in test functions and methods, or in loops over literal values. In a block that does not parse, an assert
-    begins at every line that starts with ``assert``, and ends at the first line that completes it. An incomplete assert
-    is returned too, so that it counts against validity.
+    In a block that parses, ``assert`` statements and methods such as ``self.assertEqual`` count. These asserts must
+    stand at top level, in test functions and methods, or in loops over literal values. In a block that does not parse,
+    an assert begins at every line that starts with ``assert``, and ends at the first line that completes it. An
+    incomplete assert is returned too, so that it counts against validity.
 
     Args:
         text: the decoded response.
-        max_asserts: most asserts that are read, at least 1.
+        max_asserts: maximum number of asserts that are read, at least 1.
 
     Returns:
         The source texts of the asserts in their order, at least one, or an ``ExtractionFailure``. The function never
@@ -290,11 +290,11 @@ def _written_asserts(module: ast.Module, source: str, max_asserts: int) -> list[
 
 
 def _assert_text(statement: ast.stmt, condition: ast.expr, lines: list[bytes]) -> str:
-    """The text of an assert: unchanged, or a plain assert of ``condition`` if this differs from the written
-    condition."""
+    """The unchanged text of an assert, or a plain assert of ``condition`` if the written condition is a different
+    one."""
     is_unchanged = isinstance(statement, ast.Assert) and statement.test is condition
     if not is_unchanged:
-        # A condition that is no equality raises an error. The judge then rejects the unchanged text.
+        # `compared` raises an error if the condition is no equality. The judge then rejects the unchanged text.
         with contextlib.suppress(*PARSE_ERRORS):
             left, right, _ = compared(condition)
             return f"assert {ast.unparse(left)} == {ast.unparse(right)}"
@@ -302,9 +302,9 @@ def _assert_text(statement: ast.stmt, condition: ast.expr, lines: list[bytes]) -
 
 
 def _segment(lines: list[bytes], node: ast.stmt) -> str:
-    """The source text of a statement, whose offsets count UTF-8 bytes."""
+    """The source text of a statement. The offsets in its node count UTF-8 bytes."""
     own = lines[node.lineno - 1 : node.end_lineno]
-    # The end is cut before the beginning, which on a single line would shift the end.
+    # The end is cut off first, because on a single line a cut at the beginning would shift the end.
     own[-1] = own[-1][: node.end_col_offset]
     own[0] = own[0][node.col_offset :]
     return b"".join(own).decode()
@@ -330,7 +330,7 @@ def _starts_assert(line: str) -> bool:
 
 
 def _end_of_assert(lines: list[str], start: int) -> int:
-    """Index of the line after the assert. An assert that no further lines complete has only its first line.
+    """Index of the line after the assert. If no further lines complete the assert, it has only its first line.
 
     The search also ends at ``MAX_ASSERT_CHARS``, because each further line needs another parse of all lines so far.
     """

@@ -1,4 +1,4 @@
-"""Arguments and results of reward functions; the same types serve the paper's functions and a user's.
+"""Arguments and results of reward functions. The paper's functions and a user's own functions have the same types.
 
 Axes: C candidates of a question, S suites of a candidate, K cases that a suite is asked for.
 """
@@ -18,19 +18,22 @@ class JudgedCandidate:
     source: str | None
     """The program; None after an extraction failure."""
     verdict: CandidateVerdict | None
-    """The judge's verdict: ``suites`` has the suites written for this program, ``history`` the Mistake Book's replays.
-    None if no reward may be given: after an outage, or if the Test LLM's prompt had no room for the program."""
+    """The judge's verdict. ``suites`` has the suites that were written for this program, and ``history`` has the
+    replays from the Mistake Book. The verdict is None if no reward may be given: after an outage, or if the Test LLM's
+    prompt had no room for the program."""
     suite_texts: tuple[str, ...] = ()
     """Response text of each suite that the Test LLM wrote for this program, in the order of ``verdict.suites``. Empty
     after an extraction failure, and if the Code LLM is rewarded on the dataset's own tests."""
     response_tokens: int = 0
     """Length of the program's response; 0 if it is unknown."""
     pooled: SuiteVerdict | None = None
-    """The verdict on all cases written for any program of the question, with ``rewards.code_tests=pooled``."""
+    """With ``rewards.code_tests=pooled``, the verdict on all cases that were written for any program of the
+    question."""
 
     @property
     def code_verdict(self) -> CandidateVerdict | None:
-        """The verdict that rewards the Code LLM. If ``pooled`` is set, it is the only suite of this verdict."""
+        """The verdict that rewards the Code LLM. If ``pooled`` is set, then ``pooled`` is the only suite of this
+        verdict."""
         if self.verdict is None or self.pooled is None:
             return self.verdict
         return replace(self.verdict, suites=(self.pooled,))
@@ -48,14 +51,14 @@ class QuestionVerdicts:
 
 
 class CodeReward(Protocol):
-    """Rewards the Code LLM. Keyword arguments beside the question come from ``rewards.code.kwargs``."""
+    """Rewards the Code LLM. Keyword arguments of the function come from ``rewards.code.kwargs``."""
 
     def __call__(self, question: QuestionVerdicts, /) -> Sequence[Breakdown | None]:
-        """One reward for each candidate, or None for a candidate without a reward; always None without a verdict."""
+        """Return one reward for each candidate, or None for no reward. A candidate without a verdict must get None."""
 
 
 class TestReward(Protocol):
-    """Rewards the Test LLM. Keyword arguments beside the question come from ``rewards.test.kwargs``."""
+    """Rewards the Test LLM. Keyword arguments of the function come from ``rewards.test.kwargs``."""
 
     def __call__(self, question: QuestionVerdicts, /) -> Sequence[Sequence[Breakdown | None]]:
-        """For each candidate, one reward for each of its ``suite_texts``, or None as in ``CodeReward``."""
+        """Return a list for each candidate, with one reward, or None, for each of the candidate's ``suite_texts``."""

@@ -1,7 +1,7 @@
 """The oracle of a question without a reference solution: a program with a table of the dataset's outputs.
 
-The oracle answers only inputs of the table. So it can judge programs by the dataset's tests, but not a Test LLM's
-suites.
+The oracle knows only the inputs in the table. So it can judge programs by the dataset's tests, but it cannot judge the
+suites of a Test LLM.
 """
 
 import ast
@@ -23,15 +23,15 @@ from .sandbox_seam import (
 )
 
 LISTED_OUTPUTS = "# There is no reference solution: this program looks the listed outputs up.\n"
-"""The first line of a reference that consists of such a table."""
+"""The first line of a program with such a table."""
 
 SITES_PRELUDE = (
     "import bisect, collections, copy, functools, heapq, itertools, math, operator, random, re, string, sys\n"
     "from collections import *\nfrom functools import *\nfrom heapq import *\nfrom itertools import *\n"
     "from typing import *\n"
 )
-"""Imports that contest sites run before a solution; programs in contest data sets rely on them."""
-# The table needs the names `inf` and `nan`, because `repr` writes JSON's Infinity and NaN in this way.
+"""Imports that contest sites run before a solution; programs in contest data sets rely on these imports."""
+# The table needs the names `inf` and `nan`, because `repr` writes JSON's Infinity and NaN as these names.
 _TABLE = f"""{LISTED_OUTPUTS}import sys
 from math import inf, nan
 
@@ -44,14 +44,15 @@ def _listed_key(*args, **named):
 
 
 def with_listed_outputs(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Add ``tests`` to the columns of a question and, if it has none, a ``reference`` made from the tests' answers.
+    """Add ``tests`` to the columns of a question. If ``reference`` is missing, make it from the tests' answers.
 
     Args:
-        given: the columns, in one of two forms. The first form has ``tests``, asserts of the form
+        given: the columns, in one of two forms. In the first form, ``tests`` holds asserts of the form
             ``f(literals) == literal``; other tests are left out. The second form is verl's ``prime_code`` with
-            ``inputs`` and ``outputs``. With ``fn_name``, these are lists of arguments and of answers, or JSON texts
-            with one argument a line. If every answer is a list of one item, the items are the answers. Without
-            ``fn_name``, they are standard inputs and printed outputs, as texts or as lists of lines.
+            ``inputs`` and ``outputs``. With ``fn_name``, each input is a list of arguments and each output is an
+            answer. Both may also be JSON texts, with one argument per line. If every answer is a list of one item, the
+            items are the answers. Without ``fn_name``, ``inputs`` are standard inputs and ``outputs`` are printed
+            outputs, as texts or as lists of lines.
 
     Raises:
         ValueError: inputs and outputs do not form pairs, or no test has the form above.
@@ -78,7 +79,8 @@ def _table(tests: Iterable[str], *, reads_input: bool) -> dict[str, Any]:
     for text, called, arguments, answer in _lookups(tests):
         kept[text] = None
         answers.append(f"_listed_answers[{called!r}, _listed_key{arguments}] = {answer}\n")
-        # A prompt would show the parameters of a `def`, which are unknown here. It shows no parameters of a lambda.
+        # The function's real parameters are unknown. A prompt would show the parameters of a `def`, but not those of a
+        # lambda.
         names[called] = f"{called} = lambda *args, **named: _listed_answers[{called!r}, _listed_key(*args, **named)]\n"
     if not answers:
         raise ValueError(
@@ -98,7 +100,7 @@ def _table(tests: Iterable[str], *, reads_input: bool) -> dict[str, Any]:
 def with_function(program: str, names: Collection[str]) -> str:
     """Add a function for each of ``names`` that the program defines only as a method of its class ``Solution``.
 
-    As in ``prime_code``, each call creates a new object.
+    Each call creates a new ``Solution`` object, as in ``prime_code``.
     """
     with contextlib.suppress(*PARSE_ERRORS):
         module = parse_untrusted(program)
@@ -126,8 +128,8 @@ def _columns_of_pairs(inputs: Any, outputs: Any, name: str | None) -> dict[str, 
             outputs = [json.loads(answer) for answer in outputs]
         except (ValueError, RecursionError) as error:
             raise ValueError(f"texts in 'inputs' and 'outputs' of fn_name={name!r} must be JSON: {error}") from error
-    # APPS, TACO and prime_code put each answer into a list. One answer alone may be a list of one item because the
-    # function returns such a list, so all answers must have this form.
+    # APPS, TACO and prime_code put each answer into a list. If only some answers are lists of one item, the function
+    # itself returns these lists, so they stay as they are.
     if all(isinstance(answer, list) and len(answer) == 1 for answer in outputs):
         outputs = [answer[0] for answer in outputs]
     if not name.isidentifier() or keyword.iskeyword(name):
@@ -145,13 +147,14 @@ def _text(value: Any) -> str:
 
 
 def _lookups(tests: Iterable[str]) -> Iterator[tuple[str, str, str, str]]:
-    """Yields the text, the function's name, the arguments in parentheses and the answer of each test with a lookup."""
+    """Yields four texts for each usable test: the test, the function's name, the arguments in parentheses, the
+    answer."""
     for text in tests:
         with contextlib.suppress(*PARSE_ERRORS, ValueFormatError):
             for _, condition in asserted(parse_untrusted(text), only_tests=False):
                 call, answer, _ = compared(condition)
                 used = {node.id for node in ast.walk(condition) if isinstance(node, ast.Name)}
-                # With an unknown name, the whole table would not load.
+                # One test with an unknown name would keep the whole table from loading.
                 match call:
                     case ast.Call(ast.Name(called)) if used <= {called, "inf", "nan"}:
                         arguments = ast.unparse(call).removeprefix(called)

@@ -21,7 +21,7 @@ from .test_llm_reward import valid_and_adversarial_rewards
 from .weighted_reward import weighted_code_rewards, weighted_test_rewards
 
 CODE_REWARDS: dict[str, CodeReward] = {"pass_rate": pass_rate_rewards, "weighted": weighted_code_rewards}
-"""Functions by their names in ``rewards.code.name``. "pass_rate" is the paper's R_C; "weighted" also punishes a
+"""Maps each name for ``rewards.code.name`` to its function. "pass_rate" is the paper's R_C; "weighted" also punishes a
 response without a program that loads."""
 
 TEST_REWARDS: dict[str, TestReward] = {
@@ -29,8 +29,8 @@ TEST_REWARDS: dict[str, TestReward] = {
     "adversary": adversary_rewards,
     "weighted": weighted_test_rewards,
 }
-"""Functions by their names in ``rewards.test.name``. "valid_and_adversarial" is the paper's R_T; "adversary" pays a
-suite for the failed calls that it found; "weighted" has the paper's terms with free weights."""
+"""Maps each name for ``rewards.test.name`` to its function. "valid_and_adversarial" is the paper's R_T; "adversary"
+pays a suite for the failed calls that it found; "weighted" has the paper's terms with free weights."""
 
 _PACKAGE, _FILE = "pkg://", "file://"
 _HINT = "return reward_fns.Breakdown(parts={'name': value}) or None for each"
@@ -52,11 +52,11 @@ def find_test_reward(
     """Find the Test LLM's reward function and bind its keyword arguments.
 
     Args:
-        name: a name in ``TEST_REWARDS``; with ``path``, the name of a function there.
+        name: a name in ``TEST_REWARDS``; with ``path``, the name of a function in that module.
         path: ``pkg://package.module`` or a Python file, as in verl's custom reward functions. A file can import
             installed packages, but not other files of its folder.
         kwargs: keyword arguments of the function; the question is not one of them.
-        defaults: further keyword arguments. The function gets only those that its signature names.
+        defaults: further keyword arguments. The function gets only the defaults that its signature names.
 
     Raises:
         ValueError: the name, module, file or function does not exist, or the function does not take its arguments.
@@ -135,7 +135,7 @@ def _load_file(file: Path) -> ModuleType:
 
 
 def reward_code(function: CodeReward, question: QuestionVerdicts) -> tuple[Breakdown | None, ...]:
-    """Call the function, and check its rewards of a question's candidates.
+    """Call the function for a question, and check the rewards that it returns for the candidates.
 
     Raises:
         ValueError: the number of rewards is wrong, or a reward is no ``Breakdown``, is too large for float32, or
@@ -148,10 +148,11 @@ def reward_code(function: CodeReward, question: QuestionVerdicts) -> tuple[Break
 
 
 def reward_suites(function: TestReward, question: QuestionVerdicts) -> tuple[tuple[Breakdown | None, ...], ...]:
-    """Call the function, and check its rewards of a question's suites, one row for each candidate.
+    """Call the function for a question, and check the rewards that it returns for the suites: one row for each
+    candidate.
 
     Raises:
-        ValueError: as in :func:`reward_code`, with one reward for each of a candidate's ``suite_texts``.
+        ValueError: as in :func:`reward_code`; each candidate needs one reward for each of its ``suite_texts``.
     """
     rows = _checked_list(function(question), len(question.candidates), "a list for each candidate")
     checked_rows = []

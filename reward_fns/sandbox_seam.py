@@ -1,7 +1,8 @@
-"""The only module of ``reward_fns`` that imports ``sandbox``; the others import the sandbox's names from here.
+"""The only module of ``reward_fns`` that imports ``sandbox``; other modules import the sandbox's names from this
+module.
 
-``sandbox`` is a common name: SandboxFusion's server package has it too, and so may a file in the current directory. If
-Python finds one of these first, the error below explains the cause.
+``sandbox`` is a common name: SandboxFusion's server package has the same name, and a file in the current directory may
+have it too. If Python finds another ``sandbox`` first, the error below explains the cause.
 """
 
 try:

@@ -19,8 +19,8 @@ _LAYOUT_CHARACTERS = frozenset("\n\r\t")
 def adversarial_as_released(*, fail_new: float | None, fail_hist: float | None) -> float:
     """Adversarial difficulty by the public release's formula, in [0, 1].
 
-    It is ``(fail_new - fail_hist + 1) / 2`` if both are known, ``fail_new`` without history, and 0 without a valid
-    case.
+    The result is ``(fail_new - fail_hist + 1) / 2`` if both numbers are known, ``fail_new`` without history, and 0
+    without a valid case.
 
     Args:
         fail_new: number of failures among the first K valid cases, divided by K; None without a valid case.
@@ -97,11 +97,11 @@ def test_llm_reward(
       asserts and valid cases with an incorrect assertion. An assert is rejected if it does not parse, is no test, or
       repeats another assert, or if the reference raises, hangs or varies on it.
     - Adv combines ``fail_new`` and ``fail_hist`` by the reading ``adversarial``. ``fail_new`` is the number of failures
-      among the first K valid cases, divided by K; cases that show one mistake (``CaseResult.family``) count once.
+      among the first K valid cases, divided by K; cases that show the same mistake (``CaseResult.family``) count once.
       ``fail_hist`` is the share of failed replays.
 
-    Source: Code-A1, arXiv 2603.15611. Three rules are only in the public release: ``invalid``, the first K cases, and
-    the 0 for a candidate that does not load.
+    Source: Code-A1, arXiv 2603.15611. Three rules come from the public release, not from the paper: ``invalid``, the
+    first K cases, and the 0 for a candidate that does not load.
 
     A response without asserts needs an empty ``SuiteVerdict``, for which Valid and Adv are 0.
 
@@ -113,8 +113,8 @@ def test_llm_reward(
         adversarial: a name in ``ADVERSARIAL_READINGS``.
         response_text: the raw response, only used for ``nonprintable``.
         nonprintable_penalty: subtract the share of non-printable characters in the response, as the release does. The
-            penalty is off by default, because the paper's formula does not have it, and R_T may become negative. Also,
-            the extraction and the case parser already refuse such text.
+            penalty is off by default, because it is not in the paper's formula and can make R_T negative. Also,
+            Python's parser already refuses such characters outside strings and comments.
 
     Returns:
         A breakdown with the parts ``validity``, ``adversarial`` and, with the penalty, ``nonprintable``. The total is
@@ -135,7 +135,7 @@ def test_llm_reward(
         )
     reading = lookup(adversarial, ADVERSARIAL_READINGS, what="reading of the adversarial reward")
     suite = verdict.suites[suite_index]
-    # A family is one mistake in all its spellings, so a suite cannot earn more by repeating a mistake.
+    # All cases of a family show the same mistake, so a suite cannot earn more by repeating a mistake.
     num_failed = len({case.family or case.call for case in suite.cases[:num_cases] if case.outcome.failed})
     fail_new = num_failed / num_cases if suite.cases else None  # divided by K, so missing cases earn nothing
     fail_hist = 1.0 - pass_rate(verdict.history) if verdict.history else None
@@ -169,8 +169,8 @@ def test_llm_reward(
 def validity(suite: SuiteVerdict, *, num_cases: int) -> float:
     """``Valid = clip(min(|V| / K, 1 - invalid / K), 0, 1)``, see :func:`test_llm_reward`.
 
-    A case with an incorrect assertion is in V, because its call is used with the oracle's answer. It also counts as
-    invalid, because the Test LLM expected a wrong answer.
+    A case with an incorrect assertion is in V, because its call is used with the oracle's answer. This case also counts
+    as invalid, because the Test LLM expected a wrong answer.
     """
     num_invalid = suite.num_rejected + suite.num_expected_incorrect
     return min(1.0, max(0.0, min(len(suite.cases) / num_cases, 1.0 - num_invalid / num_cases)))

@@ -8,11 +8,12 @@ In a verl config::
         name: compute_score
         reward_kwargs: {num_cases: 8, alpha: 0.5, sandbox: {num_workers: 4, limits: {total_seconds: 10}}}
 
-Name the module with ``pkg://``. A file path would load it outside its package, where its imports fail.
+Name the module with ``pkg://``. A file path would load the module outside its package, and the module's imports would
+fail.
 
 An outage of the sandbox raises an exception, and never becomes a reward. The V1 trainer of verl 0.9.1 then leaves this
-response out of the step, and trains on the other responses of its group. If all responses of a step meet outages, the
-job stops.
+response out of the step, and trains on the other responses of its group. If an outage affects all responses of a step,
+the job stops.
 """
 
 import atexit
@@ -45,8 +46,8 @@ from .test_llm_reward import test_llm_reward
 logger = logging.getLogger(__name__)
 
 MAX_WORKERS = 4
-"""Most programs that the judge of a process runs at once, unless ``sandbox.num_workers`` is given; with fewer CPUs, it
-runs one for each CPU. verl starts ``reward.num_workers`` such processes, 8 by default."""
+"""Default of ``sandbox.num_workers``. On a machine with fewer CPUs, the default is the number of CPUs. verl starts
+``reward.num_workers`` reward processes, 8 by default, and each process has its own judge."""
 
 MAX_CACHED_QUESTIONS = 1024
 """Number of questions whose oracle answers stay cached. verl assigns a step's responses to its reward processes at
@@ -81,22 +82,22 @@ def compute_score(
     reward_router_address: object = None,
     reward_model_tokenizer: object = None,
 ) -> dict[str, float]:
-    """Score one response. The signature is verl's for a custom reward function.
+    """Score one response. verl calls a custom reward function with these arguments.
 
     A *code* response (the default) is judged on the asserts in ``ground_truth["tests"]``, as one suite. Its reward is
     R_C without history, which is the pass rate on the valid cases. A *test* response has
-    ``extra_info["role"] == "test"``. It is a suite that is judged against the program ``ground_truth["candidate"]``,
-    and its reward is R_T without history. See :func:`~reward_fns.code_llm_reward.code_llm_reward` and
-    :func:`~reward_fns.test_llm_reward.test_llm_reward`.
+    ``extra_info["role"] == "test"``. This response is a suite that is judged against the program
+    ``ground_truth["candidate"]``. The reward of the suite is R_T without history. See
+    :func:`~reward_fns.code_llm_reward.code_llm_reward` and :func:`~reward_fns.test_llm_reward.test_llm_reward`.
 
     The function is thread-safe. The first call creates the judge, which is closed when the process exits.
 
     Args:
         data_source: only used in messages.
         solution_str: the decoded response.
-        ground_truth: a mapping, or its JSON text. ``reference`` is the source of a correct solution. ``tests``, needed
-            for code, is a sequence of asserts, which may be a numpy array. ``candidate``, needed for tests, is the
-            source of the program under test. ``prelude`` and ``entry_points`` are optional. For code, verl's
+        ground_truth: a mapping, or its JSON text. ``reference`` is the source of a correct solution. ``tests`` is a
+            sequence or numpy array of asserts, which a code response needs. ``candidate`` is the source of the program
+            under test, which a test response needs. ``prelude`` and ``entry_points`` are optional. For code, verl's
             ``prime_code`` columns can take the place of ``reference`` and ``tests``: ``inputs``, ``outputs`` and, for a
             function, ``fn_name`` (see :mod:`reward_fns.listed`).
         extra_info: ``role`` is "code" or "test". Other keys, which verl and datasets add, are ignored.
@@ -137,7 +138,7 @@ def compute_score(
 
 
 def judge_here(request: JudgeRequest, options: dict[str, Any]) -> CandidateVerdict:
-    """Judge a request by the judge of this process, which the first call creates.
+    """Judge a request with the judge of this process. The first call creates this judge.
 
     Args:
         request: a program with its suites.
@@ -172,8 +173,8 @@ def _candidate(solution: str, truth: JudgeRequest) -> str | None:
     names = asked_names(truth.entry_points, truth.reference, truth.suites[0])
     program = extract_candidate(solution, reads_input=truth.kind == Kind.STDIN, names=names)
     if truth.reference.startswith(LISTED_OUTPUTS) and "class Solution" in solution:
-        # The listed function may be a method of the class `Solution`. A second extraction asks for this class, because
-        # the block found by the function's name may only show how to use the class.
+        # The function under test may be a method of the class `Solution`. A second extraction asks for this class,
+        # because the block that the first one found may just show how to use the class.
         for source in (program, extract_candidate(solution, names=("Solution",))):
             if isinstance(source, str) and (adapted := with_function(source, names)) != source:
                 return adapted
@@ -189,8 +190,9 @@ def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) ->
         where: place of the ground truth, for messages.
 
     Returns:
-        A request with the candidate, and with the tests as its only suite. The response replaces the candidate or the
-        suite. Rows with the same reference and prelude have the same ``question_id``, so they share cached answers.
+        A request with the candidate, and with the tests as its only suite. The caller then puts the response in the
+        place of the candidate or the suite. Rows with the same reference and prelude have the same ``question_id``, so
+        they share cached answers.
 
     Raises:
         ValueError: the ground truth is wrong.
@@ -201,7 +203,7 @@ def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) ->
         raise ValueError(f"{where} must be a mapping or the JSON text of one, got {type(raw).__name__}")
     if unknown := sorted(str(key) for key in raw if key not in _TRUTH_KEYS):
         raise ValueError(f"{where} has unknown keys {unknown}; known: {sorted(_TRUTH_KEYS)}")
-    # Lists from parquet files are numpy arrays. Their method `tolist` makes an import of numpy unnecessary.
+    # Lists from parquet files are numpy arrays. The method `tolist` converts them without an import of numpy.
     given = {key: value.tolist() if hasattr(value, "tolist") else value for key, value in raw.items()}
     given = {"candidate": None, "tests": ()} | {key: value for key, value in given.items() if value is not None}
     given.pop("id", None)  # without ids, rows with the same reference share cached answers
@@ -291,7 +293,8 @@ class _SharedJudge:
 
 
 def _start_anew() -> None:
-    # A forked child cannot use the parent's judge. Another thread of the parent may also have held the judge's lock.
+    # A forked child cannot use the parent's judge. Also, if another thread held the judge's lock at the fork, the lock
+    # would stay locked in the child.
     global _SHARED
     _SHARED = _SharedJudge()
 

@@ -1,4 +1,4 @@
-"""Both rewards with free weights, and with values of their own for unusable programs and suites.
+"""Both rewards with free weights, and with separate values for unusable programs and suites.
 
 A run chooses these rewards by name; :class:`AdversarialReward` scores programs and suites without a run.
 
@@ -8,10 +8,10 @@ A run chooses these rewards by name; :class:`AdversarialReward` scores programs 
           0                                                            if the program does not load
           validity_weight * Valid + difficulty_weight * Adv            otherwise
 
-Valid and Adv are the paper's, see :func:`~reward_fns.test_llm_reward.test_llm_reward`. With ``validity_weight=alpha``,
-``difficulty_weight=1 - alpha`` and ``invalid_code=invalid_test=0``, both rewards are the paper's. The weights need not
-sum to 1, because GRPO divides the advantages of a group by the standard deviation of its rewards. Only the ratio of the
-weights counts, and their size compared with ``invalid_test``.
+Valid and Adv are the paper's terms, see :func:`~reward_fns.test_llm_reward.test_llm_reward`. With
+``validity_weight=alpha``, ``difficulty_weight=1 - alpha`` and ``invalid_code=invalid_test=0``, both rewards are equal
+to the paper's. The weights need not sum to 1, because GRPO divides the advantages of a group by the standard deviation
+of its rewards. What counts is the ratio of the two weights, and their size compared with ``invalid_test``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,8 @@ def weighted_code_rewards(question: QuestionVerdicts, *, invalid_code: float = -
     """R_C of each candidate, by the formula above; ``rewards.code.name=weighted``.
 
     Returns:
-        Parts ``history`` and ``new``, or ``invalid`` alone. None for a candidate without a verdict.
+        Breakdowns with the parts ``history`` and ``new``, or with the part ``invalid`` alone. A candidate without a
+        verdict gets None.
 
     Raises:
         ValueError: ``invalid_code`` is not a finite number.
@@ -55,8 +56,8 @@ def weighted_test_rewards(
     Weights are at least 0; ``adversarial`` is a name in ``ADVERSARIAL_READINGS``.
 
     Returns:
-        Parts ``validity`` and ``adversarial``, or ``invalid`` alone. None for the suites of a candidate without a
-        verdict.
+        Breakdowns with the parts ``validity`` and ``adversarial``, or with the part ``invalid`` alone. The suites of a
+        candidate without a verdict get None.
 
     Raises:
         ValueError: a weight is negative, a number is not finite, or the reading is unknown.
@@ -99,7 +100,8 @@ class AdversarialReward:
     >>> float(reward.score_test("assert double() == 0", wrong, right))  # the reference raises
     -0.5
 
-    A run takes the same reward from ``AdversarialCodeTrainer(reward_fn=reward)``, or by the keys of :meth:`settings`.
+    A training run gets the same reward by ``AdversarialCodeTrainer(reward_fn=reward)``, or by the keys of
+    :meth:`settings`.
 
     Raises:
         ValueError: a value is out of its range.
@@ -113,12 +115,13 @@ class AdversarialReward:
     """Reward of a suite without a valid case."""
     adversarial: str = "release"
     sandbox: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of ``sandbox.LocalRunner``. All instances in a process share one judge, so all must have the same."""
+    """Arguments of ``sandbox.LocalRunner``. All instances in a process share one judge, so all instances need the same
+    arguments."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.sandbox, Mapping):
             raise ValueError(f"sandbox must hold arguments of sandbox.LocalRunner, got {self.sandbox!r}")
-        # A question without candidates shows whether the values work.
+        # These calls check the values, for a question without candidates.
         question = QuestionVerdicts(question_id="", num_cases=1, candidates=())
         weighted_code_rewards(question, invalid_code=self.invalid_code)
         weighted_test_rewards(question, **self._test_kwargs, adversarial=self.adversarial)
@@ -132,7 +135,7 @@ class AdversarialReward:
         }
 
     def settings(self) -> dict[str, Any]:
-        """Configuration keys that train a run with this reward; the run keeps its own ``sandbox``."""
+        """Configuration keys for a run that trains with this reward. They do not change the run's ``sandbox``."""
         choice = {"name": "weighted", "path": None}
         return {
             "rewards.code": choice | {"kwargs": {"invalid_code": self.invalid_code}},
@@ -147,12 +150,12 @@ class AdversarialReward:
         *,
         reference: str,
     ) -> Breakdown:
-        """R_C of one program on the given tests, as a ``Breakdown``; ``float`` turns this into a number.
+        """R_C of one program on the given tests, as a ``Breakdown``; ``float`` converts it to a number.
 
         Args:
             code: a program, or a response with a program in a fenced block.
-            tests: asserts in one text, or a list of asserts. Only tests that are valid by the reference count.
-            reference: source of a correct solution, without a fence. It decides which tests are valid.
+            tests: asserts in one text, or a list of asserts. Only tests that the reference shows to be valid count.
+            reference: source of a correct solution, without a fence. The reference decides which tests are valid.
 
         Raises:
             ValueError: an argument has a wrong type, or no test is valid, so the tests say nothing about the program.
@@ -174,7 +177,7 @@ class AdversarialReward:
         code: str,
         reference_code: str,
     ) -> Breakdown:
-        """R_T of one suite against one program, with K the number of the suite's asserts.
+        """R_T of one suite against one program. K is the number of asserts in the suite.
 
         The arguments have the same forms as in :meth:`score_code`.
         """
@@ -190,7 +193,7 @@ class AdversarialReward:
         return reward
 
     def _judge(self, code: str, tests: str | Sequence[str], reference: str) -> tuple[CandidateVerdict, int]:
-        """The program's verdict, with the tests as its only suite, and the number of tests."""
+        """Return the program's verdict and the number of tests. The tests are the only suite of the verdict."""
         if not isinstance(code, str) or not isinstance(reference, str) or not isinstance(tests, str | list | tuple):
             got = ", ".join(type(argument).__name__ for argument in (code, tests, reference))
             raise ValueError(

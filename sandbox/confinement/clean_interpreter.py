@@ -15,7 +15,7 @@ package = sys.modules["sandbox"] = types.ModuleType("sandbox")
 package.__path__ = [{folder!r}]
 {statement}
 """
-# -P and -s keep the working directory and the user's packages off the path. -B writes no byte code.
+# -P and -s keep the working directory and the user's packages off the search path. -B writes no byte code.
 _FLAGS = ("-P", "-s", "-B", "-X", "utf8")
 CLEAN_ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
@@ -32,7 +32,7 @@ CLEAN_ENVIRONMENT = {
 def clean_interpreter(statement: str) -> list[str]:
     """Return the command that runs a statement in a new interpreter.
 
-    In that interpreter ``sandbox`` is an empty package, whose modules can be imported one by one. The caller may append
-    arguments to the command. The statement finds them in ``sys.argv``.
+    In the new interpreter, ``sandbox`` is an empty package, whose modules can be imported one by one. The caller may
+    append arguments to the command. The statement finds these arguments in ``sys.argv``.
     """
     return [sys.executable, *_FLAGS, "-c", _BOOTSTRAP.format(folder=PACKAGE_FOLDER, statement=statement)]

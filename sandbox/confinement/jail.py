@@ -1,7 +1,7 @@
 """Confines one process by rlimits, credentials, no_new_privs, Landlock and seccomp.
 
-The fork server prepares a ``Jail`` once, and each of its children enters the jail. Entering takes a fraction of a
-millisecond and cannot be undone. A jail needs no privileges and works inside a default container. Tier 0 is this jail
+The fork server prepares a ``Jail`` once, and each of its children enters the jail. Entering a jail takes a fraction of
+a millisecond and cannot be undone. A jail needs no privileges and works inside a default container. Tier 0 is this jail
 alone. Tier 1 adds namespaces around it and a scratch folder for each program.
 """
 
@@ -30,7 +30,7 @@ _MAX_PIDS = 1 << 22
 _OWN_TASK_COUNTS_SINCE = (5, 14)
 """First kernel version that counts a user's processes separately in each user namespace."""
 _ZYGOTE_TASKS = 2
-"""Number of processes that share the uid of a program in such a namespace: the fork server and the init."""
+"""Number of further processes with a program's uid in a user namespace of the sandbox: the fork server and the init."""
 OPTIONAL_FEATURES = ("landlock", "seccomp")
 """Protections that ``allow_missing`` may name."""
 _LOST = {
@@ -130,9 +130,10 @@ def check_features(allow_missing: Collection[str]) -> None:
 
 
 def readable_paths(extra: Iterable[str] = ()) -> tuple[str, ...]:
-    """List the paths that programs may read, sorted: the standard library, packages, shared libraries and time zones.
+    """Return a sorted list of paths that programs may read: standard library, packages, shared libraries, time zones.
 
-    Every path exists. Symbolic links are not resolved, because programs and the loader open files by these names.
+    Every path exists. Symbolic links are not resolved, because programs and the loader open files by the names of the
+    links.
     """
     installed = sysconfig.get_paths()
     roots = {installed[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -152,9 +153,9 @@ class ForkServerFacts:
     has_own_uids: bool
     """True if the ids from ``OWN_UIDS`` on exist in the fork server's user namespace."""
     has_nobody: bool
-    """True if ``NOBODY`` exists in that namespace."""
+    """True if ``NOBODY`` exists in the fork server's user namespace."""
     counts_own_tasks: bool
-    """True if the sandbox made that namespace and the kernel counts the processes of its users separately."""
+    """True if the sandbox made the user namespace, and the kernel counts the processes in this namespace separately."""
 
     @classmethod
     def read(cls, *, has_own_user: bool) -> "ForkServerFacts":
@@ -212,7 +213,7 @@ class Jail:
         """Confine this process for good.
 
         Raises:
-            OSError: a step failed. The process must then end without running anything.
+            OSError: a step failed. The process must then end without running the program.
         """
         uid = self._program_uid()
         if self.scratch is not None:
@@ -232,19 +233,19 @@ class Jail:
             threads=self._thread_limit(limits, uid),
         )
         _change_credentials(self.uid_policy, uid)
-        # This comes after the change of credentials, which would clear the setting.
+        # This setting comes after the change of credentials, which would clear it.
         end_with_parent()
-        # If the fork server ended before that, the kernel sends no signal. ``getppid`` is 0 here if the parent is
-        # outside of our pid namespace.
+        # If the fork server ended before this setting, the kernel sends no signal. ``getppid`` is 0 here if the parent
+        # is outside of our pid namespace.
         if os.getppid() not in (0, self._fork_server_pid):
             raise ProcessLookupError(errno.ESRCH, "the fork server ended while its child was being confined")
         check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS")
-        # This comes after no_new_privs, because the kernel requires that of a process without privileges.
+        # Landlock comes after no_new_privs, which the kernel requires of a process without privileges.
         if self.ruleset_fd is not None:
             restricted = libc.syscall(_LANDLOCK_RESTRICT, ctypes.c_int(self.ruleset_fd), ctypes.c_uint(0))
             check(restricted, "landlock_restrict_self")
             os.close(self.ruleset_fd)
-        # This comes last, because the filter refuses the system calls of the steps before it.
+        # The filter comes last, because it refuses the system calls of the earlier steps.
         if self._filter is not None:
             self._filter.install()
 
@@ -253,8 +254,8 @@ class Jail:
 
         A program with its own id shares no kernel quota (signals, pipe pages, watches) with other programs, and the
         kernel can count its threads. The number contains a pid, because a pid is unique while its process runs. With a
-        scratch folder this process is in a pid namespace, where its own pid is not unique on the machine. So the number
-        then contains the fork server's pid.
+        scratch folder, this process is in a pid namespace, where its own pid is not unique on the machine. So with a
+        scratch folder, the number contains the fork server's pid.
         """
         if self.uid_policy is UidPolicy.SAME_USER:
             return None
@@ -265,8 +266,8 @@ class Jail:
     def _thread_limit(self, limits: ProcessLimits, uid: int | None) -> int | None:
         """Return the limit on threads of this process's uid, or None if only memory bounds its threads.
 
-        The kernel counts the threads of a uid. So programs that share a uid would use up each other's limit. Without
-        the limit a program can still start no process.
+        The kernel counts the threads of a uid. So programs that share a uid would use up each other's limit. Even
+        without this limit, a program cannot start processes.
         """
         if uid not in (None, NOBODY):
             return limits.threads
@@ -274,7 +275,8 @@ class Jail:
 
 
 _capset = libc.capset
-"""Looked up only once, because the search through all loaded libraries takes longer than setting a child's limits."""
+"""The function is looked up only once, because a search through all loaded libraries takes longer than setting a
+child's limits."""
 
 
 def _change_credentials(policy: UidPolicy, uid: int | None) -> None:
@@ -300,7 +302,7 @@ def _landlock_ruleset(roots: Iterable[str], *, can_write: bool) -> int:
         0b11 if abi >= 4 else 0,  # bind and connect TCP
         0b11 if abi >= 6 else 0,  # abstract unix sockets, signals
     )
-    # An older kernel knows a shorter structure. It accepts a longer structure if the additional bytes are zero.
+    # An older kernel knows a shorter structure, but accepts a longer one if the additional bytes are zero.
     size = ctypes.c_size_t(len(attributes))
     ruleset = check(libc.syscall(_LANDLOCK_CREATE, attributes, size, ctypes.c_uint(0)), "landlock")
     for root in roots:

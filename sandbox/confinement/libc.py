@@ -1,4 +1,4 @@
-"""System calls that Python's standard library lacks. They go through the C library."""
+"""System calls that Python's standard library lacks, made through the C library."""
 
 import ctypes
 import os
@@ -22,7 +22,8 @@ def check(result: int, what: str) -> int:
 
 
 def end_with_parent() -> None:
-    """Tell the kernel to kill this process when its parent ends. A later change of credentials would undo this."""
+    """Tell the kernel to kill this process when its parent ends. A later change of credentials would undo this
+    setting."""
     check(libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "PR_SET_PDEATHSIG")
 
 

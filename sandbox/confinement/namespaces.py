@@ -2,14 +2,15 @@
 
 The fork server sets up these things once:
 
-- mount, pid, network, ipc and uts namespaces, and a user namespace unless it may already mount
+- mount, pid, network, ipc and uts namespaces; also a user namespace, unless the fork server already has the right to
+  mount
 - a sleeping init for the pid namespace
-- a root that holds only the readable paths, read-only
+- a read-only root that holds only the readable paths
 
-Each program then gets its own mount namespace with a new tmpfs, which the kernel removes with the program.
+Each program then gets its own mount namespace with a new tmpfs, which the kernel removes when the program ends.
 
-Only the children of the fork server enter the new pid namespace. The fork server itself stays outside. So it reports
-the pids that its parent sees, and signals, waits and CPU clocks work as in tier 0.
+Only the children of the fork server enter the new pid namespace. The fork server itself stays outside of it. So the
+fork server reports the pids that its parent sees, and signals, waits and CPU clocks work as in tier 0.
 """
 
 import contextlib
@@ -26,7 +27,8 @@ from dataclasses import dataclass
 from .libc import check, end_with_parent, libc
 
 SCRATCH_PARENT = "/scratch"
-"""Folder that holds only the mount point of the scratch folders. A Landlock rule for it covers the mounts below it."""
+"""Folder that holds only the mount point of the scratch folders. A Landlock rule for this folder also covers the mounts
+below the folder."""
 SCRATCH = f"{SCRATCH_PARENT}/tmp"
 TMP = "/tmp"
 """A link to the scratch folder, and the programs' HOME."""
@@ -37,18 +39,19 @@ _CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWIPC, _CLONE_NEWUSER = 0x00020000, 0x04000
 _CLONE_NEWPID, _CLONE_NEWNET = 0x20000000, 0x40000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 0x2, 0x4, 0x8, 0x4000, 0x40000
 _MNT_DETACH = 2
-# System calls that mount by descriptors. Their numbers are the same on every architecture.
+# System calls that mount by descriptors. These calls have the same numbers on every architecture.
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 _OPEN_TREE_CLONE, _MOVE_MOUNT_F_EMPTY_PATH, _MOUNT_ATTR_RDONLY = 1, 4, 1
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
 _CAP_SYS_ADMIN = 21
 _STAGE = "/proc"
-"""Folder on which the new root is built. It exists on every machine, and only this process loses its /proc."""
+"""Folder on which the new root is built. /proc exists on every machine, and only this process loses it."""
 _HIDDEN = "/readable"
 """Folder in the new root for readable paths that scratch folders cover."""
 _MAX_LINKS = 40
 _SLEEPER = "/bin/sleep"
-"""Program that runs as the init of the pid namespace. On a machine without it, a fork of the fork server sleeps."""
+"""Program that runs as the init of the pid namespace. If a machine lacks this program, a fork of the fork server sleeps
+in its place."""
 _HINTS = {
     "unshare": "namespaces are closed to this user: as root in a container, start the container with CAP_SYS_ADMIN; as "
     "another user, allow user namespaces (sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1 "
@@ -60,7 +63,7 @@ _HINTS = {
     "than 5.12: use a newer one",
     "init": "no process could be started in a new pid namespace: raise the limits on processes",
 }
-"""Maps each step that a machine may refuse to the hint for the user."""
+"""Maps each step to a hint for the user. The hint is shown if the machine refuses the step."""
 
 
 class NamespaceError(OSError):
@@ -78,13 +81,13 @@ class Layout:
     """The contents of a new, small root directory."""
 
     binds: tuple[str, ...]
-    """Real paths that are mounted there. No path lies inside another one."""
+    """Real paths that are mounted in the new root. No path lies inside another one."""
     links: tuple[tuple[str, str], ...]
-    """Symbolic links that lead to these paths. Each pair holds the place and the target of a link."""
+    """Symbolic links that lead to the mounted paths. Each pair holds the place and the target of a link."""
 
 
 def plan_layout(paths: Iterable[str]) -> Layout:
-    """Plan a root directory in which every path can be read under the name that it has now."""
+    """Plan a root directory in which every path can be read under its present name."""
     links: dict[str, str] = {}
     real_paths = {_resolve(path, links) for path in paths}
     binds: list[str] = []
@@ -99,7 +102,7 @@ def plan_layout(paths: Iterable[str]) -> Layout:
 
 
 def _resolve(path: str, links: dict[str, str]) -> str:
-    """Return the real path of ``path``. Add the symbolic links on the way to ``links``."""
+    """Return the real path of ``path``. Each symbolic link on the way is added to ``links``."""
     current, rest = "/", deque(path.split("/"))
     num_links = 0
     while rest:
@@ -171,7 +174,8 @@ class Namespaces:
         for path, tree in trees.items():
             _set_readonly(tree, "", _AT_EMPTY_PATH | _AT_RECURSIVE)
             place = path
-            # A scratch folder will cover this path. So it is mounted elsewhere now, and later into each scratch folder.
+            # A scratch folder will cover this path. So the path is mounted elsewhere now, and later into each scratch
+            # folder.
             if _is_within_any(path, (TMP, SCRATCH_PARENT)):
                 place = f"{_HIDDEN}/{len(hidden)}"
                 hidden.append((place, path))
@@ -198,8 +202,8 @@ class Scratch:
     """The private writable folder of each program.
 
     Args:
-        hidden: pairs of a place in the fork server's root and the readable path whose content it holds. Scratch folders
-            cover these paths, so each scratch folder gets mounts of them.
+        hidden: pairs of a place in the fork server's root and the readable path whose content is at this place. Scratch
+            folders cover these readable paths, so each scratch folder gets mounts of them.
     """
 
     def __init__(self, hidden: list[tuple[str, str]]) -> None:
@@ -211,23 +215,26 @@ class Scratch:
                 way += f"/{part}"
                 mounts.add(way)
         self._num_mount_inodes = len(mounts)
-        """Number of folders and files that lead to the hidden paths. They do not count in ``num_files``."""
+        """Number of folders and files that lead to the hidden paths. These folders and files do not count in
+        ``num_files``."""
 
     def place_of(self, path: str) -> str:
-        """Return where a readable path is in the fork server's root. The place differs if scratch folders cover it."""
+        """Return the place of a readable path in the fork server's root. It is another place if scratch folders cover
+        the path."""
         for place, covered in self._hidden:
             if covered == path:
                 return place
         return path
 
     def enter(self, *, size_bytes: int, num_files: int, uid: int, gid: int) -> None:
-        """Mount an empty working directory that only this process sees. The kernel removes it when the process ends.
+        """Mount an empty working directory that only this process sees. The kernel removes the directory when the
+        process ends.
 
         A process must call this before it drops its privileges.
 
         Args:
-            size_bytes: most bytes in the folder.
-            num_files: most files, folders and links in the folder.
+            size_bytes: maximum number of bytes in the folder.
+            num_files: maximum number of files, folders and links in the folder.
             uid: owner of the folder.
             gid: group of the folder.
 
@@ -259,7 +266,7 @@ def _start_init() -> tuple[int, int]:
     When the init ends, the kernel kills every program in the namespace.
 
     Returns:
-        Our end of a pipe, which must stay open while programs run, and the init's pid.
+        Our end of a pipe, and the init's pid. The pipe must stay open while programs run.
     """
     reading, writing = os.pipe()
     try:
@@ -279,9 +286,9 @@ def _sleep_as_init(lifeline: int) -> None:
         os.closerange(lifeline + 1, 1 << 20)
         end_with_parent()
         if select.select([lifeline], [], [], 0)[0]:
-            return  # the fork server ended before the call above
+            return  # the fork server ended before `end_with_parent`
         with contextlib.suppress(OSError):
-            os.execv(_SLEEPER, [_SLEEPER, "2147483647"])  # uses eight megabytes less than this interpreter
+            os.execv(_SLEEPER, [_SLEEPER, "2147483647"])  # this program uses eight megabytes less than this interpreter
         os.read(lifeline, 1)
     finally:
         os._exit(0)

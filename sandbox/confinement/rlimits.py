@@ -20,7 +20,7 @@ def set_rlimits(
         open_files: highest descriptor plus one.
         file_bytes: longest file that the process may write.
         stack_bytes: stack of the main thread. Programs may raise this limit again, as some do for deep recursion.
-        threads: most processes and threads that this process's uid may have. None sets no limit.
+        threads: maximum number of processes and threads that this process's uid may have. None sets no limit.
     """
     _lower(resource.RLIMIT_AS, address_bytes, address_bytes)
     _lower(resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1)

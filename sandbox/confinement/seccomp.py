@@ -1,4 +1,4 @@
-"""The seccomp filter as a classic BPF program. It decides which system calls a program may make.
+"""The seccomp filter, written in classic BPF. The filter decides which system calls a sandboxed program may make.
 
 A call that ``syscalls`` does not name fails with EPERM. Sources: ``include/uapi/linux/filter.h`` and ``seccomp.h`` of
 the kernel.
@@ -53,7 +53,7 @@ class Architecture:
     """Numbers of one architecture."""
 
     column: int
-    """Column of the tables in ``syscalls``."""
+    """Position of this architecture in each pair of ``syscalls``."""
     audit_number: int
     """The kernel's AUDIT_ARCH_* number, which the filter sees."""
     seccomp_number: int
@@ -84,8 +84,8 @@ def this_architecture() -> Architecture | None:
 
 
 _Instruction = tuple[int, int, int, int]
-"""An operation, two numbers and an operand. A conditional jump skips as many instructions as the first number says if
-its condition holds, and otherwise as many as the second number says."""
+"""An operation, two numbers and an operand. If the condition of a jump holds, the first number says how many
+instructions are skipped; otherwise, the second number says it."""
 _ACCEPT: _Instruction = (_RETURN, 0, 0, _ALLOW)
 
 
@@ -111,13 +111,13 @@ def build_filter(architecture: Architecture, *, can_write: bool = False) -> byte
         (_JUMP_EQUAL, 1, 0, architecture.audit_number),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _OFFSET_NUMBER),
-        # x32 calls have the same audit number and other meanings. Their high numbers tell them apart.
+        # x32 calls have the same audit number as x86-64 calls, but other meanings. The numbers of x32 calls are higher.
         (_JUMP_GREATER, 0, 1, architecture.highest_number),
         (_RETURN, 0, 0, _KILL),
     ]
     blocks = {name: [_ACCEPT] for name in ALLOWED} | _ARGUMENT_RULES
     if can_write:
-        # This replaces the rules on the arguments of ``open`` and ``openat``.
+        # The next line replaces the rules on the arguments of ``open`` and ``openat``.
         blocks |= {name: [_ACCEPT] for name in ALLOWED_WRITING}
         blocks |= {name: [_deny(errno.ENOTSUP)] for name in UNSUPPORTED_WRITING}
     by_number = {}
@@ -147,7 +147,8 @@ def _search(ranges: list[tuple[int, list[_Instruction]]]) -> list[_Instruction]:
     """Build a binary search that jumps to the block of a call's number. Every block ends with a return.
 
     A binary search is faster than a chain of comparisons. Speed matters, because every child installs the filter. At
-    each installation the kernel runs the filter for every number, to find the calls that are always allowed.
+    each installation, the kernel runs the filter for every system call number, to find the calls that are always
+    allowed.
     """
     if len(ranges) == 1:
         return ranges[0][1]
@@ -165,14 +166,16 @@ def _argument(index: int, *, high: bool = False) -> _Instruction:
 
 
 def _one_of(index: int, *values: int, otherwise: int = errno.EPERM) -> list[_Instruction]:
-    """Allow a call if an argument is one of ``values``. Only its low 32 bits count, because the kernel reads an int."""
-    # An equal value jumps over the remaining tests and the refusal.
+    """Allow a call if an argument is one of ``values``. Only the low 32 bits of the argument count, because the kernel
+    reads an int."""
+    # A test that finds an equal value jumps over the remaining tests and the refusal.
     tests = [(_JUMP_EQUAL, len(values) - number, 0, value) for number, value in enumerate(values)]
     return [_argument(index), *tests, _deny(otherwise), _ACCEPT]
 
 
 def _read_only(flags: int) -> list[_Instruction]:
-    """Allow a call that opens a file only for reading. ``flags`` is the position of the argument with the flags."""
+    """Allow a call that opens a file for reading and not for writing. ``flags`` is the position of the argument with
+    the flags."""
     return [
         _argument(flags),
         (_AND, 0, 0, _WRITING_FLAGS),
@@ -195,9 +198,9 @@ _ARGUMENT_RULES: dict[str, list[_Instruction]] = {
     ],
     # The flags of clone3 lie behind a pointer, which a filter cannot follow. After ENOSYS the C library calls clone.
     "clone3": [_deny(errno.ENOSYS)],
-    # A program may read all of its own limits. It may set only the limit on its stack, as some do for deep recursion.
-    # If it could lower its limit on CPU time, the kernel would kill it with SIGKILL at that limit, and the judge would
-    # take this for a kill by somebody else.
+    # A program may read all of its own limits. The only limit that a program may set is the one on its stack; some
+    # programs set it for deep recursion. If a program could lower its limit on CPU time, the kernel would kill it with
+    # SIGKILL at that limit, and the judge would take this for a kill by somebody else.
     "prlimit64": [
         _argument(0),
         (_JUMP_EQUAL, 0, 6, 0),
@@ -210,7 +213,7 @@ _ARGUMENT_RULES: dict[str, list[_Instruction]] = {
         _REFUSE,
         _ACCEPT,
     ],
-    # A program may send without an address, which means to the connected end.
+    # A program may send only without an address, that is, to the other end of its own connection.
     "sendto": [
         _argument(4),
         (_JUMP_EQUAL, 0, 3, 0),
@@ -263,7 +266,7 @@ class SeccompProgram:
         """Install the filter in this process for good.
 
         Raises:
-            OSError: the kernel refused it.
+            OSError: the kernel refused the filter.
         """
         installed = libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(self._header), 0, 0)
         check(installed, "PR_SET_SECCOMP")

@@ -2,13 +2,13 @@
 
 Each pair holds the number on x86-64 and the number on aarch64. None means that the architecture lacks the call.
 
-The numbers are written here and do not come from libseccomp. That library is a system package that pip cannot install,
+The numbers are written here and do not come from libseccomp. libseccomp is a system package that pip cannot install,
 and an old version does not know the newest calls (2.5.4 has no ``fchmodat2``). Speed is no reason to use the library: a
-fork server builds its filter once, in 0.14 ms. The library takes 0.26 ms for a filter of the same names without rules
-on arguments. ``python tests/unit/sandbox/libseccomp.py`` prints this comparison.
+fork server builds its filter once, in 0.14 ms. libseccomp takes 0.26 ms for a filter with the same names, but without
+rules on arguments. ``python tests/unit/sandbox/libseccomp.py`` prints this comparison.
 
-A test finds wrong numbers. It compares all numbers of both architectures with the kernel's headers and with libseccomp,
-if they are installed.
+A test finds wrong numbers: it compares all numbers of both architectures with the kernel's headers and with libseccomp,
+if these are installed.
 """
 
 Numbers = dict[str, tuple[int | None, int | None]]
@@ -103,8 +103,8 @@ ALLOWED: Numbers = {
     "wait4": (61, 260),
     "waitid": (247, 95),
 }
-# These calls are also allowed if a program has a scratch folder. Landlock and read-only mounts decide where it may
-# write. File locks are not allowed, because a program could lock files of the library, which all programs share.
+# These calls are also allowed if a program has a scratch folder. Landlock and read-only mounts decide where the program
+# may write. File locks are not allowed, because a program could lock files of the library, which all programs share.
 ALLOWED_WRITING: Numbers = {
     "openat": (257, 56),
     "open": (2, None),
@@ -147,7 +147,7 @@ ALLOWED_WRITING: Numbers = {
     "fstatfs": (138, 44),
 }
 # These calls fail with ENOTSUP if a program has a scratch folder. ``shutil.copy2`` then assumes that the file system
-# has no extended attributes, and copies the file without them. After EPERM it would raise.
+# has no extended attributes, and copies the file without them. After EPERM, ``shutil.copy2`` would raise an error.
 UNSUPPORTED_WRITING: Numbers = {
     "setxattr": (188, 5),
     "lsetxattr": (189, 6),

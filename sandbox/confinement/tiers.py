@@ -34,7 +34,7 @@ class TierState:
 
     tier: int
     reason: str
-    """Reason why the tier does not work, with a hint. Empty if it works."""
+    """Reason why the tier does not work, with a hint. Empty if the tier works."""
 
     @property
     def is_available(self) -> bool:
@@ -78,7 +78,7 @@ def _lacks_tier_1() -> str:
 
 
 def try_tier_1() -> None:
-    """Enter namespaces, enter a scratch folder in a child, and exit. This must run in an interpreter of its own."""
+    """Enter namespaces, enter a scratch folder in a child, and exit. This function must run in a new interpreter."""
     try:
         scratch = Namespaces().enter_root(plan_layout(readable_paths()))
         pid = os.fork()

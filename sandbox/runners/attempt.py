@@ -1,4 +1,4 @@
-"""Runs one program in one process, here and inside a service: sends requests, reads responses, watches the clock.
+"""Runs one program in one process, locally or inside a service: sends requests, reads responses, watches the clock.
 
 The process may write anything at any time. Each response counts for the first call that has no result yet, and a
 message that breaks the protocol ends the process. So a program that forges responses only chooses its own return
@@ -24,15 +24,15 @@ from .clocks import Stopwatch, is_stopped, process_cpu_seconds
 from .forker import Forker, ProcessExit
 
 _TICK_SECONDS = 0.01
-"""Time between a response and the first look at the clock. A faster response costs no look."""
+"""Time from a response to the first reading of the clock. If the next response comes earlier, the clock is not read."""
 _MAX_POLL_SECONDS = 0.25
 _READ_BYTES = 1 << 18
 _NAP_SECONDS = 0.0003
-"""Pause between two reads of a program that responds all the time. It lets one read get many responses."""
+"""Pause between two reads of a program that responds all the time. The pause lets one read get many responses."""
 _PACKED_CALLS, _MAX_KEPT_CHARS = 8192, 4096
-"""Number of compiled calls that are kept, and length of the longest. References and candidates get the same calls."""
+"""Maximum number and length of the compiled calls that are kept. References and candidates get the same calls."""
 _SPARE_CPU_SECONDS = 10
-"""Added to RLIMIT_CPU, which should only end programs that nobody watches any more."""
+"""Added to RLIMIT_CPU, because this limit should only end programs that no judge watches any more."""
 _MAX_DETAIL_BYTES = 1024
 _MAX_DETAIL_CHARS = 400
 _STATUSES = {
@@ -51,7 +51,7 @@ class ExitReason(enum.Enum):
     TIMED_OUT = enum.auto()
     OUTPUT_LIMIT = enum.auto()
     FULL = enum.auto()
-    """The process has sent as much as one process may, or ``take`` accepts no more. No single call is to blame."""
+    """The process has sent as much as it may, or ``take`` accepts no further result. No single call is to blame."""
     STOPPED = enum.auto()
     """The process is stopped, as by SIGSTOP."""
     BROKE_PROTOCOL = enum.auto()
@@ -77,25 +77,25 @@ class _Phase(enum.Enum):
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """One process that runs a program and makes its calls at ``indices``, in that order."""
+    """One process that loads a program and makes the calls at ``indices``, in this order."""
 
     program: Program
     indices: Sequence[int]
     num_timeouts: int = 0
-    """Number of the program's calls that timed out before."""
+    """Number of the program's calls that timed out before this attempt."""
     slowest_seconds: float = 0.0
-    """Upper bound on the CPU seconds of the slowest call that the program has answered. The attempt may raise it."""
+    """Upper bound on the CPU seconds of the slowest answered call. The attempt may raise this bound."""
     is_first: bool = True
-    """The program has not loaded before."""
+    """True if the program has not loaded before."""
     pays_imports: bool = True
-    """The first call gets extra time for imports, see ``import_seconds``."""
+    """True if the first call gets extra time for imports, see ``import_seconds``."""
     seconds_left: float
     """CPU and idle seconds that this process may use in all."""
     take: Callable[[CallResult | None], bool]
-    """Called with None after the load, and then with each result as it arrives. If it returns False, the attempt
+    """This function gets None after the load, and then each result as it arrives. If it returns False, the attempt
     ends."""
     results: list[CallResult] = field(default_factory=list)
-    """Results of the calls at the first ``indices``. After an early end there are fewer results than indices."""
+    """Results of the calls at ``indices``, in this order. After an early end, there are fewer results than indices."""
     load_error: str = ""
     detail: str = ""
     cpu_seconds: float = 0.0
@@ -112,7 +112,7 @@ class Attempt:
     _input: FileIO | None = None
     """File in memory that holds the input of the current call."""
     _was_slow: bool = False
-    """The clock was read while the process ran."""
+    """True if the clock was read while the process ran."""
     _num_bytes: int = 0
 
     @property
@@ -132,7 +132,7 @@ class Attempt:
         # RLIMIT_CPU is for programs whose judge is gone. The judge's own clock must always end a program earlier.
         seconds = limits.load_cpu_seconds + import_seconds(self.program)
         if self.indices:
-            # With `is_first` the limit is the same for every call, and no call has a higher limit.
+            # With `is_first`, every call has the same limit, which is the highest one.
             seconds += len(self.indices) * self._cpu_limit(self.indices[0], is_first=True)
         self.cpu_ceiling = int(min(seconds, self.seconds_left)) + _SPARE_CPU_SECONDS
         with contextlib.ExitStack() as files:
@@ -144,13 +144,13 @@ class Attempt:
                 else:
                     self._input = files.enter_context(TemporaryFile(buffering=0))
                 number = self._input.fileno()
-                os.fchmod(number, 0o444)  # keeps a program with another uid from opening it anew for writing
+                os.fchmod(number, 0o444)  # a program with another uid must not reopen it for writing
                 given = [files.enter_context(open(f"/proc/self/fd/{number}", "rb")).fileno()]
             channel, self._pid = forker.fork(limits, cpu_seconds=self.cpu_ceiling, given=given)
             total = Stopwatch.of_new_process(self._pid)
             files.enter_context(channel)
             stop = self._converse(channel, total)
-            # The clock of a reaped process is gone, so it is read before the end.
+            # The clock of a reaped process is gone, so the clock is read before the process is reaped.
             self.cpu_seconds = process_cpu_seconds(self._pid)
             self.used_seconds = sum(total.read()) if self._was_slow else self.cpu_seconds
         self.ending = forker.end(self._pid, is_closed=self._hung_up)
@@ -170,7 +170,7 @@ class Attempt:
         self._request(b"P", self.program.prelude.encode("utf-8", "surrogatepass"))
         kind = b"I" if self.program.reads_input else b"P"
         self._request(kind, self.program.source.encode("utf-8", "surrogatepass"))
-        # The calls are sent after the load, because a program could read them while it loads.
+        # The calls are not sent yet, because a program could read them while it loads.
         self._request(b"B", b"")
         # A fast response costs no look at the clock. Only a response that takes longer than a tick is measured.
         watch = Stopwatch(self._pid)
@@ -181,9 +181,9 @@ class Attempt:
             poller.register(channel, select.POLLIN | (select.POLLOUT if self._unsent else 0))
             events = poller.poll(1000 * wait_seconds)
             late = None
-            # Data does not delay the clock: a program that writes all the time must time out, too.
+            # The clock is checked even if data comes: a program that writes all the time must time out, too.
             if not events or time.monotonic() - looked_at > wait_seconds:
-                # The channel is read after the clock, so that a response that came before the reading is in time.
+                # The channel is read after the clock, so a response that came before the clock was read is in time.
                 late, wait_seconds = self._check_clock(watch, total)
                 looked_at = time.monotonic()
                 events = poller.poll(0)
@@ -193,7 +193,7 @@ class Attempt:
                 if len(self.results) > num_results or self._phase is not phase:
                     seconds = watch.restart()
                     if len(self.results) > num_results:
-                        # It must be above 0, even if the kernel has not yet counted the time of the call.
+                        # This must be above 0, even if the kernel has not yet counted the time of the call.
                         self.slowest_seconds = max(self.slowest_seconds, seconds, 1e-6)
                     wait_seconds, late = _TICK_SECONDS, None
                     looked_at = time.monotonic()
@@ -211,7 +211,7 @@ class Attempt:
                 time.sleep(_NAP_SECONDS)
 
     def _check_clock(self, watch: Stopwatch, total: Stopwatch) -> tuple[str | None, float]:
-        """Return a description of the limit that is exceeded, if any, and the seconds until the next check."""
+        """Return a description of the exceeded limit, or None, and the seconds until the next check."""
         limits = self.program.limits
         self._was_slow = True
         if self._phase is _Phase.CALLING:
@@ -263,7 +263,7 @@ class Attempt:
             return None
         except OSError:
             data = b""
-        # The end of the channel is the first sign that the process died. Its exit status will tell the cause.
+        # The end of the channel is the first sign that the process died. The exit status will tell the cause.
         if not data:
             self._hung_up = True
             return ExitReason.SETUP_FAILED if self._phase is _Phase.SETUP else ExitReason.CLOSED
@@ -273,7 +273,7 @@ class Attempt:
         stop = None
         while stop is None and len(self._received) - at >= HEADER.size:
             kind, length = HEADER.unpack_from(self._received, at)
-            # A frame is refused as soon as its header has come, so memory never holds more than a legal frame.
+            # An oversized frame is refused when its header has come, so memory never holds more than a legal frame.
             if length > self._longest_frame:
                 return ExitReason.OUTPUT_LIMIT if self.has_loaded else ExitReason.BROKE_PROTOCOL
             end = at + HEADER.size + length
@@ -282,7 +282,7 @@ class Attempt:
             stop = self._take(kind, bytes(self._received[at + HEADER.size : end]))
             at = end
         del self._received[:at]
-        # No single call is to blame for the sum, so a new process makes the remaining calls.
+        # No single call is to blame for the total output, so a new process makes the remaining calls.
         if stop is None and self._num_bytes > self.program.limits.total_output_bytes:
             return ExitReason.FULL if self.results else ExitReason.OUTPUT_LIMIT
         return stop
@@ -314,7 +314,7 @@ class Attempt:
         return ExitReason.FINISHED if len(self.results) == len(self.indices) else None
 
     def _take_greeting(self, kind: bytes, payload: bytes) -> ExitReason | None:
-        """Take the first frame. Our own code sends it before it reads untrusted text."""
+        """Take the first frame, which our own code sends before it reads untrusted text."""
         if kind != b"R":
             self.detail = payload.decode("utf-8", "replace")
             return ExitReason.SETUP_FAILED
@@ -328,7 +328,7 @@ class Attempt:
             return False
         seconds = 0.0
         if self.program.timed:
-            # The program reports this time itself, so the time of its process bounds it.
+            # The program reports this time itself, so it must not exceed the CPU time of the process.
             seconds = min(CPU_TIME.unpack_from(payload)[0] / 1e9, process_cpu_seconds(self._pid))
             payload = payload[CPU_TIME.size :]
         if status is CallStatus.VALUE:
@@ -337,7 +337,7 @@ class Attempt:
             detail = payload.decode("utf-8", "replace")[:_MAX_DETAIL_CHARS]
             result = CallResult(status=status, detail=detail, cpu_seconds=seconds)
         self.results.append(result)
-        # Endless output costs as much time as a hang. So the process ends here, and `Progress` counts it like a hang.
+        # Endless output costs as much time as a hang. So the process ends here, and `Progress` counts it as a hang.
         return self.take(result) and not (self.program.reads_input and status is CallStatus.OUTPUT_LIMIT)
 
 

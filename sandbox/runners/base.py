@@ -1,6 +1,6 @@
 """Interface of a runner: the program to run, and the result that comes back.
 
-A runner reports facts about one program. It knows no expected value and gives no verdict.
+A runner reports facts about one program. A runner knows no expected value and gives no verdict.
 """
 
 import enum
@@ -22,18 +22,18 @@ NOT_ASKED = "an earlier call timed out"
 SHORTENED = "more CPU or idle time than is left to a call after so many time-outs"
 """Detail of a TIMED_OUT call that was not made again with its full limit, see ``Limits``."""
 _DECAY, _DECAY_OF_REFERENCES = 4, 2
-"""Divisors of the limits of later calls after each time-out: of a candidate, and of a timed program."""
+"""After each time-out, the limits of later calls are divided by this: for a candidate, and for a timed program."""
 FREE_TIMEOUTS, _FREE_AT_FIRST = 1, 2
-"""Number of time-outs that shorten no limit: for a candidate that has answered a call, and for any other."""
+"""Number of time-outs that shorten no limit: for a candidate that has answered a call, and for one that has not."""
 MIN_FACTOR = 5
-"""After any number of time-outs, a call still gets this many times the CPU time of the reference, and of the slowest
-call that the program itself has answered."""
+"""After any number of time-outs, a call still gets this many times the CPU time of the reference, or of the slowest
+call that the program has answered, whichever is longer."""
 _TOTAL_FACTOR = 2
 _IMPORT_SECONDS = 2.0
 _INNER_IMPORT = re.compile(
     r"(?:^[ \t]+|[:;][ \t]*)(?:import|from)[ \t]+([\w., ]+)|__import__|import_module", re.MULTILINE
 )
-"""An import that is not at the start of a line, so it may run inside a call. Group 1 holds the modules."""
+"""Matches an import that is not at the start of a line, so it may run inside a call. Group 1 holds the modules."""
 
 
 class Role(enum.StrEnum):
@@ -58,32 +58,33 @@ class CallStatus(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """One program and the calls to make of it."""
+    """One program, and the calls that it must answer."""
 
     prelude: str = ""
-    """Source that is executed first, in the same namespace."""
+    """Source that is executed before ``source``, in the same namespace."""
     source: str
     calls: tuple[Call, ...]
     """Calls in the order in which they are made."""
     reference_cpu_seconds: tuple[float, ...] = ()
-    """CPU seconds of the reference for each call, 0 if unknown. Left out: all zeros."""
+    """CPU seconds of the reference for each call, 0 if unknown. If left out, all are 0."""
     suites: tuple[int, ...] = ()
-    """Number of each call's suite. Left out: all zeros. Calls of suites that hang less often are tried again first."""
+    """Number of each call's suite. If left out, all are 0. Calls of suites with fewer time-outs are tried again
+    first."""
     limits: Limits
     max_timeouts_without_result: int = 6
-    """If the first calls all time out, no further calls are made after this number. Ignored for a timed program, such
-    as a reference."""
+    """If the first calls all time out, this is the number of calls after which no more are made. This limit does not
+    apply to a timed program, such as a reference."""
     until_timeout: bool = False
-    """No further calls are made after the first time-out."""
+    """If True, no further calls are made after the first time-out."""
     isolated: bool = False
-    """Each call runs in a process of its own, where the program is loaded anew."""
+    """If True, each call runs in a new process, which loads the program again."""
     timed: bool = False
-    """The CPU time of each call is measured. References are timed."""
+    """If True, the CPU time of each call is measured. References are timed."""
     earlier_timeouts: int = 0
-    """Time-outs of the same program in earlier runs. They shorten its limits too, see ``Limits``."""
+    """Number of time-outs of the same program in earlier runs. Earlier time-outs shorten limits too, see ``Limits``."""
     reads_input: bool = False
-    """The program reads standard input. Each call is ``run(text)`` with a literal text, and its value is the printed
-    output for this input."""
+    """True if the program reads standard input. Then each call is ``run(text)`` with a literal text, and its value is
+    the printed output for this input."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reference_cpu_seconds", self.reference_cpu_seconds or (0.0,) * len(self.calls))
@@ -96,7 +97,7 @@ class CallResult:
 
     status: CallStatus
     value: bytes = b""
-    """The encoded value if the status is VALUE. It comes from an untrusted process and is not yet decoded."""
+    """The encoded value if the status is VALUE. The value comes from an untrusted process and is not yet decoded."""
     detail: str = ""
     """Untrusted text for logs."""
     cpu_seconds: float = 0.0
@@ -118,11 +119,11 @@ class ProgramResult:
 def import_seconds(program: Program) -> float:
     """Return the extra CPU seconds, and idle seconds, that a program gets if its calls import new modules.
 
-    The first call of the first process gets them, and once more a call after a time-out. Not every process gets them:
-    otherwise a program that ends its process after every answer would have them in all of its calls.
+    The first call of the first process gets these seconds. After a time-out, one more call may get them. If every
+    process got them, a program that ends its process after every answer would get them for every call.
     """
     if any(call.awaited for call in program.calls):
-        return _IMPORT_SECONDS  # the harness imports asyncio for these
+        return _IMPORT_SECONDS  # an awaited call imports asyncio
     # The text is only searched, not parsed. A wrong guess costs little: two more seconds, once or twice in a program.
     for match in _INNER_IMPORT.finditer(program.source):
         for module in (match[1] or "?").partition(" import ")[0].split(","):
@@ -139,12 +140,12 @@ def cpu_limit(program: Program, index: int, *, num_timeouts: int, slowest: float
         index: position of the call in ``program.calls``.
         num_timeouts: number of the program's calls that have timed out so far.
         slowest: CPU seconds of the slowest call that the program has answered, 0 if it has answered none.
-        is_first: True for the first call of the program's first process. Later processes do not count: a program that
-            times out in every second call would get the high limit in all of them.
+        is_first: True for the first call of the program's first process. Later processes do not count. Otherwise a
+            program that times out in every second call would get the high limit in every process.
     """
     limits = program.limits
-    # The first call may fill caches that later calls use. The reference may have filled them in another call, so its
-    # slowest call counts.
+    # The first call may fill caches that later calls use. The reference may have filled these caches in another call,
+    # so the reference's slowest call counts.
     reference = max(program.reference_cpu_seconds) if is_first else program.reference_cpu_seconds[index]
     full = max(limits.cpu_seconds_per_case, limits.reference_factor * reference)
     least = max(limits.min_cpu_seconds_per_case, MIN_FACTOR * max(reference, slowest))
@@ -156,9 +157,9 @@ def cpu_limit(program: Program, index: int, *, num_timeouts: int, slowest: float
 
 
 def total_seconds(program: Program) -> float:
-    """Return the CPU and idle seconds of all processes of a program together.
+    """Return the CPU and idle seconds that all processes of a program may use together.
 
-    They are at least twice the reference's time. Otherwise correct programs would fail suites of slow calls.
+    This limit is at least twice the reference's time. Otherwise correct programs would fail suites of slow calls.
     """
     return max(program.limits.total_seconds, _TOTAL_FACTOR * sum(program.reference_cpu_seconds))
 
@@ -190,10 +191,10 @@ class Runner(Protocol):
 
     @property
     def limits(self) -> Limits:
-        """Limits for judges that set none."""
+        """Limits for judges that set no limits."""
 
     def run(self, program: Program, *, role: Role) -> ProgramResult:
-        """Run one program to its end. A hang, exit or crash costs only the call that it happens in.
+        """Run one program to its end. A hang, exit or crash costs only the call in which it happens.
 
         Raises:
             SandboxUnavailableError: the program could not be run, so there is no result.

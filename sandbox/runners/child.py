@@ -1,9 +1,9 @@
-"""Runs one program inside its process, here and inside a service: receives calls and sends values over one socket.
+"""Runs one program inside its process, locally or inside a service: receives calls and sends values over one socket.
 
-This code shares its process with untrusted code, so its messages are not trusted: they are claims of the program about
-its own output. The process holds no expected value and no other program.
+This code shares its process with untrusted code, so the judge does not trust its messages: they are only claims of the
+program about its own output. The process holds no expected value and no other program.
 
-In both directions, a frame is one byte of kind, four bytes of length (little-endian) and the payload.
+In both directions, a frame has one byte for the kind, four bytes for the length (little-endian), and the payload.
 
 =======  ================================================================
 request  payload
@@ -52,9 +52,9 @@ PRELOADED = (
     "abc bisect collections.abc contextlib copy dataclasses datetime decimal enum fractions functools heapq io "
     "itertools json math numbers operator random re string struct time types typing warnings weakref"
 )
-"""Modules that are imported before the fork, because generated programs import them most. Importing them again inside
-a function takes no time. Each further module makes every fork slower: with asyncio, logging and similar modules, a fork
-takes twice as long."""
+"""Modules that are imported before the fork, because generated programs import them most often. Importing them again
+inside a function takes no time. Each further module makes every fork slower: with asyncio, logging and similar modules,
+a fork takes twice as long."""
 PACKAGES = frozenset(name.partition(".")[0] for name in PRELOADED.split()) | {"sys", "builtins", "__future__"}
 """Top-level packages whose import takes a program no time."""
 HEADER = struct.Struct("<cI")
@@ -63,7 +63,7 @@ _CALL_HEADER = struct.Struct("<BI")
 CHANNEL_FD = 3
 _HIGH, _MAX_DESCRIPTORS = 64, 1 << 16
 MODULE_NAME = "solution"
-"""Differs from ``__main__``, because a program's main block expects a user at a terminal."""
+"""A program's ``__name__``. It is not ``__main__``, because a program's main block expects a user at a terminal."""
 _AWAITED, _USES_LIBRARY, _IS_SOURCE = 1, 2, 4
 _BYTES = bytes(range(256))
 _DETAIL_CHARS = 200
@@ -71,10 +71,11 @@ _OWN_PACKAGE = __name__.partition(".")[0]
 
 
 def keep_only(descriptors: Sequence[int]) -> None:
-    """Put /dev/null on 0 to 2 and these descriptors on ``CHANNEL_FD`` and above, and close all others."""
+    """Put /dev/null on 0 to 2, put ``descriptors`` on ``CHANNEL_FD`` and above, and close all other descriptors."""
     # The descriptors get high numbers first, because the low numbers are about to be overwritten.
     high = [os.dup2(descriptor, number) for number, descriptor in enumerate(descriptors, _HIGH)]
-    # Opened anew, because an inherited descriptor would share its status flags (such as O_APPEND) among all programs.
+    # /dev/null is opened again, because all programs would share the status flags (such as O_APPEND) of an inherited
+    # descriptor.
     devnull = os.open(os.devnull, os.O_RDWR)
     for standard in range(CHANNEL_FD):
         os.dup2(devnull, standard)
@@ -112,7 +113,7 @@ def _compile(expression: str) -> types.CodeType:
 
 
 class _Channel:
-    """Blocking frames over one descriptor."""
+    """Sends and receives whole frames over one blocking descriptor."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -127,25 +128,26 @@ class _Channel:
         kind, length = HEADER.unpack(self._reader.read(HEADER.size))
         payload = self._reader.read(length)
         if len(payload) < length:
-            raise EOFError  # a part of a program must not be executed
+            raise EOFError  # an incomplete program must not be executed
         return kind, payload
 
 
 class Server:
     """Serves the requests of one program's process.
 
-    It is made before the fork, so that this work is done once for all forks.
+    The server is created before the fork, so that the work of its constructor is done once for all forks.
     """
 
     def __init__(self) -> None:
         module = types.ModuleType(MODULE_NAME)
         self._scope = module.__dict__
-        self._scope |= {"__builtins__": builtins, "__file__": f"{MODULE_NAME}.py"}  # as a script has them
+        self._scope |= {"__builtins__": builtins, "__file__": f"{MODULE_NAME}.py"}  # a script has these names, too
         builtins.open = io.open = open_kept
-        # The name __main__ is replaced, too: a program that imports it must find itself and not the fork server's code.
+        # The name __main__ is replaced, too: a program that imports __main__ must find itself and not the fork server's
+        # code.
         sys.modules[MODULE_NAME] = sys.modules["__main__"] = module
-        # Contest programs print and read integers of any length, so Python's limit for them is removed. The clock
-        # bounds the cost. Old versions of Python have neither this function nor the limit.
+        # Contest programs print and read integers of any length, so Python's limit for them is removed. The judge's
+        # clock bounds the cost of long integers. Old versions of Python have neither this function nor the limit.
         getattr(sys, "set_int_max_str_digits", int)(0)
         self._library = LIBRARY_NAMES | {name: importlib.import_module(name) for name in LIBRARY_MODULES}
         # Programs must not find our modules in memory.
@@ -175,10 +177,10 @@ class Server:
     def _load(self, channel: _Channel, value_bytes: int) -> bool:
         while True:
             kind, payload = channel.receive()
-            # The calls are sent only after this response, so that code at top level cannot read them.
+            # The judge sends the calls only after this response, so that code at top level cannot read them.
             if kind == b"B":
                 if bytes(range(256)) != _BYTES:
-                    return False  # the program has changed the interpreter's own integers, so no value is right
+                    return False  # the program has changed the interpreter's own integers, so no value is correct
                 channel.send(b"L")
                 return True
             try:
@@ -199,7 +201,7 @@ class Server:
             # The library's names are locals of this call, so that they do not change the program's namespace.
             value = eval(code, self._scope, self._library if flags & _USES_LIBRARY else None)
             if flags & _AWAITED:
-                import asyncio  # only here, because it is rarely needed and would slow down every fork
+                import asyncio  # here, because asyncio is rarely needed and would slow down every fork
 
                 value = asyncio.run(_wait(value))
             data = encode(value)
@@ -207,7 +209,7 @@ class Server:
             return b"U", str(error).encode("utf-8", "replace")[:_DETAIL_CHARS]
         except BaseException as error:  # noqa: BLE001 - anything that a program raises is its result
             return b"E", _describe(error)
-        # Checked here, so that a value over the limit is never sent.
+        # The size is checked here, so that a value over the limit is never sent.
         return (b"V", data) if len(data) <= value_bytes else (b"O", b"")
 
 

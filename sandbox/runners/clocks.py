@@ -1,4 +1,5 @@
-"""Clocks for the CPU time and the idle time of another process. Other load on the machine counts as neither."""
+"""Clocks for the CPU time and the idle time of another process. Time lost to other load on the machine counts as
+neither."""
 
 import os
 import time
@@ -7,10 +8,11 @@ from typing import NamedTuple
 _CPUCLOCK_SCHED = 2
 _TICKS = os.sysconf("SC_CLK_TCK")
 PAGES_WEIGHT, _FAULT_SECONDS = 0.25, 100e-6
-"""Share of the kernel's time for new memory pages that counts as CPU time, and the most seconds for one page. On a busy
+"""Share of the kernel's time for new memory pages that counts as CPU time, and maximum seconds for one page. On a busy
 machine a page takes much longer, which is not the program's fault."""
 MAX_CREDIBLE_IDLE_SECONDS = 1.0
-"""Limit of the idle time that counts between two readings. The watching process reads several times a second."""
+"""Limit of the idle time that counts between two readings. The watching process reads the clocks several times a
+second."""
 
 
 def process_cpu_seconds(pid: int) -> float:
@@ -27,8 +29,8 @@ def process_cpu_seconds(pid: int) -> float:
 def waiting_seconds(pid: int) -> float | None:
     """Return how long the threads of a process have waited for a processor, in seconds, summed over the threads.
 
-    All threads count, because the main thread may sleep until other threads are done that wait for a processor. The
-    result is None if the kernel does not report such waits.
+    All threads count, because the main thread may sleep until other threads are done, and these may wait for a
+    processor. The result is None if the kernel does not report such waits.
     """
     try:
         return sum(_thread_waiting_seconds(f"/proc/{pid}/task/{thread}") for thread in os.listdir(f"/proc/{pid}/task"))
@@ -45,7 +47,8 @@ def _thread_waiting_seconds(path: str) -> float:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """Return the fields of ``/proc/PID/stat`` from the state on, see ``proc(5)``. The list is empty after an error."""
+    """Return the fields of ``/proc/PID/stat``, beginning with the state, see ``proc(5)``. The list is empty after an
+    error."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as handle:
             # The program's name comes first and may contain brackets, so the fields are counted from the last bracket.
@@ -67,13 +70,13 @@ class _Reading(NamedTuple):
     wall: float
     waiting: float | None
     is_running: bool
-    """The main thread runs, or waits for a processor."""
+    """True if the main thread runs, or waits for a processor."""
 
     @classmethod
     def of(cls, pid: int) -> "_Reading":
         cpu, fields, pages = process_cpu_seconds(pid), _stat(pid), 0.0
         if fields:
-            # Both are upper bounds: stime includes other kernel work, and the cost of a page fault varies.
+            # Both terms are upper bounds: stime includes other kernel work, and the cost of a page fault varies.
             pages = min(int(fields[12]) / _TICKS, int(fields[7]) * _FAULT_SECONDS)  # stime, minflt
         wall, waiting = time.monotonic(), waiting_seconds(pid)
         return cls(cpu=cpu, pages=pages, wall=wall, waiting=waiting, is_running=fields[:1] == [b"R"])
@@ -83,8 +86,8 @@ class Stopwatch:
     """Time that a process has used since ``restart``.
 
     CPU time is measured from the restart. Idle time is measured only from the first ``read`` after the restart. From
-    this ``read`` on, only a quarter of the kernel's time for new pages counts. Both rules favour the program, and they
-    make a restart cheap: a fast answer needs no ``read`` and costs one system call.
+    the first ``read`` on, only a quarter of the kernel's time for new pages counts. Both rules favour the program, and
+    they make a restart cheap: a fast answer needs no ``read`` and costs one system call.
     """
 
     def __init__(self, pid: int, *, cpu_start: float | None = None) -> None:
@@ -102,7 +105,7 @@ class Stopwatch:
 
     def restart(self) -> float:
         """Measure from now on. Return the CPU seconds since the last restart."""
-        # The expensive clocks are left to the first read.
+        # The expensive clocks are read only in the first call of `read`.
         before, self._cpu_start = self._cpu_start, process_cpu_seconds(self._pid)
         self._at_rest = None
         return self._cpu_start - before
@@ -118,18 +121,20 @@ class Stopwatch:
             self._idle = self._forgiven = 0.0
         self._forgiven += (1 - PAGES_WEIGHT) * max(0.0, now.pages - self._pages)
         self._pages = now.pages
-        # The kernel counts a wait for a processor only after its end. So while the process waits, the waiting time is
-        # not known. The interval is counted at the first reading at which the process neither runs nor waits for one.
+        # The kernel counts a wait for a processor only when the wait is over. So while the process waits, the waiting
+        # time is not known. The interval is counted at the first reading at which the process neither runs nor waits
+        # for a processor.
         if not now.is_running:
             last, self._at_rest = self._at_rest, now
-            # Waiting for a processor comes from load on the machine. It is not idle time of the program.
+            # Waiting for a processor comes from load on the machine, so it is not idle time of the program.
             waiting = 0.0
             if now.waiting is not None and last.waiting is not None:
                 waiting = now.waiting - last.waiting
             idle = now.wall - last.wall - (now.cpu - last.cpu) - waiting
-            # After a longer interval this process itself did not run (a paused virtual machine, a crowded processor).
-            # The program could not run either, so the rest of the interval is not charged.
+            # If the interval is longer, this process itself did not run (a paused virtual machine, a crowded
+            # processor). The program could not run either, so the rest of the interval is not charged.
             self._idle += min(idle, MAX_CREDIBLE_IDLE_SECONDS)
         used = now.cpu - self._cpu_start
-        # At least a quarter counts. Otherwise a program could use all of its time for new pages and never time out.
+        # At least a quarter of the CPU time counts. Otherwise a program could use all of its time for new pages and
+        # never time out.
         return max(used - self._forgiven, PAGES_WEIGHT * used), max(0.0, self._idle)

@@ -16,7 +16,7 @@ class ProcessExit:
     status: int
     """Wait status, as ``os.wait`` reports it."""
     by_itself: bool
-    """The process had ended before we killed it."""
+    """True if the process ended before we killed it."""
 
     @property
     def was_killed(self) -> bool:
@@ -35,7 +35,8 @@ class ProcessExit:
 
 
 class Forker(Protocol):
-    """Starts and ends the processes of programs. Implemented by fork servers and by the harness in a service."""
+    """Starts and ends the processes of programs. Fork servers implement this protocol, and so does the harness in a
+    service."""
 
     def fork(self, limits: Limits, *, cpu_seconds: int, given: Sequence[int]) -> tuple[socket.socket, int]:
         """Start one confined process and return its non-blocking channel and its pid.
@@ -49,6 +50,6 @@ class Forker(Protocol):
         """Kill and reap one process.
 
         Args:
-            is_closed: the channel of the process is closed. So it may be about to end by itself, and gets a moment to
-                do so.
+            is_closed: True if the channel of the process is closed. Such a process may be about to end by itself, so it
+                gets a moment to do so.
         """

@@ -1,4 +1,4 @@
-"""Runs one program to its end, here and inside a service, with a new process after each early end."""
+"""Runs one program to its end, locally or inside a service. After each early end, a new process continues."""
 
 from dataclasses import dataclass, field
 
@@ -23,8 +23,8 @@ from .forker import Forker
 class Progress:
     """Results of one program so far.
 
-    They are kept if the fork server dies. A runner decides in ``try_again`` which early ends are not the program's
-    fault.
+    The results are kept if the fork server dies. A runner decides in ``try_again`` which early ends are not the
+    program's fault.
     """
 
     program: Program
@@ -37,10 +37,10 @@ class Progress:
     """CPU and idle seconds that count against the program."""
     _slowest_seconds: float = 0.0
     _doubtful: set[int] = field(default_factory=set)
-    """Calls that timed out under a shortened limit, although the program has answered other calls. They are made again
-    at the end, with their full limit."""
+    """Calls that timed out under a shortened limit, although the program has answered other calls. These calls are made
+    again at the end, with their full limit."""
     _has_timed_out: bool = False
-    """The last process ended by a time-out."""
+    """True if a time-out ended the last process."""
     _has_imported_again: bool = False
 
     def run(self, forker: Forker) -> None:
@@ -54,7 +54,7 @@ class Progress:
             if self.has_loaded and not left:
                 return
             pending = [index for index in left if index not in self._doubtful]
-            # True if only doubtful calls are left. A program without calls needs one attempt, too: its load.
+            # True if only doubtful calls are left. A program without calls needs one attempt, too, to load it.
             is_last_try = self.has_loaded and not pending
             if is_last_try:
                 pending = [min(left, key=self._last_try_order)]
@@ -65,7 +65,7 @@ class Progress:
                 else:
                     self.load_error = f"{CallStatus.TIMED_OUT.value} while loading: {TOTAL_SPENT}"
                 return
-            # Each isolated call has a process of its own, so that it does not depend on earlier calls.
+            # Each isolated call gets a new process, so that the call does not depend on earlier calls.
             attempt = Attempt(
                 program=self.program,
                 indices=pending[:1] if self.program.isolated else pending,
@@ -79,7 +79,7 @@ class Progress:
             try:
                 stop = attempt.run(forker)
             finally:
-                # This happens after errors of the forker, too, so that calls with a result are not made again.
+                # The results are kept after errors of the forker, too, so that their calls are not made again.
                 self.results |= dict(zip(attempt.indices, attempt.results, strict=False))
                 self.cpu_seconds += attempt.cpu_seconds
                 self.used_seconds += attempt.used_seconds
@@ -107,7 +107,7 @@ class Progress:
         if stop is ExitReason.SETUP_FAILED:
             raise ProcessLostError(f"a program's process was lost before it started: {attempt.detail}")
         if attempt.detail == TOTAL_SPENT:
-            return  # `run` will give up all pending calls, and this call with them
+            return  # `run` will give up all pending calls, including this call
         status, detail = attempt.early_end(stop)
         if not attempt.has_loaded:
             self._fail_load(attempt, status, detail)
@@ -123,7 +123,7 @@ class Progress:
     def _may_import_again(self) -> bool:
         """Return True once, after the first time-out of a program that has answered a call before.
 
-        The imports may have caused that time-out.
+        Imports may have caused the time-out.
         """
         may = self._has_timed_out and self._slowest_seconds > 0 and not self._has_imported_again
         self._has_imported_again |= may
@@ -132,8 +132,8 @@ class Progress:
     def _last_try_order(self, index: int) -> tuple[int, float]:
         """Return the sort key of a doubtful call. The call that is most likely to succeed comes first.
 
-        Its suite has few time-outs. Among the calls of such suites, it is one that is slow for the reference, because a
-        shortened limit affects slow calls most.
+        So calls of suites with few time-outs come first. Within such suites, calls that are slow for the reference come
+        first, because a shortened limit affects slow calls most.
         """
         suites = self.program.suites
         timed_out = [other for other, result in self.results.items() if result.status is CallStatus.TIMED_OUT]
@@ -141,7 +141,7 @@ class Progress:
         return num_hangs, -self.program.reference_cpu_seconds[index]
 
     def _end_last_try(self, index: int) -> None:
-        """Give up all doubtful calls once one of them has timed out again."""
+        """Give up all doubtful calls if one of them has timed out again."""
         if index not in self.results:
             return  # somebody else ended the process, or the total time is spent
         self._doubtful.remove(index)
@@ -161,14 +161,15 @@ class Progress:
         )
 
     def _give_up(self, detail: str) -> None:
-        """Time out all calls that have no result, without making them."""
+        """Record a time-out for all calls that have no result, without making them."""
         for index in range(len(self.program.calls)):
             self.results.setdefault(index, CallResult(status=CallStatus.TIMED_OUT, detail=detail))
 
     def _give_up_barren(self) -> None:
-        """Give up all other calls if the first calls gave nothing, or if the program is stopped at its first time-out.
+        """Give up all other calls if the first calls gave no result, or if the first time-out must stop the program.
 
-        Timed programs, such as references, go on: calls of one suite that hang must not cost another suite its results.
+        Timed programs, such as references, go on, because hanging calls of one suite must not cost other suites their
+        results.
         """
         program = self.program
         if program.timed:

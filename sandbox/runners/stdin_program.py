@@ -1,4 +1,5 @@
-"""Runs a program that reads standard input, inside its process: gives it an input and returns the printed output.
+"""Runs a program that reads standard input, inside the program's process. Gives the program an input and returns its
+output.
 
 As in a contest, descriptor 0 is a file with the input and descriptor 1 is a pipe. So every way of reading and writing
 works: ``input()``, ``sys.stdin``, its ``buffer``, ``open(0)``, ``os.read(0, n)``, the file's size, seeking and
@@ -17,7 +18,7 @@ import weakref
 from typing import Any
 
 INPUT_FD = 4
-"""Descriptor for reading a file in memory. Only the judge can write the file: it puts the input of each call there."""
+"""Descriptor for reading a file in memory. Only the judge can write this file, and it writes the input of each call."""
 _CHUNK_BYTES = 1 << 16
 _LAST_OUTPUT_SECONDS = 1.0
 """Longest wait for the last output if the program has closed this module's end of the pipe."""
@@ -32,7 +33,7 @@ class InputProgram:
     Args:
         source: source of the program.
         given: names that the program finds in its namespace.
-        most_bytes: limit of the output in bytes. After more output than that, the pipe is no longer read.
+        most_bytes: limit of the output in bytes. Once the output is longer, the pipe is no longer read.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: the source does not compile.
@@ -63,7 +64,7 @@ class InputProgram:
         main = types.ModuleType("__main__")
         try:
             if self._execute(main):
-                _flush(sys.stdout)  # the program may have replaced it by a stream of its own
+                _flush(sys.stdout)  # the program may have replaced this stream
                 main.__dict__.clear()  # destructors of the program's objects may print
                 _flush(*_STREAMS)
         except BrokenPipeError:
@@ -74,12 +75,12 @@ class InputProgram:
             sys.stdin, sys.stdout = streams
             main.__dict__.clear()
             self._put_back()
-            _flush(*_STREAMS)  # to /dev/null, so that no output is left over for a later run
+            _flush(*_STREAMS)  # flushed to /dev/null, so that no output is left over for a later run
             _STREAMS.clear()
         return output.printed.decode("utf-8", "surrogateescape")
 
     def _execute(self, main: types.ModuleType) -> bool:
-        """Execute the program. Return False if it ended by ``os._exit``, which does not flush streams."""
+        """Execute the program. Return False if the program ended by ``os._exit``, which does not flush streams."""
         main.__dict__.update(self._given)
         main.__dict__["__name__"] = "__main__"
         sys.modules["__main__"] = main
@@ -92,14 +93,15 @@ class InputProgram:
         except SystemExit:
             pass
         _wait_for_threads()
-        with contextlib.suppress(Exception):  # an interpreter that ends only reports such errors
+        with contextlib.suppress(Exception):  # at its end, an interpreter only reports such errors
             atexit._run_exitfuncs()
         return True
 
     def _put_back(self) -> None:
         """Restore the standard descriptors.
 
-        This ends the reader of an old pipe. It also fills 0 to 2, so that no new pipe gets these numbers.
+        As a result, the reader of an old pipe ends. Descriptors 0 to 2 are in use again, so no new pipe gets these
+        numbers.
         """
         _thread.stack_size(0)  # the program may have asked for deep stacks, which the reader of the pipe does not need
         for number, outside in enumerate(self._outside):
@@ -127,8 +129,9 @@ _STREAMS: weakref.WeakSet[Any] = weakref.WeakSet()
 def open_kept(file: Any, *arguments: Any, **named: Any) -> Any:
     """Open a file like ``open``, but keep standard descriptors open when their stream is closed or deleted.
 
-    Otherwise a stream that the program drops in a later call would close the descriptor that this call needs. A program
-    may not open any file for writing, so /dev/null is opened as a copy of descriptor 2, which refers to it.
+    Otherwise, if a stream of an earlier call were dropped in a later call, the descriptor would be closed, although the
+    later call needs it. A program may not open any file for writing, so /dev/null is opened as a copy of descriptor 2,
+    which refers to /dev/null too.
     """
     if isinstance(file, str) and file == os.devnull:
         return _open(os.dup(2), *arguments, **named)
@@ -141,10 +144,11 @@ def open_kept(file: Any, *arguments: Any, **named: Any) -> Any:
 
 
 def _import_early(tree: ast.Module) -> None:
-    """Import the modules that the program imports at top level, so that this counts as loading and not as a call."""
+    """Import the modules that the program imports at top level, so that these imports count as loading, not as a
+    call."""
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            with contextlib.suppress(Exception):  # the first call will raise it again
+            with contextlib.suppress(Exception):  # the first call will raise the same error
                 exec(compile(ast.Module([node], []), "<program>", "exec", dont_inherit=True), {"__name__": "__main__"})
 
 
@@ -164,13 +168,14 @@ class _Output:
 
     def end(self) -> None:
         """Wait until all output is in ``printed``."""
-        # A random mark ends the output. Closing the pipe would not end it, because the program may hold a copy.
+        # A random mark ends the output. Closing the pipe would not end the output, because the program may hold a copy
+        # of the descriptor.
         self._mark = os.urandom(16)
         seconds = _LAST_OUTPUT_SECONDS
         with contextlib.suppress(OSError):
-            if len(self.printed) <= self._most_bytes:  # otherwise the reader has ended
+            if len(self.printed) <= self._most_bytes:  # if more was printed, the reader has ended
                 os.write(self._writing, self._mark)
-            # The descriptor still refers to the pipe, so the mark will arrive, however long the reader needs.
+            # If the descriptor still refers to the pipe, the mark will arrive, however long the reader needs.
             if os.fstat(self._writing).st_ino == self._pipe:
                 seconds = -1
         self._has_ended.acquire(timeout=seconds)
@@ -190,7 +195,7 @@ class _Output:
 def _wait_for_threads() -> None:
     """Wait for the program's threads, as an interpreter does before it ends.
 
-    Programs that need a deep stack work in a thread, and some of these programs do not join it.
+    Programs that need a deep stack work in a thread, and some of these programs do not join this thread.
     """
     if (pools := sys.modules.get("concurrent.futures.thread")) is not None:
         pools._python_exit()  # ends idle workers, too

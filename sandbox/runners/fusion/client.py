@@ -1,7 +1,7 @@
 """HTTP client of a SandboxFusion service.
 
 Source: https://github.com/bytedance/SandboxFusion. A request is ``POST {url}/run_code`` with ``code``, ``language``,
-``run_timeout`` (seconds) and ``memory_limit_MB``. The response has two fields that count here:
+``run_timeout`` (seconds) and ``memory_limit_MB``. This client reads two fields of the response:
 
 - ``status``: ``Success``, ``Failed`` (non-zero return code or time-out) or ``SandboxError``;
 - ``run_result``: an object with ``status`` (``Finished``, ``Error`` or ``TimeLimitExceeded``), ``return_code``,
@@ -32,7 +32,7 @@ class ServiceOutageError(SandboxUnavailableError):
     def __init__(self, message: str, *, is_final: bool = False) -> None:
         super().__init__(message)
         self.is_final = is_final
-        """Another try will not help."""
+        """True if another try will not help."""
 
 
 class ServiceResponse(NamedTuple):
@@ -42,7 +42,7 @@ class ServiceResponse(NamedTuple):
     return_code: int | None
     stdout: str
     stderr: str
-    """Only shown in error messages."""
+    """This text is only shown in error messages."""
 
 
 class FusionClient:
@@ -65,7 +65,7 @@ class FusionClient:
         except (ValueError, KeyError) as error:
             raise SandboxConfigError(f"url must be http://host[:port][/path] or https://..., got {url!r}") from error
         self._path = parts.path.rstrip("/").removesuffix("/run_code") + "/run_code"
-        # No lock: each change of a set, and its copy, is one atomic step of the interpreter.
+        # The set needs no lock, because each change and each copy of a set is one atomic step of the interpreter.
         self._open: set[http.client.HTTPConnection] = set()
         self.closed = threading.Event()
 
@@ -83,7 +83,7 @@ class FusionClient:
         self._open.add(connection)
         try:
             connection.connect()
-            # Checked after the connection is made, because `close` finds no socket before.
+            # This is checked after the connection is made, because before that `close` finds no socket.
             if self.closed.is_set():
                 raise ServiceOutageError("the runner is closed", is_final=True)
             connection.sock.settimeout(seconds)
@@ -105,7 +105,7 @@ class FusionClient:
         """Close all connections, so that running requests fail. Idempotent."""
         self.closed.set()
         for connection in self._open.copy():
-            with contextlib.suppress(OSError, AttributeError):  # without a socket, it is not yet connected
+            with contextlib.suppress(OSError, AttributeError):  # a connection that is not yet made has no socket
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
 
@@ -113,7 +113,7 @@ def parse_response(data: bytes) -> ServiceResponse:
     """Read a response and check its fields.
 
     Raises:
-        ServiceOutageError: the response has another form, or it reports an error of the service itself.
+        ServiceOutageError: the response has an unexpected form, or it reports an error of the service itself.
     """
     try:
         response = json.loads(data)

@@ -1,11 +1,14 @@
-"""The script that a SandboxFusion service runs for us. It forks processes for the program and watches their clock.
+"""The script that a SandboxFusion service runs for us. The script forks processes for the program and watches their
+clocks.
 
-The service gets the text of this file and of the other files in ``runner.MODULES``. So this file imports only these and
-the standard library, and it must run on Python 3.10. It follows the rules of ``LocalRunner``, because it uses the same
-``Progress``, ``Attempt`` and ``child``. It cannot confine programs as ``Jail`` does; that is the service's task. It
-only sets what needs no ``Jail``: rlimits, no_new_privs, and an unprivileged uid if it runs as root.
+The service gets the text of this file and of the other files in ``runner.MODULES``. So this file imports only those
+files and the standard library, and it must run on Python 3.10. The harness follows the rules of ``LocalRunner``,
+because it uses the same ``Progress``, ``Attempt`` and ``child``. The harness cannot confine programs as ``Jail`` does;
+confinement is the service's task. The harness only sets what needs no ``Jail``: rlimits, no_new_privs, and an
+unprivileged uid if the harness runs as root.
 
-It reports each event at once as a line of standard output, which holds the request's tag and a JSON object:
+The harness reports each event at once by a line on standard output. This line holds the request's tag and a JSON
+object:
 
 =========  ==================================================================
 ``event``  meaning
@@ -19,8 +22,8 @@ more       standard output is full; another request must make the other calls
 lost       the system refused a process, which is an outage
 =========  ==================================================================
 
-The last four events end the report. A program does not inherit the descriptor for reports and, as far as the kernel
-allows, cannot inspect this process. A program that manages to do so can only change the report on itself.
+The last four events end the report. A program does not inherit the descriptor for reports. As far as the kernel allows,
+a program cannot inspect this process. A program that does inspect this process can only change the report on itself.
 """
 
 import base64
@@ -50,8 +53,8 @@ from ..forker import ProcessExit
 from ..progress import Progress
 
 KILLS = 3
-"""Number of SIGKILLs in one call after which the call is DIED. In a service, programs can send this signal themselves,
-so that no single kill shows who sent it."""
+"""If SIGKILL ends one call this many times, the call gets the status DIED. In a service, programs can send this signal
+themselves, so a single kill does not show who sent it."""
 _DYING_SECONDS = 2.0
 _LAST_LINE_BYTES, _RECURSION_SLACK = 1024, 64
 _NOBODY, _MAX_ORPHANS = 65534, 10_000
@@ -65,7 +68,7 @@ def main(task: dict[str, Any]) -> None:
     fields["limits"] = Limits(**fields["limits"])
     program = Program(**fields)
     if any(call.awaited for call in program.calls):
-        importlib.import_module("asyncio")  # before the fork, so that its time counts for no call
+        importlib.import_module("asyncio")  # imported before the fork, so that this time counts for no call
     sys.setrecursionlimit(sys.getrecursionlimit() + _RECURSION_SLACK)
     sys.argv = [""]
     _prctl(_PR_SET_DUMPABLE, 0)  # keeps a program with the same uid from reading this process's memory
@@ -94,7 +97,7 @@ class _ReportingProgress(Progress):
     """Progress that reports the result of each call on standard output."""
 
     def __init__(self, program: Program, task: dict[str, Any]) -> None:
-        statuses = enumerate(task["statuses"])  # of the calls that earlier requests made
+        statuses = enumerate(task["statuses"])  # statuses of the calls that earlier requests made
         super().__init__(
             program=program,
             results={index: CallResult(status=CallStatus(status)) for index, status in statuses},
@@ -103,20 +106,20 @@ class _ReportingProgress(Progress):
         )
         self._fd = os.dup(1)
         self._tag = task["tag"]
-        # The last line needs room of its own, because a response without it counts as cut off.
+        # Room is kept for the last line, because a response without this line counts as cut off.
         self._room = task["stdout_bytes"] - _LAST_LINE_BYTES
         self._num_earlier = self._num_reported = len(self.results)
         self._num_kills = 0
         self._is_full = False
 
     def finish(self, event: str, detail: str = "") -> None:
-        """Write the last line and end this process. The program's processes must have ended."""
+        """Write the last line and end this process. The program's processes must have ended before."""
         self.send(event, detail=detail)
         os._exit(0)
 
     def take(self, result: CallResult | None) -> bool:
         if result is not None:
-            # Results are reported in order, so they wait for a doubtful call, which will be made again.
+            # Results are reported in order, so later results wait for a doubtful call, which will be made again.
             return self._num_reported in self._doubtful or self._report(result)
         if not self.has_loaded:
             self.has_loaded = True
@@ -140,13 +143,13 @@ class _ReportingProgress(Progress):
         self.report_results()
 
     def report_results(self) -> None:
-        """Report results that no process sent: of early ends, and of calls that are not made."""
+        """Report results that no process sent: those of early ends, and those of calls that are not made."""
         while self._num_reported in self.results:
             if self._is_full or not self._report(self.results[self._num_reported]):
                 self.finish("more")
 
     def _report(self, result: CallResult) -> bool:
-        """Report the next result. If standard output has no room for it, write nothing and return False."""
+        """Report the next result. If standard output has no room for the result, write nothing and return False."""
         fields = {
             "index": self._num_reported,
             "status": result.status.value,
@@ -158,7 +161,7 @@ class _ReportingProgress(Progress):
             if self._num_reported > self._num_earlier:
                 self._is_full = True
                 return False
-            # It is the first result of this request, so no later request would have more room for it.
+            # This is the first result of this request, so no later request would have more room for it.
             detail = "more than the service returns of standard output"
             self.send("result", **fields | {"status": CallStatus.OUTPUT_LIMIT.value, "detail": detail, "value": ""})
         self._num_reported += 1
@@ -166,7 +169,7 @@ class _ReportingProgress(Progress):
         return True
 
     def send(self, event: str, **fields: Any) -> bool:
-        """Write one line. If it is a result that does not fit, write nothing and return False."""
+        """Write one line. If the line is a result that does not fit, write nothing and return False."""
         fields |= {"event": event, "cpu_seconds": self.cpu_seconds, "used_seconds": self.used_seconds}
         line = memoryview(f"\n{self._tag} {json.dumps(fields)}\n".encode())
         if event == "result" and len(line) > self._room:
@@ -202,7 +205,7 @@ class _Processes:
         """See ``Forker.end``. Processes that the program left behind are killed too."""
         deadline = time.monotonic() + (_DYING_SECONDS if is_closed else 0.0)
         while True:
-            # The process's own status tells an exit from a crash. A kill would hide it.
+            # The status of the process shows whether it exited or crashed. A kill would hide this status.
             ended_pid, status = os.waitpid(pid, os.WNOHANG)
             if ended_pid or time.monotonic() >= deadline:
                 break
@@ -216,7 +219,7 @@ class _Processes:
     def _run_child(self, limits: Limits, given: Sequence[int], cpu_seconds: int) -> None:
         """Run the program in this forked process and end the process. Never returns."""
         try:
-            keep_only(given)  # closes, above all, the descriptor for reports
+            keep_only(given)  # this also closes the descriptor for reports
             os.chdir("/")
             _drop_root()
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -229,11 +232,11 @@ class _Processes:
                 open_files=limits.open_files,
                 file_bytes=0,
                 stack_bytes=limits.stack_bytes,
-                threads=None,  # the kernel would count everything that runs under this uid
+                threads=None,  # the kernel would count all threads of this uid
             )
             if not self._hash_seed:
-                # After the fork, because `random` seeds itself anew there. A reference's process keeps the seed that
-                # `random` chose itself.
+                # `random` is seeded after the fork, because `random` seeds itself again at the fork. A reference's
+                # process keeps the seed that `random` chose itself.
                 random.seed(0)
             gc.enable()
             self._server.serve(limits.value_bytes)
@@ -242,7 +245,7 @@ class _Processes:
 
 
 def _end_orphans() -> None:
-    """Kill the processes that the program left behind. The kernel has made them children of this one."""
+    """Kill the processes that the program left behind. The kernel has made them children of this process."""
     for _ in range(_MAX_ORPHANS):
         children = []
         with contextlib.suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children") as handle:
@@ -256,7 +259,7 @@ def _end_orphans() -> None:
 
 
 def _drop_root() -> None:
-    """Switch to the user ``nobody`` if root started this process and that user can read the standard library."""
+    """Switch to the user ``nobody`` if root started this process and ``nobody`` can read the standard library."""
     if os.geteuid() != 0:
         return
     with contextlib.suppress(OSError):

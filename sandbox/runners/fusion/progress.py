@@ -15,8 +15,9 @@ from ..progress import Progress
 from .client import ServiceOutageError, ServiceResponse
 
 HARNESS_KILLS = 3
-"""Number of kills of the harness after which the program is to blame. The harness mostly waits and needs little memory.
-So a machine that is short of memory would hardly kill it three times under one program, with pauses between."""
+"""If the harness is killed this many times, the program is to blame. The harness mostly waits and needs little memory.
+So a machine that is short of memory would hardly kill the harness three times under one program, with pauses in
+between."""
 _MAX_DETAIL = 400
 _MAX_SECONDS = 1e9
 _LAST_EVENTS = ("end", "failed", "more")
@@ -41,7 +42,7 @@ class FusionProgress(Progress):
         return self.has_loaded + len(self.results)
 
     def task(self) -> dict[str, Any]:
-        """Return the data that the harness needs to continue. It holds no returned and no expected value."""
+        """Return the data that the harness needs to continue. This data holds neither returned nor expected values."""
         return {
             "program": asdict(self.program),
             "statuses": [result.status.value for result in self.results.values()],
@@ -53,7 +54,8 @@ class FusionProgress(Progress):
         """Read the output of a script.
 
         Raises:
-            ServiceOutageError: the output belongs to another request, or it is incomplete. Its results are kept.
+            ServiceOutageError: the output belongs to another request, or it is incomplete. The results in an incomplete
+                output are kept.
         """
         # A program may print any line, but it does not know this request's tag.
         lines = [line[len(tag) + 1 :] for line in response.stdout.split("\n") if line.startswith(tag + " ")]
@@ -75,7 +77,7 @@ class FusionProgress(Progress):
         if self.is_done:
             return
         if response.timed_out or not response.return_code:
-            self.used_seconds = used_before  # the program may not be to blame for a slow service
+            self.used_seconds = used_before  # the cause may be a slow service and not the program
             raise ServiceOutageError(
                 "the response ends early: the service cut it off, or was too slow for its time limit"
             )
@@ -107,7 +109,8 @@ class FusionProgress(Progress):
         return CallResult(status=status, value=value, detail=event["detail"][:_MAX_DETAIL], cpu_seconds=seconds)
 
     def _take_kill(self, return_code: int) -> None:
-        """Count a script that ended before its last line. Its program killed it, or a service short of memory did."""
+        """Count a script that ended before it wrote its last line. The program killed the script, or the service was
+        short of memory."""
         self._num_kills += 1
         if self._num_kills < HARNESS_KILLS:
             raise ServiceOutageError(f"the script was ended with return_code {return_code}")
@@ -126,7 +129,7 @@ def _malformed(what: object) -> ServiceOutageError:
 
 
 def _event(line: str) -> dict[str, Any]:
-    """Read one line as a JSON object and check its fields. Missing texts are empty, missing numbers 0."""
+    """Read one line as a JSON object and check its fields. Missing texts become empty, and missing numbers become 0."""
     try:
         event: dict[str, Any] = dict.fromkeys(_TEXTS, "") | dict.fromkeys(_NUMBERS, 0.0) | json.loads(line)
     except (ValueError, TypeError, RecursionError) as error:
@@ -142,10 +145,11 @@ def _unpack(text: str, most: int) -> bytes:
     """Unpack a value of at most ``most`` bytes.
 
     Raises:
-        ValueError, zlib.error: it is no such value.
+        ValueError, zlib.error: the text holds no such value.
     """
     unpacker = zlib.decompressobj()
-    # One byte more than allowed is enough to see that the value is too large. A bomb is never unpacked.
+    # One byte more than allowed is enough to see that the value is too large. So a compression bomb is never fully
+    # unpacked.
     data = unpacker.decompress(base64.b64decode(text, validate=True), most + 1)
     if not unpacker.eof or len(data) > most:
         raise ValueError("a value that is too large, or not whole")

@@ -3,10 +3,11 @@
 A request is a self-contained script: the harness (``harness.py`` and the few files that it needs), one program and its
 calls. The results come back on standard output. This runner is weaker than ``LocalRunner`` in four points:
 
-- Confinement is the service's task, and nothing is known about it here.
+- Confinement is the service's task, and this runner knows nothing about it.
 - The service is trusted to run the script and to return what the script printed.
 - A value must fit into the standard output that the service keeps.
-- A program that attacks the harness inside the service can lose its own results, or its run can become an outage.
+- If a program attacks the harness inside the service, the program's results can be lost, or its run can become an
+  outage.
 """
 
 import base64
@@ -48,18 +49,18 @@ MODULES = (
     "runners.progress",
     "runners.fusion.harness",
 )
-"""Modules of this package that are sent, in the order in which they are executed."""
+"""Modules of this package that are sent to the service, in the order in which they are executed."""
 STDOUT_BYTES = 1 << 20
-"""Bytes of standard output that the service keeps by default. A value that does not fit, compressed and in base64, is
-OUTPUT_LIMIT, for references and for candidates."""
+"""Bytes of standard output that the service keeps by default. A value that does not fit, compressed and in base64, gets
+the status OUTPUT_LIMIT. This holds for references and for candidates."""
 BACKOFF_SECONDS, MAX_WAIT_SECONDS = 0.5, 30.0
 """Pause before the second try, and the longest pause. Each further pause is twice as long as the one before."""
 QUEUE_SECONDS = 60.0
 """Seconds that a response may take in addition to the run time of its script, because the service may be busy."""
 _START_SECONDS = 10.0
-"""Part of a script's run time for the start of two interpreters before the program."""
+"""Part of a script's run time that is reserved for the start of two interpreters before the program."""
 _HARNESS_BYTES = 1 << 30
-"""Memory for the harness, in addition to the program's."""
+"""Memory for the harness, in addition to the program's memory."""
 _BOOTSTRAP = """\
 import os, sys
 sys.path[:1] = []
@@ -89,8 +90,9 @@ if lacks_str_enum:
     del enum.StrEnum
 module.main(task)
 """
-"""Starts the interpreter a second time, because the hash seed, a clean environment and the stack size of threads
-(glibc takes it from the limit of the main thread) must be set before an interpreter starts."""
+"""The script starts the interpreter a second time, because three things must be set before an interpreter starts: the
+hash seed, a clean environment, and the stack size of threads. glibc takes this stack size from the limit of the main
+thread."""
 _ENVIRONMENT = {"HOME": "/", "LANG": "C.UTF-8", "TZ": "UTC", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -99,9 +101,9 @@ class SandboxFusionRunner(Closing):
 
     Args:
         url: address of the service, for instance ``"http://localhost:8080"``.
-        num_workers: most requests at once. Further callers wait.
-        limits: limits for judges that set none. The harness enforces them inside the service.
-        tries: failed requests in a row for one program that count as an outage.
+        num_workers: maximum number of requests at once. Further callers wait.
+        limits: limits for judges that set no limits. The harness enforces the limits inside the service.
+        tries: number of failed requests in a row, for one program, that counts as an outage.
 
     Raises:
         SandboxConfigError: ``url`` is no address, or no SandboxFusion service answers there.
@@ -109,7 +111,7 @@ class SandboxFusionRunner(Closing):
     """
 
     confines = False
-    """The isolation of the service is unknown here."""
+    """False, because this runner does not know how the service isolates programs."""
 
     def __init__(self, url: str, *, num_workers: int = 8, limits: Limits | None = None, tries: int = 5) -> None:
         for name, value in (("num_workers", num_workers), ("tries", tries)):
@@ -140,7 +142,7 @@ class SandboxFusionRunner(Closing):
                 self._request(progress, role)
                 num_failed = 0
             except ServiceOutageError as error:
-                # A response that was cut off after some results made progress, so failures are counted anew.
+                # If a response was cut off, but brought some results, the count of failures starts again.
                 num_failed = 1 if progress.num_known > num_known else num_failed + 1
                 if error.is_final or num_failed >= self._tries:
                     raise SandboxUnavailableError(f"{self.url}, try {num_failed} of {self._tries}: {error}") from error
@@ -149,11 +151,11 @@ class SandboxFusionRunner(Closing):
         return progress.result(time.monotonic() - started)
 
     def close(self) -> None:
-        """Close all connections. A run in progress raises. Idempotent."""
+        """Close all connections. A run in progress raises an error. Idempotent."""
         self._client.close()
 
     def _greet(self) -> None:
-        """Run a small program, so that a wrong url is an error now and does not look like an outage later."""
+        """Run a small program, so that a wrong url raises an error now and does not look like an outage later."""
         call = Call(expression="double(21)")
         program = Program(source="def double(n): return 2 * n", calls=(call,), limits=self.limits)
         try:
@@ -170,8 +172,8 @@ class SandboxFusionRunner(Closing):
             )
 
     def _request(self, progress: FusionProgress, role: Role) -> None:
-        """Send one request with the calls that are left, and read the response."""
-        tag = secrets.token_hex(16)  # secret, because every line with the tag is accepted
+        """Send one request with the calls that have no result yet, and read the response."""
+        tag = secrets.token_hex(16)  # the tag is secret, because every line with it is accepted
         task = progress.task() | {"tag": tag, "hash_seed": HASH_SEEDS[role], "stdout_bytes": STDOUT_BYTES}
         run_seconds = _START_SECONDS + 2 * total_seconds(progress.program)
         request = {
@@ -191,7 +193,7 @@ class SandboxFusionRunner(Closing):
 
 
 def script(task: Mapping[str, Any]) -> str:
-    """Return the source of a request's script. It is pure ASCII, because the program is packed as data."""
+    """Return the source of a request's script. The script is pure ASCII, because the program is packed as data."""
     environment = _ENVIRONMENT | {"PYTHONHASHSEED": str(task["hash_seed"])}
     return _BOOTSTRAP.format(task=_pack(task), files=_harness_files(), environment=environment)
 

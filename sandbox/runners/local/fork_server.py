@@ -1,4 +1,4 @@
-"""The trusted side of one fork server: starts it, asks it for forks and their ends, and stops it."""
+"""The trusted side of one fork server: starts the server, asks it to fork and to end processes, and stops it."""
 
 import contextlib
 import json
@@ -34,7 +34,8 @@ class ForkServerSettings:
     """Settings that distinguish one fork server from another."""
 
     hash_seed: int
-    """Value of PYTHONHASHSEED. With 0, ``random`` is seeded too; otherwise each program gets a random seed."""
+    """Value of PYTHONHASHSEED. With 0, ``random`` also gets the seed 0; otherwise ``random`` gets a new seed in each
+    program."""
     preload: tuple[str, ...]
     """Modules that are imported before programs are forked, in addition to ``child.PRELOADED``."""
     readable: tuple[str, ...]
@@ -51,10 +52,12 @@ class ForkServer:
         Raises:
             SandboxConfigError: programs cannot be confined on this machine.
             SandboxUnavailableError: the fork server did not start.
-            ProcessLostError: somebody killed it, or the process that tries the confinement, before it could fork.
+            ProcessLostError: somebody killed the fork server before it could fork, or killed the process that tries the
+                confinement.
         """
         home = {"HOME": TMP} if settings.tier else {}
-        # SEQPACKET keeps the boundaries of messages. Unlike datagrams, it reports that the other side has closed.
+        # SEQPACKET keeps the boundaries of messages. Unlike a datagram socket, such a socket reports that the other
+        # side has closed.
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(START_SECONDS)
         options = {
@@ -73,7 +76,7 @@ class ForkServer:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                # A session of its own, so that Ctrl-C in the terminal reaches only the parent.
+                # The fork server gets a new session, so that Ctrl-C in the terminal reaches only the parent.
                 start_new_session=True,
             )
         except OSError as error:
@@ -92,7 +95,7 @@ class ForkServer:
             message = b""
             logger.warning("fork server pid=%d did not answer: %s", self.pid, error)
         if not message:
-            # A fork server that was killed may start the next time. Any other failure will happen again.
+            # If somebody killed the fork server, the next start may work. Any other failure will happen again.
             was_killed = self._was_killed()
             self._process.kill()
             assert self._process.stderr is not None
@@ -119,7 +122,7 @@ class ForkServer:
             return False
 
     def fork(self, limits: Limits, *, cpu_seconds: int, given: Sequence[int] = ()) -> tuple[socket.socket, int]:
-        """See ``Forker.fork``. No other process gets the pid before ``end``.
+        """See ``Forker.fork``. No other process gets the same pid before ``end`` is called.
 
         Raises:
             ProcessLostError: the fork server is gone.
@@ -130,7 +133,8 @@ class ForkServer:
             names = {field.name for field in fields(ProcessLimits)} - {"cpu_seconds"}
             numbers = ProcessLimits(cpu_seconds=cpu_seconds, **{name: getattr(limits, name) for name in names})
             message = b"F" + limits.value_bytes.to_bytes(8, "little") + numbers.pack()
-            # This process's copy must be closed. Otherwise the channel would stay open when the child ends.
+            # This process's copy of the child's socket must be closed. Otherwise the channel would stay open when the
+            # child ends.
             with theirs:
                 answer = self._ask(message, theirs.fileno(), *given)
             if answer[:1] == b"!":
@@ -146,7 +150,7 @@ class ForkServer:
         """Kill and reap one process; see ``Forker.end``.
 
         Raises:
-            ProcessLostError: the fork server is gone, and its processes with it.
+            ProcessLostError: the fork server and its processes are gone.
         """
         _, status, by_itself = STATUS.unpack(self._ask(END.pack(b"E", pid, is_closed)))
         return ProcessExit(status=status, by_itself=by_itself)
@@ -165,7 +169,7 @@ class ForkServer:
         return answer
 
     def close(self) -> None:
-        """Stop the fork server. The kernel kills its child with it. Idempotent."""
+        """Stop the fork server. The kernel then kills the fork server's child. Idempotent."""
         with contextlib.suppress(OSError):
             # The fork server ends when its control channel closes.
             self._control.shutdown(socket.SHUT_RDWR)

@@ -1,9 +1,9 @@
 """The fork server: a clean interpreter that forks one confined child for each program.
 
-It starts with a clean environment and only receives descriptors and numbers. So its memory, which every child inherits,
-holds no program, no output and no expected value. Processes of its own user cannot inspect it, it ignores interrupts
-from the terminal, and it ends when its parent ends. At tier 1, the fork server and its children live in namespaces, and
-their root holds only the paths that programs may read.
+The fork server starts with a clean environment and only receives descriptors and numbers. So its memory, which every
+child inherits, holds no program, no output and no expected value. Other processes of the same user cannot inspect the
+fork server. The fork server ignores interrupts from the terminal, and it ends when its parent ends. At tier 1, the
+fork server and its children live in namespaces, and their root holds only the paths that programs may read.
 
 Each control message is one SOCK_SEQPACKET message:
 
@@ -42,11 +42,13 @@ _PARENT_CHECK_MS = 1000
 _DYING_SECONDS = 0.2
 """Time that a process with a closed socket gets to end by itself, so that its own exit status is seen."""
 _EXITING_SECONDS = 20.0
-"""The same time if the kernel is already ending the process. On a loaded machine, this takes long."""
+"""Time that a process gets to end by itself if the kernel is already ending it. On a loaded machine, this takes
+long."""
 _PF_EXITING = 0x4
 _KILLED = "the process that tries the confinement was killed"
 _RECURSION_SLACK = 64
-"""Stack frames below the program's first frame. They are added, so that a program has the usual thousand."""
+"""Stack frames below the program's first frame. The recursion limit grows by this number, so that a program has the
+usual thousand frames."""
 
 
 def main(argv: list[str]) -> None:
@@ -58,12 +60,13 @@ def main(argv: list[str]) -> None:
     control = socket.socket(fileno=int(argv[0]))
     settings = json.loads(argv[2])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Otherwise the parent's umask would show in the modes of files that programs make.
+    # Otherwise the modes of files that programs create would depend on the parent's umask.
     os.umask(0o022)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as handle:
         handle.write("1000")  # when memory is short, the kernel kills programs before the trainer
     try:
-        # This comes first, because unshare needs a process with a single thread that its own user may inspect.
+        # The namespaces come first, because unshare needs a process that has one thread and that its own user may
+        # inspect.
         namespaces = Namespaces() if settings["tier"] else None
         preload(settings["preload"])
         forbid_inspection()
@@ -85,7 +88,7 @@ def main(argv: list[str]) -> None:
         control=control, parent=int(argv[1]), jail=jail, namespaces=namespaces, server=child.Server()
     )
     if settings["seed"]:
-        # Each process of a reference gets another seed, so that random answers of a reference show.
+        # Each process of a reference gets another seed, so that the judge notices random answers of a reference.
         os.register_at_fork(after_in_child=sys.modules["random"].seed)
     else:
         sys.modules["random"].seed(0)
@@ -94,7 +97,8 @@ def main(argv: list[str]) -> None:
 
 
 def _freeze() -> None:
-    """Keep the garbage collector away from inherited objects. Each page that it changes in a fork would be copied."""
+    """Keep the garbage collector away from inherited objects. Each page that the collector changes in a fork would be
+    copied."""
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -175,7 +179,7 @@ def _end(pid: int, is_closed: bool) -> bytes:
     """Kill and reap one child. A child that is about to end by itself gets time for that."""
     started = time.monotonic()
     while True:
-        # The child's own status tells an exit from a crash. A kill would hide it.
+        # The child's status shows whether it exited or crashed. A kill would hide this status.
         ended_pid, status = os.waitpid(pid, os.WNOHANG)
         if ended_pid:
             return STATUS.pack(b"S", status, True)

@@ -26,8 +26,8 @@ _SHARED_UID = "this user namespace has too few ids, so all programs share one ui
 def isolate(jail: Jail, *, given: Sequence[int]) -> None:
     """Close all descriptors that the program must not have, and leave the terminal.
 
-    The process keeps /dev/null on 0 to 2 and the given descriptors from 3 on. After these follows the Landlock ruleset,
-    which ``Jail.enter`` closes.
+    The process keeps /dev/null on 0 to 2, and the given descriptors from 3 on. The next descriptor is the Landlock
+    ruleset, which ``Jail.enter`` closes.
 
     Args:
         given: the program's channel, and the file with the input of a program that reads standard input.
@@ -48,12 +48,12 @@ def choose_jail(
 
     Returns:
         The jail, and notes on why stronger policies do not work. If there is no jail, the notes say why no policy
-        works. If there are no notes either, somebody killed the trial, so nothing is known.
+        works. If there is neither a jail nor a note, somebody killed the trial, so nothing is known.
     """
     can_change = os.geteuid() == 0 and (facts.has_own_uids or facts.has_nobody)
     policies = list(UidPolicy) if can_change else [UidPolicy.SAME_USER]
     if "landlock" not in features and UidPolicy.OTHER_USER_READING in policies:
-        policies.remove(UidPolicy.OTHER_USER_READING)  # without Landlock it could read the whole machine
+        policies.remove(UidPolicy.OTHER_USER_READING)  # without Landlock, such a program could read all files
     notes = [_SHARED_UID] if can_change and not facts.has_own_uids else []
     if scratch is not None:
         roots = [scratch.place_of(root) for root in roots]
@@ -71,7 +71,7 @@ def choose_jail(
 
 
 def try_jail(jail: Jail) -> str | None:
-    """Enter the jail in a fork. Return a description of its fault, or an empty text if it has none.
+    """Enter the jail in a fork. Return a description of the jail's fault, or an empty text if the jail has no fault.
 
     The result is None if somebody else killed the fork (an operator, or the kernel when memory is short), so nothing is
     known.

@@ -24,7 +24,8 @@ T = TypeVar("T")
 MAX_ATTEMPTS = 3
 """Number of fork servers that may die under one program before the runner gives up."""
 MAX_OUTSIDE_KILLS = 8
-"""Number of kills of a program's process from outside after which the runner gives up. Programs cannot send signals."""
+"""If a program's process is killed or stopped from outside this many times, the runner gives up. Programs cannot send
+signals."""
 
 
 class LocalRunner(Closing):
@@ -35,7 +36,7 @@ class LocalRunner(Closing):
             about 15 MB each.
         tier: strength of the confinement, see ``confinement.tiers``. Tier 0 needs no privileges, tier 1 adds namespaces
             and a private folder for files. A tier that does not work is an error; the runner never takes a lower tier.
-        limits: limits for judges that set none.
+        limits: limits for judges that set no limits.
         allow_missing: protections (``"landlock"``, ``"seccomp"``) that the kernel may lack.
         preload: modules that every program finds imported, in addition to common modules of the standard library.
         readable: further paths that programs may read.
@@ -69,7 +70,8 @@ class LocalRunner(Closing):
         base = ForkServerSettings(hash_seed=0, preload=tuple(preload), readable=tuple(readable), tier=tier)
         self._pools = {role: _Pool(replace(base, hash_seed=seed)) for role, seed in HASH_SEEDS.items()}
         try:
-            # One fork server of each role starts now, so that a machine that cannot confine is an error at once.
+            # One fork server of each role starts now, so that an error comes at once if this machine cannot confine
+            # programs.
             for role in self._pools:
                 first = self._with_fork_server(role, lambda started: started, when="while they started")
             self.uid_policy, self.notes = first.uid_policy, first.notes
@@ -83,7 +85,7 @@ class LocalRunner(Closing):
             self.uid_policy,
             num_workers,
         )
-        for note in self.notes:  # why a stronger uid policy does not work
+        for note in self.notes:  # the notes say why a stronger uid policy does not work
             logger.info("sandbox: %s; using %s", note, self.uid_policy)
 
     def run(self, program: Program, *, role: Role) -> ProgramResult:
@@ -96,7 +98,7 @@ class LocalRunner(Closing):
         return progress.result(time.monotonic() - started)
 
     def _with_fork_server(self, role: Role, use: Callable[[ForkServer], T], *, when: str) -> T:
-        """Use a fork server of a role. If it dies, use another one, but only a few times."""
+        """Use a fork server of a role. If the fork server dies, use another one, but only a few times."""
         for num_died in range(MAX_ATTEMPTS):
             try:
                 with self._places, self._pools[role].fork_server() as fork_server:
@@ -146,7 +148,8 @@ class _Pool:
                 self._all.discard(fork_server)
             fork_server.kill()
             raise
-        # Lent again only after success, because a borrower that raised may have sent half a message.
+        # The fork server is lent again only after success, because a borrower that raised an error may have sent half a
+        # message.
         with self._lock:
             self._idle.append(fork_server)
 
@@ -160,7 +163,7 @@ class _Pool:
             fork_servers = list(self._all)
             self._all.clear()
             self._idle.clear()
-        # Outside the lock, because each kill waits for a process.
+        # The kills happen outside the lock, because each kill waits for a process.
         for fork_server in fork_servers:
             fork_server.kill()
 
@@ -169,8 +172,8 @@ class _Pool:
             if self._is_closed:
                 raise SandboxUnavailableError("the runner is closed")
             if self._idle:
-                return self._idle.pop()  # the last used one, whose memory is still in the processor's caches
-        # Outside the lock, because a start takes long and other threads may find an idle fork server.
+                return self._idle.pop()  # the one used last, whose memory is still in the processor's caches
+        # The start happens outside the lock, because it takes long, and other threads may find an idle fork server.
         fork_server = ForkServer(self._settings)
         with self._lock:
             if not self._is_closed:
@@ -182,15 +185,16 @@ class _Pool:
 
 @dataclass(kw_only=True)
 class _LocalProgress(Progress):
-    """Progress on this machine, where programs cannot send signals, so they cannot stop themselves either."""
+    """Progress on this machine. Programs cannot send signals on this machine, so they cannot stop themselves either."""
 
     _num_outside_kills: int = 0
 
     def try_again(self, attempt: Attempt, stop: ExitReason) -> bool:
-        """Make a call again after a kill or a stop from outside, but only a few times.
+        """Return True after a kill or a stop from outside, so that the call is made again. This happens only a few
+        times.
 
         Raises:
-            SandboxUnavailableError: this has happened ``MAX_OUTSIDE_KILLS`` times.
+            SandboxUnavailableError: the program's process was killed or stopped ``MAX_OUTSIDE_KILLS`` times.
         """
         has_ended = stop in (ExitReason.CLOSED, ExitReason.SETUP_FAILED)
         if stop is not ExitReason.STOPPED and not (has_ended and _was_killed(attempt)):
@@ -211,6 +215,7 @@ class _LocalProgress(Progress):
 
 
 def _was_killed(attempt: Attempt) -> bool:
-    """Return True if an operator, or the kernel out of memory, ended the process by SIGKILL."""
-    # At the ceiling, RLIMIT_CPU sent the signal: many threads can use that much time between two looks at the clock.
+    """Return True if an operator, or the kernel when memory is short, ended the process by SIGKILL."""
+    # A process that has used ``cpu_ceiling`` was killed by RLIMIT_CPU: many threads can use so much time between two
+    # readings of the clock.
     return attempt.ending is not None and attempt.ending.was_killed and attempt.cpu_seconds < attempt.cpu_ceiling
