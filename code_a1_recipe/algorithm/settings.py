@@ -106,8 +106,7 @@ class ValidationSettings(Block):
     num_buggy_program_suites: Amount = 0
     """Suites for each of a question's ``buggy_programs``, which are the same programs for every Test LLM."""
     until_timeout: bool = True
-    """After its first time-out in a hidden test, a program counts as incorrect, and its other hidden tests are
-    skipped."""
+    """After a program's first time-out in a hidden test, its other hidden tests are skipped and count as failed."""
     hidden_in_training: bool = False
     """In training, also judge programs on the hidden tests. Metrics then show full rewards of incorrect programs."""
 

@@ -3,7 +3,7 @@
 The paper has no such rule. Each program meets all cases written for its question. If only few cases break a program,
 these cases with the oracle's answers are a good suite for the program. Such a suite is a lesson, which the Test LLM
 imitates. Lessons need no further sampling and no hidden tests. A program can give a lesson even if none of its own
-suites broke it. In this case, GRPO has no gradient for these suites.
+suites broke it. In this case, GRPO teaches nothing about breaking the program.
 
 Relabelling in hindsight is from Andrychowicz et al., arXiv 1707.01495. Learning from one's own successes is known as
 expert iteration.

@@ -135,7 +135,7 @@ def shown_case(verdict: CandidateVerdict | None) -> CaseResult | None:
 
 
 def prompt_fields(case: CaseResult, verdict: CandidateVerdict | None) -> dict[str, str]:
-    """The template's fields about a case: ``call``, ``result`` (such as "returns 3") and ``expected``."""
+    """The template's fields about a case: ``call``, ``result`` (such as "returns 3") and ``expected``, shortened."""
     fields = _uncut_fields(case, verdict)
     for name, text in fields.items():
         if len(text) > _MAX_FIELD_CHARS:
