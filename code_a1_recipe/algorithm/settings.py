@@ -60,7 +60,7 @@ class EpisodeSettings(Block):
     generation_timeout_seconds: Seconds = 3600.0
     """Seconds that a response may take, including its time in the server's queue."""
     max_probs_diff: Rate | None = 0.1
-    """Largest mean difference between a token's probability at the server and in training; above it, the run stops."""
+    """The run stops if a token's probability at the server and in training differs by more than this on average."""
 
 
 class MistakeBookSettings(Block):
