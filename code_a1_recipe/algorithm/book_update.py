@@ -1,4 +1,4 @@
-"""Mistake Book, input of its update: a question's new cases that failed, and its replays that passed."""
+"""Mistake Book: collects the input of an update, which is a question's failed new cases and its passed replays."""
 
 from collections.abc import Sequence
 
@@ -11,11 +11,12 @@ from .mistake_book import BookUpdate, FailedCase
 def collect_book_update(verdicts: Sequence[CandidateVerdict]) -> BookUpdate:
     """Collect the cases that a question's candidates failed, and the replays that they passed.
 
-    A case that several candidates or suites show as failed is counted for each of them. Equal cases of one suite count
-    once, because the judge has merged them. Time-outs and crashes are failures too, if the program was really called.
+    If several candidates fail a case, or if a case fails in several suites, each failure counts. Equal cases of one
+    suite count once, because the judge has merged them. Time-outs and crashes are failures too, if the program was
+    really called.
 
     Args:
-        verdicts: one for each candidate, without the candidates that met an outage.
+        verdicts: one verdict for each candidate that met no outage.
     """
     failed: list[FailedCase] = []
     passed_replays: list[str] = []
@@ -42,13 +43,14 @@ def _failed_case(case: CaseResult) -> FailedCase:
 
 def _enters_the_book(case: CaseResult) -> bool:
     # A program that does not load fails every case, and most calls of a program that hangs are skipped. In the book,
-    # these cases would push out the cases that tell programs apart.
+    # cases of programs that do not load or that hang would push out the cases that tell programs apart.
     if case.outcome is CaseOutcome.NOT_LOADED or case.is_unasked:
         return False
     return case.outcome.failed
 
 
 def _has_no_answer(call: Rejection) -> bool:
-    """The reference no longer answers the call of a replay that the judge dropped."""
-    # A duplicate was judged under its other spelling. A reference whose total time is spent may still know the answer.
+    """Return True if the judge dropped a replay because the reference no longer answers its call."""
+    # A duplicate of a replay was judged under another spelling. If the reference's total time ran out, the reference
+    # may still be able to answer the call.
     return call.reason is not RejectionReason.DUPLICATE and call.detail != TOTAL_SPENT

@@ -1,6 +1,6 @@
 """Episode: the candidates, suites, verdicts and rewards of one question, made concurrently where possible.
 
-The code uses only asyncio. Two samplers and a judge are behind small protocols, so tests need no servers.
+An episode runs with asyncio alone. The two samplers and the judge have small protocols, so tests need no servers.
 
 Axes: C candidates of a question, S suites of a candidate, K cases of a suite.
 """
@@ -47,14 +47,14 @@ class EpisodeRunner:
 
     code_llm: Sampler
     test_llm: Sampler
-    """It samples from the same servers as ``code_llm`` in self-play."""
+    """The Test LLM. In self-play, it samples from the same servers as ``code_llm``."""
     judge: AsyncJudge
     settings: EpisodeSettings
     rewards: RewardSettings
     prompts: PromptSettings
     judge_timeout_seconds: float
     scripted_tester: ScriptedTester | None = None
-    """Writes the suites in place of ``test_llm``."""
+    """A function that writes the suites in place of ``test_llm``."""
     extensions: Sequence[Extension] = ()
     """The run's extensions, in the order in which they see a judged question."""
 
@@ -64,7 +64,8 @@ class EpisodeRunner:
     async def run(self, task: EpisodeTask) -> Episode:
         """Run one question. Each program is tested and judged without waiting for the other programs."""
         candidates = await asyncio.gather(*[self._candidate(task, c) for c in range(task.num_candidates)])
-        # All cases of the question are known only after its last suite, so programs meet them in a second verdict.
+        # All cases of a question are known only after its last suite is written, so each program is judged a second
+        # time.
         if self.rewards.is_pooled or any(extension.needs_all_cases(task) for extension in self.extensions):
             candidates = await asyncio.gather(*[self.pooled(task, program, candidates) for program in candidates])
         rewarded = self.rewarded(task, candidates)
@@ -81,7 +82,7 @@ class EpisodeRunner:
             if result.kept is not None:
                 kept[extension.name] = result.kept
         if not self.rewards.is_pooled:
-            # Only extensions needed this verdict. It has no part in the reward, so records do not show it.
+            # Records leave out a pooled verdict that only extensions needed, because the reward does not use it.
             rewarded = tuple(replace(candidate, pooled=None) for candidate in rewarded)
         return Episode(
             task=task,
@@ -110,7 +111,7 @@ class EpisodeRunner:
         template: str,
         fields: Mapping[str, Any],
     ) -> CandidateResult:
-        """Let the Code LLM write a program. Its sampling seed depends on ``name``, which differs within a question."""
+        """Let the Code LLM write a program. ``name`` determines the seed, and differs within a question."""
         started = time.time()
         question = task.question
         response = await self.code_llm.sample(
@@ -165,7 +166,7 @@ class EpisodeRunner:
     async def hidden(self, task: EpisodeTask, written: CandidateResult) -> dict[str, Any]:
         """Judge the program on the hidden tests, if the task asks for it.
 
-        In training this verdict is only used for metrics, so an outage does not mask the program.
+        In training, the verdict on hidden tests is only used for metrics, so an outage does not mask the program.
 
         Returns:
             Fields of the program's ``CandidateResult``: the verdict and its span, or the outage, or no field.
@@ -216,7 +217,7 @@ class EpisodeRunner:
         """Judge the program a second time, on all cases written for the programs ``among``.
 
         Returns:
-            The program with this verdict in ``pooled``. After an outage, the program is masked if the reward uses
+            The program with the second verdict in ``pooled``. After an outage, the program is masked if the reward uses
             ``pooled``, and is returned unchanged if only extensions use it.
         """
         if result.verdict is None or result.is_too_long_to_test:
@@ -237,7 +238,7 @@ class EpisodeRunner:
     async def _ask(self, request: JudgeRequest) -> CandidateVerdict | str:
         """Return the verdict, or the reason of an outage. An outage says nothing about the program."""
         try:
-            # Without this limit, the whole step would wait for a lost judge.
+            # Without this time limit, the whole step would wait for a judge process that has died.
             async with asyncio.timeout(self.judge_timeout_seconds):
                 return await self.judge.judge(request)
         except (SandboxUnavailableError, TimeoutError) as error:

@@ -15,7 +15,7 @@ from .question import Question
 from .spans import Span
 
 ScriptedTester = Callable[..., list[str]]
-"""``(question, program, *, num_suites, num_cases, seed) -> suites``: it returns a list of S texts with asserts."""
+"""A function ``(question, program, *, num_suites, num_cases, seed) -> suites``, which returns S texts with asserts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,17 +27,17 @@ class Response:
     log_probs: tuple[float, ...]
     """The log-probability of each response token, from the server that sampled it."""
     text: str
-    """The whole answer: its beginning from the prompt, if the prompt gives one, and the decoded tokens."""
+    """The whole answer: the beginning of the answer, if the prompt gives one, and then the decoded tokens."""
     policy_version: int
-    """Training step whose weights the server held."""
+    """Number of the training step whose weights the server used."""
     cached_tokens: int = 0
     """Number of prompt tokens that the server found in its prefix cache."""
     is_truncated: bool = False
-    """The limit ``rollout.response_length`` cut the response off."""
+    """Whether the limit ``rollout.response_length`` cut the response off."""
 
     @classmethod
     def scripted(cls, text: str) -> "Response":
-        """Make a response from a text that no policy sampled. It has no tokens, so no policy is trained on it."""
+        """Make a response from a text that no policy sampled. The response has no tokens, so it trains no policy."""
         return cls(prompt_ids=(), token_ids=(), log_probs=(), text=text, policy_version=0)
 
 
@@ -68,14 +68,14 @@ class AsyncJudge(Protocol):
         """Judge one program.
 
         Raises:
-            SandboxUnavailableError: an outage, which never becomes a verdict.
+            SandboxUnavailableError: the sandbox has an outage, so there is no verdict.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeTask:
-    """The trainer's order to a worker for one question."""
+    """What the trainer asks a worker to do for one question."""
 
     question: Question
     history: tuple[str, ...] = ()
@@ -89,21 +89,21 @@ class EpisodeTask:
     with_hidden_tests: bool = False
     """Also judge every candidate on the question's hidden tests, for metrics only."""
     until_timeout: bool = False
-    """After its first time-out in a hidden test, a program skips the remaining hidden tests."""
+    """After a program's first time-out in a hidden test, its remaining hidden tests are skipped."""
     is_validation: bool = False
-    """Validation measures the pass rate on the hidden tests, so an outage there is an outage of the candidate."""
+    """Whether this is a validation. If so, an outage in the hidden tests is an outage of the candidate."""
     with_greedy: bool = False
     """In validation, also sample one program at temperature 0, without suites."""
     num_buggy_program_suites: int = 0
     """Number of suites for each of the question's buggy programs, in validation."""
     extras: Mapping[str, Any] = field(default_factory=dict)
-    """Data from the trainer's instance of an extension for the workers' instances, by the extension's name."""
+    """Data that an extension's instance in the trainer sends to its instances in workers, by the extension's name."""
     started_at: float = field(default_factory=time.time)
-    """Start of the step in Unix seconds, the zero of all spans. The clocks of all nodes are assumed to agree."""
+    """Start of the step in Unix seconds. All spans count from this time. The clocks of all nodes must agree."""
 
     def span_since(self, started: float) -> Span:
         """The span from ``started`` (Unix seconds) until now."""
-        # Milliseconds are enough, and keep records short.
+        # Spans are rounded to milliseconds, which keeps records short.
         return round(started - self.started_at, 3), round(time.time() - self.started_at, 3)
 
 
@@ -133,7 +133,7 @@ class CandidateResult:
     """The Test LLM's prompt has no room for the program, so the candidate is masked for both policies."""
     suites: tuple[SuiteResult, ...] = ()
     verdict: CandidateVerdict | None = None
-    """The verdict on its suites (or the dataset's tests) and the replays; None after an outage."""
+    """The verdict on the candidate's suites (or the dataset's tests) and the replays; None after an outage."""
     pooled: SuiteVerdict | None = None
     """The verdict on all cases written for any program of the question, if the reward or an extension needs it."""
     hidden: CandidateVerdict | None = None

@@ -1,4 +1,5 @@
-"""Hooks of extensions. An extension is an idea beside the paper, with a part in episodes, steps and checkpoints.
+"""Hooks of extensions. An extension adds an idea to the paper's algorithm, and takes part in episodes, steps and
+checkpoints.
 
 The paper's algorithm needs no extension. ``code_a1_recipe.extensions`` has the shipped extensions, and the key
 ``extensions`` adds a user's own.
@@ -16,7 +17,7 @@ class Runner(Protocol):
     """The methods of ``EpisodeRunner`` that an extension may call."""
 
     async def write(self, task: EpisodeTask, name: str, template: str, fields: Mapping[str, Any]) -> CandidateResult:
-        """Let the Code LLM write a program. Its sampling seed depends on ``name``, which differs within a question.
+        """Let the Code LLM write a program. ``name`` determines the seed, and differs within a question.
 
         Raises:
             PromptTooLongError: the rendered template is longer than ``rollout.prompt_length``.
@@ -49,7 +50,7 @@ class JudgedQuestion:
     runner: Runner
     task: EpisodeTask
     candidates: Sequence[CandidateResult]
-    """The C candidates. ``pooled`` is set if the reward or an extension needs all cases."""
+    """The C candidates. The field ``pooled`` of each candidate is set if the reward or an extension needs all cases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ class ExtraGroup:
     name: str
     """A name of letters and digits that no other extra group of the question has."""
     members: Sequence[tuple[int, CandidateResult | SuiteResult]]
-    """Pairs of a number in the group and a sample. A group with fewer than two rewards is left out."""
+    """Pairs of a unique number and a sample. A group with fewer than two rewards is left out."""
 
     def __post_init__(self) -> None:
         # The name becomes a part of each row's key in the batch.
@@ -82,7 +83,7 @@ class ExtraGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imitated:
-    """One suite that the Test LLM imitates, a supervised term of its update."""
+    """One suite that the Test LLM imitates. Imitation is a supervised term of the Test LLM's update."""
 
     fields: Mapping[str, Any]
     """Fields of the Test LLM's prompt template: ``prompt``, ``entry_points``, ``reads_input`` and ``candidate``."""
@@ -92,7 +93,8 @@ class Imitated:
 
 
 class Extension:
-    """One idea beside the paper. A subclass overrides the hooks that it needs; the hooks of this class do nothing.
+    """One idea that is not in the paper. A subclass overrides the hooks that it needs. The hooks of this class do
+    nothing.
 
     The trainer has one instance, which keeps the extension's state. Each episode worker has another instance, which
     gets data only from its constructor and from tasks.
@@ -126,7 +128,7 @@ class Extension:
         return None
 
     def load_state(self, state: Any) -> None:
-        """Restore a value that ``state`` returned. The trainer calls this hook if it resumes with such a value."""
+        """Restore a value that ``state`` returned. The trainer calls this hook if a checkpoint has such a value."""
 
     def needs_all_cases(self, task: EpisodeTask) -> bool:
         """Whether each program must meet all cases of its question (``CandidateResult.pooled``). A worker calls it."""
@@ -145,9 +147,9 @@ class Extension:
         return ()
 
     def imitated(self, task: EpisodeTask) -> Iterable[Imitated]:
-        """Suites that the Test LLM imitates in this step. They may belong to any question. A worker calls this hook.
+        """Suites that the Test LLM imitates in this step. The suites may be of any question. A worker calls this hook.
 
-        The hook needs a Test LLM. It does not work with ``algorithm.rollout_correction.bypass_mode``: this mode takes
-        log-probs from servers, and no server sampled these suites.
+        The hook needs a Test LLM. The hook does not work with ``algorithm.rollout_correction.bypass_mode``, because
+        this mode takes log-probs from servers, and no server sampled these suites.
         """
         return ()

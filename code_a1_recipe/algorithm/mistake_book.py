@@ -1,7 +1,7 @@
 """Mistake Book, store and update: for each question, the cases that candidates failed, each with a frequency.
 
-All rules of this file are from Code-A1, arXiv 2603.15611, "Mistake Book". Different spellings of one call have the same
-id and are one case, such as ``f(3)``, ``f(n=3)``, ``f(3.0)`` and ``abs(f(3))``. The book keeps the spelling that failed
+All rules of this file are from Code-A1, arXiv 2603.15611, "Mistake Book". All spellings of a call, such as ``f(3)``,
+``f(n=3)``, ``f(3.0)`` and ``abs(f(3))``, have the same id and are one case. The book keeps the spelling that failed
 first.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from .book_file import Rows, read_rows, write_rows
 
 REPLAY_LIMIT = 8
-"""Most cases of a question that are replayed in one step; 8 in the published runs."""
+"""Largest number of cases of a question that are replayed in one step; 8 in the published runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class BookEntry:
     id: str
     """``CaseResult.id``."""
     call: str
-    """Source of the call, which a replay runs."""
+    """Source of the call that a replay runs."""
     answer: str
     """The reference's answer as a Python literal, only for readers of the file. A replay runs the reference again."""
     frequency: int
@@ -58,7 +58,7 @@ class BookChange:
     """The result of one update. The result of a step is the sum over its questions."""
 
     num_added: int = 0
-    """Number of new cases. A case that leaves and returns in one update counts here and in ``num_removed``."""
+    """Number of new cases. A case that leaves and returns in one update counts as added and as removed."""
     num_removed: int = 0
     """Number of cases whose frequency fell to 0 or below."""
 
@@ -118,8 +118,9 @@ class MistakeBook:
         """
         entries = self._entries.setdefault(question_id, {})
         num_added = num_removed = 0
-        # Losses come before gains, as in the release. Suppose that all candidates pass a replay, and one of them fails
-        # the same case in a new suite. The case then leaves the book, and returns with frequency 1.
+        # Passed replays are subtracted before failures are added, as in the public release. For example, if all
+        # candidates pass a replay and one of them fails the same case in a new suite, the case may leave the book and
+        # return with frequency 1.
         passed = Counter(update.passed_replays)
         dropped = Counter(update.dropped_replays)
         for entry in self.entries(question_id):
@@ -136,7 +137,7 @@ class MistakeBook:
                 entries[case.id] = BookEntry(case.id, case.call, case.answer, frequency=0)
             entry = entries[case.id]
             entries[case.id] = replace(entry, frequency=entry.frequency + failures[case.id])
-        # Questions without cases have no place in the book's file.
+        # The book's file has no questions without cases.
         if not entries:
             del self._entries[question_id]
         return BookChange(num_added=num_added, num_removed=num_removed)
@@ -172,7 +173,7 @@ class MistakeBook:
 
 
 def _one_text_per_case(failed: Sequence[FailedCase]) -> list[FailedCase]:
-    """Keep one failure of each case: its shortest spelling, and the alphabetically first of equally short spellings.
+    """Keep one failure of each case: the one with the shortest spelling, or the alphabetically first of the shortest.
 
     The result is sorted by text, because new cases enter the book in this order, and ``retrieve`` prefers older cases.
     The order must not depend on which candidate was judged first.

@@ -20,8 +20,9 @@ TEMPLATE_FOLDER = Path(__file__).parent / "prompt_templates"
 
 FIELDS = ("prompt", "entry_points", "candidate", "num_cases", "call", "result", "expected")
 """Fields that a template may ask for. ``prompt`` is the problem statement, ``entry_points`` shows how the program's
-functions are called, ``candidate`` is the program under test, and ``num_cases`` is K. The last three describe a case
-that the program failed: its call, the program's result (such as "returns 3"), and the expected output."""
+functions are called, ``candidate`` is the program under test, and ``num_cases`` is K. ``call``, ``result`` and
+``expected`` describe a case that the program failed: the call, the program's result (such as "returns 3"), and the
+expected output."""
 
 _OPTIONAL = "entry_points"
 _STDIN = "_stdin"
@@ -94,7 +95,7 @@ def _template_problems(path: str | None, key: str, fields: set[str], who: str) -
     except InputError as error:
         yield f"{key}: {error}"
         return
-    # A run with a prompt that lacks the program or the number would not fail, but train for hours on useless responses.
+    # If a prompt lacked the program or the number of cases, the run would train for hours on useless responses.
     wrong = [f"lacks {_braced(name)}" for name in sorted(fields - used)]
     wrong += [f"asks for {_braced(name)}" for name in sorted(used - fields - {_OPTIONAL})]
     if wrong:
@@ -129,8 +130,8 @@ def render(template_name: str, *, reads_input: bool = False, **fields: object) -
 
     Args:
         template_name: a name of :func:`template_names`, or the path of a file that ends in ``.txt``.
-        reads_input: the program reads standard input. In this case, the variant ``NAME_stdin`` replaces a shipped
-            template, if there is one.
+        reads_input: the program reads standard input. A shipped template ``NAME`` is then replaced by the template
+            ``NAME_stdin``, if it exists.
         fields: values for ``FIELDS``; a template need not use all of them. Numbers are converted by ``str``.
 
     Returns:
@@ -151,7 +152,7 @@ def render(template_name: str, *, reads_input: bool = False, **fields: object) -
     messages = []
     for role, text in sections:
         if role == "assistant" and "num_cases" in fields:
-            # Small models write as many asserts as the example has, or one fewer. So an example has K + 1.
+            # Small models write as many asserts as the example has, or one fewer. So the example has K + 1 asserts.
             text = _with_fewer_asserts(text, int(str(fields["num_cases"])) + 1)
         # All fields are inserted in one pass, so a placeholder inside an inserted program is not replaced.
         content = _PLACEHOLDER.sub(lambda match: str(fields[match[1]]), text)
@@ -167,7 +168,7 @@ def _with_fewer_asserts(text: str, number: int) -> str:
     return "\n".join(line for line in lines if line not in surplus)
 
 
-# Cached, because a step renders thousands of prompts from a few templates.
+# The result is cached, because a step renders thousands of prompts from a few templates.
 @functools.cache
 def _load(template_name: str) -> tuple[tuple[str, str], ...]:
     """Read and check a template; returns its sections as pairs of role and text."""
@@ -185,7 +186,7 @@ def _load(template_name: str) -> tuple[tuple[str, str], ...]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"prompt template {template_name!r} cannot be read: {error}") from error
     sections = _split_sections(text.removesuffix("\n"), template_name)
-    # A misspelled placeholder would otherwise stay in the prompt.
+    # Without this check, a misspelled placeholder would stay in the prompt.
     if unknown := sorted(set(_PLACEHOLDER.findall(text)) - set(FIELDS)):
         known = ", ".join(FIELDS)
         raise InputError(f"prompt template {template_name!r} asks for unknown fields {unknown}; known: {known}")
@@ -196,8 +197,9 @@ def _split_sections(text: str, template_name: str) -> tuple[tuple[str, str], ...
     before, *rest = _SECTION.split(text)
     if not rest:
         return (("user", text),)
-    roles, bodies = rest[0::2], rest[1::2]  # re.split returns a role and its text in turn
-    # Most models' chat templates refuse two messages of one role in a row, and a system message after the first place.
+    roles, bodies = rest[0::2], rest[1::2]  # re.split returns roles and texts alternately
+    # Most models' chat templates refuse two messages of one role in a row, and a system message that is not the first
+    # message.
     turns = roles[1:] if roles[0] == "system" else roles
     alternate = set(turns[0::2]) == {"user"} and set(turns[1::2]) <= {"assistant"}
     if before.strip() or not alternate:

@@ -11,9 +11,9 @@ from sandbox import JudgeRequest, Kind
 from sandbox.text import DEFAULT_CHECKER, INPUT_ENTRY, PARSE_ERRORS, Interface, parse_untrusted
 
 UNNAMED = "what the problem names"
-"""Text of a prompt's entry points if the reference defines no name that tests may call."""
+"""Text that a prompt shows as entry points if the reference defines no name that tests may call."""
 IN_PLACE = "The program changes its first argument in place; a test compares what that argument is after the call."
-"""Text behind the problem statement of a question of kind ``in_place``."""
+"""Text that follows the problem statement if the question's kind is ``in_place``."""
 _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -37,7 +37,7 @@ class Question:
     prompt: str
     """The problem statement, which both models see; it names the function."""
     reference: str
-    """Source of a correct solution, the oracle. Prompts show at most the parameters of its functions."""
+    """Source of a correct solution, the oracle. Prompts show only the parameters of its functions, or nothing."""
     entry_points: tuple[str, ...] = ()
     """Names that tests may call; empty: every top-level function and class of the reference. A name with a dot, such as
     ``Stack.items``, is an attribute that a test may read."""
@@ -67,7 +67,7 @@ class Question:
 
     @property
     def asked_names(self) -> tuple[str, ...]:
-        """Names that a program must define. They identify the program in a response. Empty if they are unknown."""
+        """Names that a program must define. They identify the program in a response. Empty if no name is known."""
         # This property is read for every response, and a question may have hundreds of tests. The first 16 tests
         # usually call every function that any test calls.
         return reward_fns.asked_names(self.entry_points, self.reference, self.tests[:16])
@@ -111,8 +111,8 @@ def entry_points_text(source: str, names: Collection[str] = (), *, reads_input: 
         reads_input: the program reads standard input, so tests do not call its functions.
 
     Returns:
-        Signatures. A name has no parameters if ``source`` does not define it or does not parse. ``UNNAMED`` if no name
-        is known.
+        Signatures. A name has no parameters if ``source`` does not define it or does not parse. The result is
+        ``UNNAMED`` if no name is known.
     """
     if reads_input:
         # Tests call a function of the harness, not of the program.
@@ -126,10 +126,11 @@ def entry_points_text(source: str, names: Collection[str] = (), *, reads_input: 
 
 
 def definitions(source: str) -> dict[str, ast.AST]:
-    """Map each name that ``source`` defines at top level, or in an ``if``, ``try`` or ``with`` there, to its statement.
+    """Map each name that ``source`` defines at top level to the statement that defines it.
 
-    Functions, classes and variables stand in the order of their first definitions. Each has its last definition,
-    because this one counts in Python. The result is empty if the source does not parse.
+    Definitions in a top-level ``if``, ``try`` or ``with`` count too. The names are in the order of their first
+    definitions. Each name maps to its last definition, because the last one counts in Python. The result is empty if
+    the source does not parse.
     """
     defined: dict[str, ast.AST] = {}
     for statement in parsed(source).body:
@@ -155,7 +156,8 @@ def parsed(source: str) -> ast.Module:
     try:
         return parse_untrusted(source)
     except PARSE_ERRORS:
-        # The source may come from a model. The judge reports the error; here the program only defines no names.
+        # The source may come from a model. The judge reports the syntax error; this function only returns an empty
+        # tree.
         return ast.Module(body=[], type_ignores=[])
 
 

@@ -1,7 +1,7 @@
-"""Composite reward: applies the reward functions that the configuration names to a judged question.
+"""Composite reward: the configuration names two reward functions, and this module applies them to judged questions.
 
-``reward_fns`` has the formulas R_C and R_T. The keys ``rewards.code`` and ``rewards.test`` replace them by a user's own
-functions.
+``reward_fns`` has the formulas R_C and R_T. The keys ``rewards.code`` and ``rewards.test`` replace these formulas by a
+user's own functions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ from .user_code import user_code
 CODE_TESTS = ("suites", "pooled", "golden", "hidden")
 """Tests that may reward the Code LLM (``rewards.code_tests``). "suites": the suites written for the same program, as in
 the paper; "pooled": every valid case written for any program of the question; "golden": the question's golden tests;
-"hidden": its hidden tests, which give an upper bound."""
+"hidden": the question's hidden tests, which give an upper bound."""
 
 FULL_REWARD = 1.0 - 1e-6
 """Rewards above this value count as 1, because float32 rounds the last digits."""
@@ -84,7 +84,7 @@ class RewardSettings(Block):
         return self.code_tests == "pooled"
 
     def by_the_paper(self) -> "RewardSettings":
-        """A copy with the same parameters, with the paper's two functions, and with each program's own suites."""
+        """A copy with the paper's functions and the same parameters, which rewards each program on its own suites."""
         changes = {
             "code": RewardChoice(name=CODE_REWARD),
             "test": RewardChoice(name=TEST_REWARD),
@@ -127,7 +127,7 @@ class QuestionRewards:
     def apply(self, question: Question, candidates: Sequence[CandidateResult]) -> tuple[CandidateResult, ...]:
         """Reward the candidates of one question and their suites.
 
-        If a candidate met an outage, or the Test LLM's prompt had no room for it, all its rewards are None.
+        A candidate gets no rewards (None) if it met an outage, or if the Test LLM's prompt had no room for it.
 
         Raises:
             CodeA1Error: a reward function raised an error, or returned a value that is no list of rewards.
@@ -151,11 +151,11 @@ class QuestionRewards:
     def _judged(self, candidate: CandidateResult) -> JudgedCandidate:
         return JudgedCandidate(
             source=candidate.source,
-            # The verdict on a program for which no suite could be written says too little to reward the program.
+            # If no suite could be written for a program, its verdict covers too few cases for a reward.
             verdict=None if candidate.is_too_long_to_test else candidate.verdict,
             suite_texts=tuple(suite.response.text for suite in candidate.suites),
             response_tokens=len(candidate.response.token_ids),
-            # If only an extension needed this verdict, it has no part in the reward.
+            # The reward does not use a pooled verdict that only an extension needed.
             pooled=candidate.pooled if self._settings.is_pooled else None,
         )
 

@@ -33,8 +33,9 @@ class SamplingParameters:
 
     def greedy(self) -> "SamplingParameters":
         """A copy that always takes the likeliest token, as at temperature 0."""
-        # vLLM gives a request at temperature 0 no random generator. On a CPU, one such request in a batch makes vLLM
-        # sample the whole batch with an unseeded generator. With top_k = 1 the tokens are the same without this effect.
+        # vLLM creates no random generator for a request at temperature 0. On a CPU, one such request in a batch makes
+        # vLLM sample the whole batch with an unseeded generator. With top_k = 1, vLLM chooses the same tokens, and
+        # other requests are not affected.
         return replace(self, temperature=1.0, top_p=1.0, top_k=1)
 
 
@@ -49,7 +50,7 @@ def prompt_token_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
 
 
 def prompts_token_ids(tokenizer: Any, prompts: Sequence[Sequence[Message]]) -> list[list[int]]:
-    """Token ids of several prompts of one template, which a fast tokenizer encodes on all cores."""
+    """Token ids of several prompts of one template. A fast tokenizer encodes the prompts on all cores."""
     # An end-of-message token behind the beginning of an answer would tell the model that the answer is complete.
     is_begun = bool(beginning_of_answer(prompts[0]))
     encoded = tokenizer.apply_chat_template(
@@ -63,7 +64,7 @@ def prompts_token_ids(tokenizer: Any, prompts: Sequence[Sequence[Message]]) -> l
 
 
 def sampling_seed(seed: int, *parts: object) -> int:
-    """Return a seed in [0, 2**31) that depends only on the arguments, and on each of them.
+    """Return a seed in [0, 2**31) that depends on each argument, and on nothing else.
 
     The same arguments give the same seed in every process, so a run can be repeated sample by sample.
     """

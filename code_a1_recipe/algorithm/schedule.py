@@ -6,7 +6,7 @@ POLICY_NAMES = ("code", "test")
 
 
 class UpdateSchedule(Block):
-    """Updates each policy at every n-th step, or never (0). By default both update at every step, as in the paper."""
+    """Updates each policy at every n-th step (n = 0: never). By default both update at every step, as in the paper."""
 
     code_every: Amount = 1
     """Steps between updates of the Code LLM."""

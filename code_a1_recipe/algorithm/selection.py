@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 RewardsCS = Sequence[Sequence[float | None]]
 """[C, S] rewards of one question's suites; None marks a suite without a reward, for example after an outage."""
 GroupSelector = Callable[..., tuple[int, ...]]
-"""``(reward_CS, *, update_n) -> indices of candidates``, as :func:`top_variance`."""
+"""A function ``(reward_CS, *, update_n) -> indices of candidates``, such as :func:`top_variance`."""
 
 
 def top_variance(reward_CS: RewardsCS, *, update_n: int) -> tuple[int, ...]:
@@ -24,16 +24,16 @@ def top_variance(reward_CS: RewardsCS, *, update_n: int) -> tuple[int, ...]:
 
     Returns:
         Indices of candidates, the largest standard deviation first; ties go to the lowest index. If fewer than
-        ``update_n`` candidates are eligible, all of these. A candidate whose suites have equal rewards can be chosen;
-        the advantages of its suites are 0.
+        ``update_n`` candidates are eligible, the result has all eligible candidates. A candidate whose suites have
+        equal rewards can be chosen; the advantages of its suites are 0.
 
     Example:
         >>> top_variance([[0.5, 0.5], [0.0, 1.0], [None, 1.0]], update_n=1)
         (1,)
     """
     groups = _complete_groups(reward_CS)
-    # The variance gives the same order as the standard deviation. `statistics` computes it exactly, so the order of a
-    # group's rewards has no influence, as it would have in a sum of rounded floats.
+    # The variance gives the same order as the standard deviation. `statistics` computes the variance exactly, so the
+    # order of a group's rewards does not change it. With rounded sums of floats, the order could change it.
     by_spread = sorted(
         groups,
         key=lambda candidate: statistics.pvariance(groups[candidate]),
@@ -53,7 +53,7 @@ GROUP_SELECTORS: dict[str, GroupSelector] = {"topvar": top_variance, "all": ever
 
 
 def _complete_groups(reward_CS: RewardsCS) -> dict[int, list[float]]:
-    """The suite rewards of each candidate that has suites, if all its suites have a reward."""
+    """The suite rewards of each candidate that has suites, and whose suites all have rewards."""
     groups = {}
     for candidate, suites in enumerate(reward_CS):
         rewards = [reward for reward in suites if reward is not None]

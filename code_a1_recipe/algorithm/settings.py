@@ -1,7 +1,7 @@
 """The recipe's own configuration: one frozen block of keys for each block of ``config/code_a1.yaml``.
 
-Each field has its bounds. The first line of its docstring is the hint in the message about a value out of bounds. Rules
-about several blocks are in ``config/rules.py``.
+Each field has its bounds. The first line of a field's docstring is the hint in the message about a value out of bounds.
+Rules about several blocks are in ``config/rules.py``.
 """
 
 from collections.abc import Mapping
@@ -54,13 +54,13 @@ class EpisodeSettings(Block):
     repair_turns: Annotated[int, Field(ge=0, le=8)] = 0
     """Number of turns in which the Code LLM sees a case that its program failed, and writes the program again."""
     max_refills: Amount = 0
-    """Rounds of a step that replace questions whose programs all earned the same by other training questions."""
+    """Number of rounds in which a step may replace questions whose programs all earned the same reward."""
     tester: str | None = None
     """``pkg://module:function`` or ``FILE.py:function`` that writes the suites; null: the Test LLM."""
     generation_timeout_seconds: Seconds = 3600.0
     """Seconds that a response may take, including its time in the server's queue."""
     max_probs_diff: Rate | None = 0.1
-    """The run stops if probabilities of tokens at the server and in training differ by more than this on average."""
+    """The run stops if a token's probability at the server and in training differs by more than this on average."""
 
 
 class MistakeBookSettings(Block):
@@ -82,7 +82,7 @@ class SandboxSettings(Block):
     """Address of the service, with runner "fusion"."""
     tier: Annotated[int, Field(ge=0, le=1)] = 0
     """Strength of the confinement on the run's own nodes; a service has its own confinement."""
-    # YAML gives a list, which a strict block would refuse for a tuple.
+    # YAML gives a list, and a strict block would refuse a list where the field is a tuple.
     allow_missing: Annotated[tuple[Annotated[str, one_of(OPTIONAL_FEATURES)], ...], Field(strict=False)] = ()
     """Protections that the kernel may lack."""
     num_workers: Count
@@ -90,7 +90,7 @@ class SandboxSettings(Block):
     programs_per_worker: Count
     """Programs that one judge process runs at once."""
     judge_timeout_seconds: Seconds
-    """Seconds that a program may wait for its verdict, including its time in the queue; then it is an outage."""
+    """Seconds until a program without a verdict counts as an outage, including its time in the queue."""
     max_outage_rate: Rate
     """Largest share of a step's candidates that may meet an outage of the sandbox; above it, the run stops."""
     limits: Annotated[Limits, PlainValidator(_read_limits)] = Limits()
@@ -106,18 +106,18 @@ class ValidationSettings(Block):
     num_buggy_program_suites: Amount = 0
     """Suites for each of a question's ``buggy_programs``, which are the same programs for every Test LLM."""
     until_timeout: bool = True
-    """After its first time-out in a hidden test, a program skips the others, because it is incorrect in any case."""
+    """After a program's first time-out in a hidden test, its other hidden tests are skipped and count as failed."""
     hidden_in_training: bool = False
-    """In training, also judge programs on the hidden tests. Metrics then count full rewards of incorrect programs."""
+    """In training, also judge programs on the hidden tests. Metrics then show full rewards of incorrect programs."""
 
 
 class CheckpointSettings(Block):
     keep_best: Annotated[str, AfterValidator(_validation_metric)] | None = None
-    """Validation metric of ``metrics.jsonl``. The checkpoint with its largest value is kept beside the newest."""
+    """Validation metric of ``metrics.jsonl``. The checkpoint with the largest value is kept too."""
     allow_new_questions: bool = False
     """A run may resume with other questions; their order then starts from the beginning."""
     leave_within_seconds: Seconds = 120.0
-    """Most seconds from Ctrl-C or SIGTERM to the end of the process."""
+    """Longest time in seconds from Ctrl-C or SIGTERM to the end of the process."""
 
 
 class SeedSettings(Block):

@@ -30,7 +30,7 @@ _RULES = {
     "multiple_of": "a multiple of {multiple_of}",
     "literal_error": "{expected}",
 }
-"""The text of a rule, by pydantic's name for the kind of error."""
+"""The rule that a message shows, by pydantic's name for the kind of error."""
 
 
 class Block(BaseModel):
@@ -49,7 +49,8 @@ class Block(BaseModel):
         """Make a block from plain values.
 
         Raises:
-            SettingsError: values are wrong. The message names each by its full key, which begins with ``where``.
+            SettingsError: values are wrong. The message names each wrong value by its full key, which begins with
+                ``where``.
         """
         try:
             return cls.model_validate(raw)
@@ -86,7 +87,8 @@ def describe(item: Mapping[str, Any], key: str, block: type[Block]) -> str:
     if kind == "missing":
         return f"{key} is missing; give it a value"
     cause = context.get("error")
-    # The recipe's own bounds raise a plain ValueError with the rule. A subclass, as from Limits, has a whole message.
+    # The recipe's own bounds raise a plain ValueError, whose text is the rule. A subclass of ValueError, for example
+    # from Limits, has a complete message.
     if isinstance(cause, ValueError) and type(cause) is not ValueError:
         return str(cause)
     if cause:

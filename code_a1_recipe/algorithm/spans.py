@@ -1,7 +1,7 @@
 """Spans of time, and the seconds that several spans cover together.
 
-A span is a pair of start and end in seconds, without its end. A span is empty if it ends at its start, or before its
-start because a clock was set back.
+A span is a pair of start and end in seconds; the span contains its start, but not its end. A span is empty if it ends
+at its start, or before its start because a clock was set back.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Tasks of a step: each question with its counts and the cases replayed from the Mistake Book."""
+"""Tasks of a step. Each task has a question, the numbers of programs and suites, and the replayed cases."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ def tasks_of(
         book: the Mistake Book at the start of the step. In training, each question replays its cases; validation has no
             replays.
         step: training step, counted from 1; for validation, the newest finished step.
-        started_at: start of the step in Unix seconds, the zero of its spans.
+        started_at: start of the step in Unix seconds; the spans of the step count from this time.
         validate: make tasks of a validation, with the numbers of the block ``validation`` instead of ``episode``.
         first_index: place of the first question among all questions of the step.
         extensions: each extension may change each task, in this order.

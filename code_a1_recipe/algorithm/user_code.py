@@ -1,4 +1,4 @@
-"""Users' own code: the recipe turns an error in it into its own error, which names the line."""
+"""Turns an error in a user's own code into an error of the recipe, which names the line."""
 
 import inspect
 import traceback
@@ -15,7 +15,8 @@ def user_code(where: str, of: Any) -> Iterator[None]:
 
     Args:
         where: place of the code for the message, such as its key, its name and the question.
-        of: the user's function, class or object. The message names the last line of its module in the traceback.
+        of: the user's function, class or object. The message names the last line of the traceback that is in the module
+            of ``of``.
 
     Raises:
         CodeA1Error: the code raised an exception, or called ``sys.exit``.
@@ -23,7 +24,7 @@ def user_code(where: str, of: Any) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:
-        # The module gives the file, because `inspect` finds no source file of an object with `__call__`.
+        # The module gives the file, because `inspect` finds no source file for an object with `__call__`.
         file = getattr(inspect.getmodule(of), "__file__", None)
         # The last line of the traceback is often in a library, or in a check of the function's result.
         own_lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]

@@ -22,7 +22,8 @@ class ValidationRunner(EpisodeRunner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # Test LLMs may train with different reward functions. The paper's functions measure all of them in one way.
+        # Test LLMs may train with different reward functions. The paper's functions measure all Test LLMs in the same
+        # way.
         self._buggy_program_rewards = QuestionRewards(
             self.rewards.by_the_paper(),
             num_cases=self.settings.cases_per_suite,
@@ -30,7 +31,8 @@ class ValidationRunner(EpisodeRunner):
 
     async def run(self, task: EpisodeTask) -> Episode:
         """Run one question, with the further measures that the task asks for."""
-        # The further measures do not depend on the candidates, so all run at once and keep the servers busy.
+        # The greedy program and the buggy programs do not depend on the candidates, so all are processed at the same
+        # time.
         episode, greedy, buggy_programs = await asyncio.gather(
             super().run(task),
             self._greedy_candidate(task),
@@ -56,7 +58,7 @@ class ValidationRunner(EpisodeRunner):
 
     async def _buggy_programs(self, task: EpisodeTask) -> tuple[CandidateResult, ...]:
         sources = task.question.buggy_programs if task.num_buggy_program_suites else ()
-        # R_T is lower after replays that the program fails, so Test LLMs with different books would not compare.
+        # A failed replay lowers R_T, so with replays, Test LLMs with different Mistake Books could not be compared.
         task = replace(task, history=(), num_suites=task.num_buggy_program_suites)
         judged = await asyncio.gather(
             *[self._buggy_program(task, number, source) for number, source in enumerate(sources)]

@@ -1,7 +1,7 @@
-"""Makes a ``RunConfig`` of a preset or a YAML file and `key=value` overrides. Only this module uses hydra.
+"""Makes a ``RunConfig`` from a preset or a YAML file, and from overrides `key=value`. Only this module uses hydra.
 
-``read_config`` composes the configuration here. Then `keys.py` checks its keys, `run_config.py` each value, and
-`rules.py` values that depend on one another.
+``read_config`` first composes the configuration. Then `keys.py` checks its keys, `run_config.py` checks each value, and
+`rules.py` checks values that depend on one another.
 """
 
 import importlib.util
@@ -34,7 +34,7 @@ BASE_CONFIG = "code_a1"
 SHARED_CONFIGS = (BASE_CONFIG, "gpu", "verl_keys")
 
 _USER_FILES = ("prompts.code", "prompts.test", "rewards.code.path", "rewards.test.path")
-"""Keys of paths that are made absolute, because workers start in other folders."""
+"""Keys whose paths are made absolute, because workers start in other folders."""
 
 
 def read_config(
@@ -63,11 +63,11 @@ def read_config(
 
 
 def compose_config(preset_or_path: str, overrides: Sequence[str] = ()) -> DictConfig:
-    """Compose a configuration. Its keys and values are not checked.
+    """Compose a configuration, without checking its keys and values.
 
     Raises:
         SettingsError: the preset or file is unknown, the file is not valid YAML, or hydra cannot read an override. The
-            message names all such overrides.
+            message names all overrides that hydra cannot read.
     """
     folder, name = _locate(preset_or_path)
     words = [_with_home(override) for override in overrides]
@@ -128,9 +128,10 @@ def _malformed(overrides: Sequence[str]) -> Iterator[str]:
 
 
 def _compose(folder: Path, name: str, overrides: Sequence[str]) -> DictConfig:
-    """Compose with hydra, or faster if the overrides only set values of a preset.
+    """Compose with hydra, or without hydra if all overrides just set values of a preset.
 
-    hydra reads about thirty files, which takes seconds. So a composed preset is kept, and the values are set in a copy.
+    hydra reads about thirty files, which takes seconds. So a composed preset is kept, and the overrides are applied to
+    a copy of it.
     """
     written = [_as_hydra_override(override) for override in overrides]
     parsed = OverridesParser.create().parse_overrides(written)
@@ -148,14 +149,14 @@ def _as_hydra_override(override: str) -> str:
     `keys.py` then names all unknown keys.
     """
     key = override.partition("=")[0]
-    if key == "arm":  # a file of settings, which replace those of the preset
+    if key == "arm":  # a file whose settings replace the preset's
         return f"+{override}"
     is_group = "@" in key or key == "model_engine"
     return override if override.startswith(("+", "~")) or is_group else f"++{override}"
 
 
 def _sets_a_value(override: Override) -> bool:
-    """Return True if an override sets or adds a value. Other keys of the first level may choose a file instead."""
+    """Return True if an override sets or adds a value. Other top-level keys may choose a file instead."""
     is_value = "." in override.key_or_group or override.key_or_group in ("run_dir", "resume")
     return bool(is_value and override.is_force_add() and not override.is_sweep_override())
 
@@ -276,7 +277,7 @@ def _share_of_card(shared: float, layout: str, is_self_play: bool, num_suites: i
 
 
 def _on_each(number: int, num_nodes: object) -> int:
-    """Return the processes of all nodes. If ``num_nodes`` is no integer, another check refuses it."""
+    """Return the number of processes on all nodes. If ``num_nodes`` is no integer, another check refuses it."""
     return number * num_nodes if isinstance(num_nodes, int) else number
 
 

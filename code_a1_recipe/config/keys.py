@@ -24,7 +24,7 @@ _FREE_BLOCKS = (
     "rewards.code.kwargs",
     "rewards.test.kwargs",
     "micro",
-    # This is a single key. verl's dataclasses have it, but verl's YAML files do not.
+    # This entry is a single key, which verl's dataclasses have and verl's YAML files lack.
     "rollout.enable_sleep_mode",
 )
 
@@ -63,7 +63,7 @@ def _unknown_keys(tree: DictConfig, base: DictConfig) -> Iterator[tuple[str, str
 
 
 def _keys(tree: Any, prefix: str = "") -> Iterator[str]:
-    """Yield the dotted keys of nested dictionaries, a block before its own keys."""
+    """Yield the dotted keys of nested dictionaries. A block comes before the keys in it."""
     for key, value in tree.items():
         yield f"{prefix}{key}"
         if isinstance(value, dict):
@@ -71,7 +71,7 @@ def _keys(tree: Any, prefix: str = "") -> Iterator[str]:
 
 
 def _overruled(tree: DictConfig, overrides: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each shared value that no policy uses, because both have a different value of their own.
+    """Yield each shared value that no policy uses, because both policies have different values.
 
     Blocks are skipped, since a policy may still use a part of a block.
     """

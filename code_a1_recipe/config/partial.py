@@ -1,4 +1,4 @@
-"""For refused values: finds the key that set a value, and makes a configuration without such values."""
+"""Finds the key that set a refused value, and makes a configuration without refused values."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -16,7 +16,7 @@ _REFERENCE = re.compile(r"\$\{(?:oc\.select:)?([\w.]+)")
 def origin(tree: DictConfig, key: str) -> str:
     """Find the key that set a value.
 
-    A policy without its own value uses that of ``actor_rollout_ref``. This value may refer to another key.
+    A policy without its own value uses the value in ``actor_rollout_ref``, which may refer to another key.
     """
     written = OmegaConf.to_container(tree, resolve=False)
     if value_at(written, key) is None:
@@ -45,6 +45,6 @@ def without(block: type[Any], raw: Mapping[str, Any], refused: Collection[tuple[
         else:
             dropped.append(name)
     partial = block.model_construct(**values)
-    for name in dropped:  # pydantic has set these to their defaults
+    for name in dropped:  # pydantic has set the dropped fields to defaults
         partial.__dict__.pop(name, None)
     return partial

@@ -1,4 +1,4 @@
-"""Keys, commands and options of earlier releases. A sentence for each says what takes its place.
+"""Keys, commands and options that earlier releases had. A text for each says what takes its place.
 
 `config/keys.py` reads `REMOVED_KEYS`, and the command line reads the other two tables.
 """
@@ -31,7 +31,7 @@ REMOVED_KEYS: dict[str, str] = {
     "selection.part": "groups are selected by the whole reward of their suites; for another rule write a reward "
     "function and name it by rewards.test.path",
 }
-"""Replacements by dotted key. Each is the second half of a sentence."""
+"""Replacements by dotted key. Each replacement is the second half of a message's sentence."""
 
 REMOVED_COMMANDS: dict[str, str] = {
     "experiment": "`python -m studies.experiment run FILE` runs arms and seeds, in a checkout of the repository",

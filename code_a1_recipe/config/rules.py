@@ -1,6 +1,6 @@
-"""Rules about values that depend on one another. The bounds of single values stand beside their fields.
+"""Rules about values that depend on one another. The bounds of a single value are at its field.
 
-A rule yields a message for each violation. It is skipped if a value that it reads is out of bounds.
+A rule yields a message for each violation. A rule is skipped if a value that it reads is out of bounds.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +14,7 @@ from .run_config import SEPARATE, RunConfig
 Rule = Callable[[RunConfig], Iterable[str]]
 
 _MIN_OBJECT_STORE = 75 << 20
-"""Least size in bytes with which Ray starts."""
+"""Smallest size in bytes of the object store with which Ray starts."""
 
 
 def broken_rules(config: RunConfig, rules: Iterable[Rule], *, is_partial: bool) -> Iterator[str]:
@@ -215,4 +215,4 @@ VALUE_RULES: tuple[Rule, ...] = (
     _numbers_of_verl,
     _step_sizes,
 )
-"""Rules that read only the configuration. They need no model and no hardware."""
+"""Rules that read only the configuration, and need neither a model nor hardware."""

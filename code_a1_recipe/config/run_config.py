@@ -1,7 +1,7 @@
 """``RunConfig``: the checked, frozen configuration of a run.
 
-The recipe's own blocks are in ``algorithm`` and ``extensions``. The blocks here are the parts of verl's configuration
-that the recipe reads. verl's code gets the whole tree from ``RunConfig.for_verl`` or ``RunConfig.for_policy``.
+The recipe's own blocks are in ``algorithm`` and ``extensions``. This module has the parts of verl's configuration that
+the recipe reads. verl's code gets the whole tree from ``RunConfig.for_verl`` or ``RunConfig.for_policy``.
 """
 
 import os
@@ -19,7 +19,7 @@ from ..extensions.settings import ExtendedSettings
 from .partial import origin, without
 
 CONFIG_FORMAT = 2
-"""Format of ``resolved_config.yaml``. Raise it if a release cannot read the files of the release before."""
+"""Format of ``resolved_config.yaml``. Raise this number if a release cannot read the files of the previous release."""
 COLOCATED, SEPARATE = "colocated", "separate"
 
 _MISSING = "???"
@@ -97,7 +97,7 @@ class CheckpointConfig(VerlBlock):
 class ActorConfig(VerlBlock):
     strategy: Literal["fsdp", "fsdp2"]
     ppo_mini_batch_size: Count
-    """GRPO groups of one optimizer step. The Code LLM takes 1 + ``episode.repair_turns`` times this number."""
+    """Number of GRPO groups in an optimizer step; for the Code LLM, multiplied by 1 + ``episode.repair_turns``."""
     use_dynamic_bsz: bool
     ppo_max_token_len_per_gpu: Count | None
     """With ``use_dynamic_bsz``: tokens of a forward and backward pass. null: one sequence of full length."""
@@ -208,7 +208,7 @@ class CorrectionConfig(VerlBlock):
 class AdvantageConfig(VerlBlock):
     rollout_correction: CorrectionConfig
     adv_estimator: Literal["grpo", "grpo_vectorized", "rloo"]
-    """These estimators compare a response only with its group. Others need a critic or would count padding rows."""
+    """Estimators that compare a response only with its group. Others need a critic or would count padding rows."""
 
 
 class RayConfig(VerlBlock):
@@ -216,7 +216,7 @@ class RayConfig(VerlBlock):
 
     @property
     def address(self) -> str:
-        """Address of the cluster to join, or "local". Without an address Ray would join any cluster of this machine."""
+        """Address of the cluster to join, or "local". If none were given, Ray would join any local cluster."""
         return str(self.ray_init.get("address") or os.environ.get("RAY_ADDRESS") or "local")
 
 
@@ -225,7 +225,7 @@ class QueueConfig(VerlBlock):
 
     @property
     def num_storage_units(self) -> int:
-        """Processes that hold the rows of a step."""
+        """Number of processes that hold the rows of a step."""
         return int(self.backend["SimpleStorage"]["num_data_storage_units"])
 
 
@@ -239,7 +239,7 @@ class RunConfig(ExtendedSettings):
     run_dir: str
     """The folder that the run writes."""
     resume: Annotated[str, Field(min_length=1)]
-    """auto, never, or the path of a checkpoint or of a run."""
+    """Checkpoint from which the run continues: auto, never, or the path of a checkpoint or of a run."""
     layout: Literal["colocated", "separate"]
     """colocated: both policies share all GPUs. separate: each policy has its own GPUs."""
     pools: PoolsConfig
@@ -248,7 +248,7 @@ class RunConfig(ExtendedSettings):
     check_resources: bool = True
     """Refuse a run that this machine has no room for."""
     start_timeout_seconds: Seconds = 3600
-    """Longest time of a start. After it the run ends and names what it was waiting for."""
+    """Longest time in seconds of a start. After this time, the run ends and names what it was waiting for."""
     micro: dict[str, Any] | None
     """Settings of the micro world. null: the user names questions and models."""
     data: DataConfig
@@ -260,7 +260,7 @@ class RunConfig(ExtendedSettings):
     _tree: DictConfig = PrivateAttr()
 
     def __getstate__(self) -> dict[Any, Any]:
-        """Leave out hydra's tree. The state is then so small that Ray keeps it to start a lost worker again."""
+        """Leave out hydra's tree. Without the tree, Ray can keep the state to restart a lost worker."""
         return {**super().__getstate__(), "__pydantic_private__": None}
 
     @classmethod
@@ -269,7 +269,7 @@ class RunConfig(ExtendedSettings):
 
         Returns:
             The configuration, and a message for each key whose value is out of bounds. The configuration lacks the
-            attributes of such values. Rules that read none of them can still be checked.
+            attributes with wrong values. Rules that read none of these attributes can still be checked.
         """
         raw: Any = OmegaConf.to_container(tree, resolve=True)
         for name in POLICY_NAMES:
@@ -303,7 +303,7 @@ class RunConfig(ExtendedSettings):
         return {name: [pool.n_gpus_per_node] * pool.nnodes for name, pool in pools.items()}
 
     def with_values(self, values: Mapping[str, Any]) -> Self:
-        """Make a copy with other values. ``values`` maps dotted keys to them."""
+        """Make a copy with other values. ``values`` maps dotted keys to the new values."""
         tree = self.for_verl()
         for key, value in values.items():
             OmegaConf.update(tree, key, value, force_add=True)
@@ -316,7 +316,7 @@ class RunConfig(ExtendedSettings):
         return copied(self._tree)
 
     def for_policy(self, name: str) -> DictConfig:
-        """Make the tree of one policy for verl's code. It has no block ``policies`` and no interpolations."""
+        """Make the tree of one policy for verl's code. The tree has no block ``policies`` and no interpolations."""
         view = merged_policy(self._tree, name)
         OmegaConf.resolve(view)
         return view
@@ -332,7 +332,7 @@ class RunConfig(ExtendedSettings):
 
 
 def copied(tree: DictConfig) -> DictConfig:
-    """Make a deep copy. Unlike ``copy.deepcopy`` it is fast, keeps nodes attached, and several threads may call it."""
+    """Make a deep copy. Unlike ``copy.deepcopy``, this is fast and thread-safe, and keeps nodes attached."""
     copy: DictConfig = pickle.loads(pickle.dumps(tree))
     return copy
 

@@ -24,7 +24,7 @@ class KeyRule(NamedTuple):
 
 
 def changed_keys(tree: DictConfig, base: DictConfig, kind: str) -> Iterator[tuple[str, str]]:
-    """Yield each key of a kind whose value differs from the recipe's own, with a message.
+    """Yield each key of the given kind whose value differs from the recipe's value, with a message.
 
     Args:
         tree: the composed configuration of a run.

@@ -1,4 +1,4 @@
-"""Ideas beside the paper. They use the hooks of ``algorithm.hooks``, and all are off by default."""
+"""Ideas beside the paper. All extensions use the hooks of ``algorithm.hooks``, and are off by default."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,9 +1,9 @@
-"""Hindsight: cases that broke a program become lessons, a supervised term of the Test LLM's update.
+"""Hindsight: cases that broke a program become lessons, which the Test LLM imitates in its update.
 
-The paper has no such rule. Each program meets all cases written for its question. If only few cases break the program,
-these few, with the oracle's answers, are a good suite for it. Such a suite is a lesson, which the Test LLM imitates.
-Lessons need no further sampling and no hidden tests. A program can give a lesson even if none of its own suites broke
-it, so that GRPO has no gradient.
+The paper has no such rule. Each program meets all cases written for its question. If only few cases break a program,
+these cases with the oracle's answers are a good suite for the program. Such a suite is a lesson, which the Test LLM
+imitates. Lessons need no further sampling and no hidden tests. A program can give a lesson even if none of its own
+suites broke it. In this case, GRPO teaches nothing about breaking the program.
 
 Relabelling in hindsight is from Andrychowicz et al., arXiv 1707.01495. Learning from one's own successes is known as
 expert iteration.
@@ -27,7 +27,7 @@ from ..algorithm.mistake_book import MistakeBook
 from ..algorithm.question import Question
 from ..algorithm.settings_block import Block, Count, Rate
 
-# A time-out may have a wrong cause: calls for which the program had no time left have the same outcome.
+# A time-out does not show that the call breaks the program: a call for which no time was left has the same outcome.
 _NO_LESSON = (CaseOutcome.NOT_LOADED, CaseOutcome.TIMED_OUT)
 
 
@@ -35,7 +35,7 @@ class HindsightSettings(Block):
     weight: Annotated[float, Field(ge=0)] = 0.0
     """Advantage of each token of a lesson (in a GRPO group, advantages have standard deviation 1); 0: no lessons."""
     max_break_rate: Rate = 0.15
-    """Largest share of its question's cases that may break a program. Above it, the program gives no lesson."""
+    """Largest share of a question's cases that may break a program. If more cases break it, it gives no lesson."""
     max_lessons: Count = 256
     """Number of lessons that the run keeps; the newest replace the oldest."""
 
@@ -132,7 +132,7 @@ def find_lessons(
         if candidate.source is None or candidate.pooled is None or candidate.verdict is None:
             continue
         met = [*candidate.verdict.history, *candidate.pooled.cases]
-        # The dict counts a case once that was replayed and also written in this step.
+        # The dict counts a case only once if it was replayed and was also written in this step.
         cases = {case.id: case for case in met}.values()
         failed = [case for case in cases if case.outcome.failed and case.outcome not in _NO_LESSON]
         passed = [case for case in cases if not case.outcome.failed]

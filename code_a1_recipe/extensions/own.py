@@ -85,7 +85,8 @@ class OwnExtension(Extension):
                 raise TypeError(f"must return a Found, got {result!r:.200}")
             return result
 
-    # The next three hooks may be generators. A list runs a generator to its end inside the block that reports errors.
+    # The next three hooks may be generators. Making a list runs the generator to its end inside the block that reports
+    # errors.
     def metrics(self, episode: Episode) -> Iterable[tuple[str, float]]:
         with self._in("metrics"):
             return [(name, float(value)) for name, value in self.own.metrics(episode)]

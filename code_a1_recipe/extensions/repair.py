@@ -1,8 +1,8 @@
 """Repair turns: the Code LLM sees a case that its program failed, and writes the program again.
 
-The paper has no such turns. The case comes from the program's suites and replays, never from the hidden tests. Its
-expected output is the reference's return value, as in every reward. The new program is judged on the same suites and
-replays, and rewarded on the cases that no prompt has shown.
+The paper has no such turns. The case comes from the program's suites and replays, never from the hidden tests. The
+expected output of the case is the reference's return value, as in every reward. The new program is judged on the same
+suites and replays, and rewarded on the cases that no prompt has shown.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from ..algorithm.hooks import Extension, ExtraGroup, Found, JudgedQuestion
 from ..algorithm.prompts import template_for
 
 _MAX_FIELD_CHARS = 400
-"""Longest call, result or expected output in a prompt; longer texts are cut."""
+"""Largest number of characters of a call, result or expected output in a prompt; longer texts are cut."""
 
 
 class Repair(Extension):
@@ -47,7 +47,7 @@ class Repair(Extension):
                     shown_ids[c].add(case.id)
             requests = [self._repaired(judged, c, turn, latest[c], case) for c, case in failures.items()]
             results = await asyncio.gather(*requests)
-            # If the prompt has no room for a program, its turns end.
+            # A program whose repair prompt would be too long gets no further turns.
             repaired = {c: result for c, result in zip(failures, results, strict=True) if result is not None}
             if not repaired:
                 break
@@ -110,7 +110,7 @@ class Repair(Extension):
                 yield "code/pass@1_after_repair", passes_all(program.hidden)
 
     def extra_groups(self, episode: Episode) -> Iterator[ExtraGroup]:
-        """One group for each turn. Its prompts have the same question, but different programs and cases."""
+        """One group for each turn. The prompts of a group have the same question, but different programs and cases."""
         turns = defaultdict[int, list[tuple[int, CandidateResult]]](list)
         for repair in self._repairs(episode):
             member = repair.candidate, repair.result
@@ -135,7 +135,7 @@ def shown_case(verdict: CandidateVerdict | None) -> CaseResult | None:
 
 
 def prompt_fields(case: CaseResult, verdict: CandidateVerdict | None) -> dict[str, str]:
-    """The template's fields about a case: ``call``, ``result`` (such as "returns 3") and ``expected``, each cut."""
+    """The template's fields about a case: ``call``, ``result`` (such as "returns 3") and ``expected``, shortened."""
     fields = _uncut_fields(case, verdict)
     for name, text in fields.items():
         if len(text) > _MAX_FIELD_CHARS:
@@ -164,7 +164,8 @@ def met_cases(verdict: CandidateVerdict) -> Iterator[CaseResult]:
 
 def _without_cases(program: CandidateResult, case_ids: Collection[str]) -> CandidateResult:
     """Remove the cases with these ids from the program's verdicts."""
-    # A program that only copies values from its prompt passes the shown cases. All spellings of a call have one id.
+    # The shown cases do not count, because a program can pass them by copying values from its prompt. All spellings of
+    # a call have one id.
 
     def others(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
         return tuple(case for case in cases if case.id not in case_ids)
@@ -188,7 +189,7 @@ def _without_cases(program: CandidateResult, case_ids: Collection[str]) -> Candi
 
 
 def broken_rate(repair: ExtraProgram) -> float | None:
-    """Share of the cases passed before the repair that fail after it, in [0, 1]; None if no case passed before."""
+    """Of the cases that passed before the repair, the share in [0, 1] that fails after it; None without such cases."""
     if repair.before.verdict is None or repair.result.verdict is None:
         return None
     passed_ids = {case.id for case in met_cases(repair.before.verdict) if not case.outcome.failed}

@@ -1,6 +1,6 @@
 """A user's function that writes suites in place of the Test LLM (``episode.tester``).
 
-It can play a perfect tester, whose effect on the Code LLM is an upper bound.
+The function can play a perfect tester. With a perfect tester, the effect on the Code LLM is an upper bound.
 """
 
 from typing import Any
@@ -34,7 +34,7 @@ def find_scripted_tester(path: str | None) -> ScriptedTester | None:
     def write(question: str, program: str, *, num_suites: int, **sizes: Any) -> list[str]:
         with user_code(f"episode.tester={path!r}", function):
             suites = [str(suite) for suite in function(question, program, num_suites=num_suites, **sizes)]
-        # A group of another size would break the batch much later, in code that cannot name the function.
+        # A wrong number of suites would cause an error much later, in code that cannot name the user's function.
         if len(suites) != num_suites:
             raise CodeA1Error(f"episode.tester={path!r} must return {num_suites} suites, got {len(suites)}")
         return suites

@@ -62,7 +62,7 @@ class ExtendedSettings(RecipeSettings):
 
     @property
     def learns_in_hindsight(self) -> bool:
-        """The run finds lessons, because they have a weight and it trains a Test LLM."""
+        """Whether the run uses lessons: their weight is above 0, and the run trains a Test LLM."""
         return bool(self.hindsight.weight and self.schedule.test_every and "test" in self.policy_names)
 
     @property
@@ -81,7 +81,7 @@ class ExtendedSettings(RecipeSettings):
             place = f"extensions[{number}]"
             try:
                 extension = choice.load(place=place)
-                saved_states([extension])  # finds a state that no checkpoint can keep before the first checkpoint
+                saved_states([extension])  # finds an unusable state before the first checkpoint
             except CodeA1Error as error:
                 yield str(error)
                 continue

@@ -31,7 +31,7 @@ def saved_states(extensions: Sequence[Extension]) -> dict[str, Any]:
 
 
 def restore_states(extensions: Sequence[Extension], states: Mapping[str, Any]) -> list[str]:
-    """Give each extension its state from ``saved_states``. An extension without a state starts as new.
+    """Give each extension its state from ``saved_states``. An extension without a saved state keeps its initial state.
 
     Returns:
         Sorted names of the states whose extension the run does not have.
