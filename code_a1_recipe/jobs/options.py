@@ -69,7 +69,7 @@ def in_range(low: float, high: float = math.inf, *, ends: str = "[]") -> Callabl
             return value
         is_above = value > low or (value == low and opening == "[")
         is_below = value < high or (value == high and closing == "]")
-        if not (is_above and is_below):  # in this form NaN is refused too
+        if not (is_above and is_below):  # a comparison with NaN is False, so NaN is refused too
             raise typer.BadParameter(f"must be in {opening}{low:g}, {high:g}{closing}, got {value!r}")
         return value
 
@@ -77,7 +77,7 @@ def in_range(low: float, high: float = math.inf, *, ends: str = "[]") -> Callabl
 
 
 def _json_lines(path: Path) -> Path:
-    """Refuse a file name that ends like another format, because readers would take the file for that format."""
+    """Refuse a file name with the ending of another format, because readers take the format from the ending."""
     if path.suffix in (".parquet", ".csv"):
         raise typer.BadParameter(f"is written as JSON lines; name it {path.with_suffix('.jsonl')}, got {path}")
     return path

@@ -1,7 +1,7 @@
 """Rules for output files. No command replaces its inputs. ``--overwrite`` is needed to replace any other file.
 
-A repeated command may replace the files of its own unfinished work without ``--overwrite``. It recognises these files
-by their digests in ``OUTPUT.unfinished.json``, which it removes at the end of the work.
+A repeated command may replace the files of its own unfinished work without ``--overwrite``. The command recognises its
+own files by their digests in ``OUTPUT.unfinished.json``. At the end of the work it removes this note.
 """
 
 import json
@@ -61,10 +61,11 @@ def check_folder(output: Path, *, own: Sequence[str]) -> None:
 
     Args:
         output: folder of the command's results. It may be missing or empty.
-        own: file names. Every folder that the command has written holds at least one file of such a name.
+        own: names of files that the command writes. A folder that the command has written holds at least one of these
+            files.
 
     Raises:
-        OutputError: ``output`` is a file, or a folder that has files but none of them is named in ``own``.
+        OutputError: ``output`` is a file, or is a folder with files and ``own`` names none of the files.
     """
     if not output.exists():
         return
