@@ -84,7 +84,7 @@ def file_digest(path: Path) -> bytes:
 
 
 def flush(path: Path) -> None:
-    """Write a file's content, or a folder's list of files, to the disk. After that a crash loses nothing."""
+    """Write a file's content, or a folder's list of files, to the disk. A later crash cannot lose this data."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

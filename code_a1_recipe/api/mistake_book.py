@@ -1,4 +1,4 @@
-"""The MistakeBook for scripts. It holds asserts, and each assert has a quality.
+"""The MistakeBook for scripts. The book holds asserts, each with a quality.
 
 The asserts come from a run's book or from the caller.
 
@@ -93,8 +93,8 @@ class MistakeBook:
 
         Args:
             test: any text that is not empty, such as ``assert f(3) == 6``.
-            quality_score: quality in [0, 1]. A test below ``quality_threshold`` is not added, and is removed if the
-                book has it.
+            quality_score: quality in [0, 1]. A test of lower quality than ``quality_threshold`` is not added. If the
+                book has this test, it is removed.
 
         Returns:
             Whether the test is in the book now.

@@ -21,7 +21,7 @@ from ..runs.reader import RunRecords
 from .mistake_book import check_count
 
 _KEPT_LINES = 40
-"""Number of lines that are kept of a training process's output. They are the last lines, because an error message is at
+"""Number of lines that are kept of a training process's output. The last lines are kept, because an error message is at
 the end."""
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
@@ -35,7 +35,7 @@ class AdversarialCodeTrainer:
     saves its last step there, with both policies, their optimizers and the Mistake Book. The two servers of the process
     need a minute to start on a laptop, so ``train(specs, 10)`` is much faster than ten calls of ``step(specs)``. Ctrl-C
     (or the interrupt button of a notebook) saves the last finished step and raises KeyboardInterrupt. The next call
-    resumes from that step.
+    resumes from the last finished step.
 
     >>> trainer = AdversarialCodeTrainer(run_dir="outputs/api", max_code_len=64)  # doctest: +SKIP
     >>> trainer.train(problem_specs, num_steps=10)[-1]["code/reward"]  # doctest: +SKIP
@@ -47,7 +47,7 @@ class AdversarialCodeTrainer:
         max_code_len: maximum length of a program in tokens; None: the preset's length.
         preset: name of a preset, or a YAML file; None: ``cpu`` without a GPU, else ``qwen2.5-coder-1.5b``.
         run_dir: folder for all results. A run in this folder is resumed.
-        overrides: further settings ``key=value``, as on the command line. These settings replace all others.
+        overrides: further settings ``key=value``, as on the command line. Overrides replace all other settings.
         show: called with each line that the process prints.
 
     Raises:
@@ -75,8 +75,7 @@ class AdversarialCodeTrainer:
         if preset is not None and str(preset).startswith("-"):
             raise InputError(f"preset must be the name of a preset, or a YAML file, got {preset!r}")
         self.run_dir = Path(run_dir or f"outputs/api-{datetime.now():%Y%m%d-%H%M%S}").absolute()
-        """Folder of the run. ``code-a1 report``, ``watch``, ``eval`` and ``export`` take this folder as their
-        argument."""
+        """Folder of the run. ``code-a1 report``, ``watch``, ``eval`` and ``export`` take the run's folder."""
         self._preset = preset
         self._overrides = tuple(overrides)
         self._show = show
@@ -127,8 +126,8 @@ class AdversarialCodeTrainer:
                 ``reference``.
             num_steps: number of steps, at least 1.
             num_samples: programs for each question (``episode.num_candidates``); None: the preset's number.
-            questions_per_step: number of questions in each step, not more than there are; None: 8, or all if there are
-                fewer.
+            questions_per_step: number of questions in each step, at most ``len(problem_specs)``; None: 8, or all if
+                there are fewer.
 
         Raises:
             InputError: a question, a model or a setting cannot be used. Nothing was started.

@@ -52,9 +52,9 @@ def sft(options: SftOptions) -> None:
     """Write demonstrations for a cold start of the Test LLM: prompts of training, each with a good suite.
 
     A base model that writes mostly invalid asserts earns no reward from which it could learn. A demonstration shows a
-    correct suite: tests of the question that pass on the reference. Tests that fail on the program in the prompt come
-    first. The program in the prompt is the reference or one of the question's buggy_programs. With --mutants it may
-    also be the reference with a small mistake.
+    suite of correct asserts, which are tests of the question that pass on the reference. Tests that fail on the program
+    in the prompt come first. The program in the prompt is the reference or one of the question's buggy_programs. With
+    --mutants it may also be the reference with a small mistake.
 
     `code-a1 data sft train.parquet --mutants 4 --output demonstrations.parquet`
 

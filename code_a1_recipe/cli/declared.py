@@ -20,7 +20,7 @@ def with_options(run: Callable[[Any], None]) -> Callable[..., None]:
 
     A field becomes a parameter if its type is ``Annotated`` with ``typer.Option`` or ``typer.Argument``. A field called
     ``model`` or ``NAME_model`` may hold another dataclass of options. The fields of this dataclass become parameters
-    too, with ``NAME_`` before their names. Its field ``prefix`` gets the value "NAME-".
+    too, with ``NAME_`` before their names. The dataclass's field ``prefix`` gets the value "NAME-".
     """
     parameters: list[inspect.Parameter] = []
     read_options = _declare(typing.get_type_hints(run)["options"], "", parameters)
@@ -87,7 +87,10 @@ def _declare(options_class: type, prefix: str, parameters: list[inspect.Paramete
 
 
 def _read_list(name: str, read: Callable[[Any], Any], values: Mapping[str, Any]) -> Any:
-    """Call ``read`` with a parameter's texts. Add the option's name to an error, because ``read`` does not know it."""
+    """Call ``read`` with a parameter's texts.
+
+    Add the option's name to an error, because ``read`` does not know the name.
+    """
     try:
         return read(values[name])
     except typer.BadParameter as error:

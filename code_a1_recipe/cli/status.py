@@ -61,7 +61,7 @@ def run(work: Callable[[], object]) -> int:
 def resumable(output: Path) -> Iterator[None]:
     """Run a block of work that a repeated command can resume.
 
-    If the work breaks off, the message says where its results are.
+    If the work breaks off, the message says where the finished work is.
     """
     hint = f"finished work is in {output}; repeat the command to resume"
     try:

@@ -21,7 +21,7 @@ from .tables import print_table
 
 configure_logging = launch.configure_logging
 SETUP_STAMP = ".code-a1-run"
-"""File in an environment that ``run_codea1.sh`` made. Its text begins with "cpu" or "gpu"."""
+"""File in an environment that ``run_codea1.sh`` made. The file's text begins with "cpu" or "gpu"."""
 
 HELP = """Train both LLMs. WORDS are a preset or a YAML file, and then settings `key=value` as in hydra.
 

@@ -13,9 +13,9 @@ def select(options: SelectOptions) -> None:
     """Choose the best of N programs by generated tests, without a reference.
 
     A Code LLM writes N programs for each question, and a Test LLM writes M suites. The options --test-... name the Test
-    LLM; one run can also give both models. All programs are run on all tests, and the program with the best agreement
-    is chosen. If a question has tests of its own, the command compares all rules of choice on the same samples. It also
-    compares them with a random choice and with the oracle.
+    LLM; a run can also give both LLMs. All programs are run on all tests, and the program with the best agreement is
+    chosen. If a question has tests of its own, the command compares all rules of choice on the same samples. A random
+    choice and the oracle's choice are compared too.
 
     `code-a1 select questions.jsonl --model CODE_LLM --test-model TEST_LLM --output out/best-of-16`
     """
@@ -29,8 +29,8 @@ def attack(options: AttackOptions) -> None:
     """Look for bugs in a Python function of yours.
 
     A Test LLM (--model, --endpoint) writes asserts for the function, or you give some (--suites). The asserts are run
-    in the sandbox, as written and also with small changes of their arguments. For each kind of wrong answer, the call
-    is shrunk to a minimal one:
+    in the sandbox, as written and also with small changes of their arguments.
+    For each kind of wrong answer, the call is shrunk to a minimal one:
 
     `assert median([0, 1]) == 0.5  # your function: 1`
 

@@ -21,7 +21,7 @@ _READERS = {"set", "sorted", "len"}
 """Functions that a test may apply to the result of a call. The judge accepts the same three functions."""
 LOOSE = "  # read from another form"
 """Comment behind a rewritten assert whose source had another form, such as ``is``, ``isclose`` or a variable. If the
-reference fails such an assert, the rewriting may be wrong."""
+reference fails an assert with this comment, the rewriting may be wrong."""
 
 
 def asserts_in(
@@ -37,7 +37,8 @@ def asserts_in(
     Args:
         module: parsed source of the tests.
         names: functions and classes under test.
-        in_place: functions that change their first argument. Their tests check the first argument after the call.
+        in_place: functions that change their first argument. A test of an in-place function checks the first argument
+            after the call.
 
     Returns:
         The columns ``tests`` and ``num_dropped_tests`` of a ``NativeRow``.
@@ -67,7 +68,7 @@ def _call_text(node: ast.expr, names: Collection[str]) -> str:
     """Return the text of a call with literal arguments, such as ``f(1)`` or ``len(f(1))``.
 
     Raises:
-        ValueFormatError: the expression is not such a call, or calls none of ``names``.
+        ValueFormatError: the expression is no call of one of ``names`` with literal arguments.
     """
     if not isinstance(node, ast.Call):
         raise ValueFormatError("no call")
@@ -94,7 +95,7 @@ def _literal_text(node: ast.expr) -> str:
 
 
 def literal_value(node: ast.expr) -> Any:
-    """Return the value of a literal or of the name ``inf``. ValueFormatError: the expression is neither."""
+    """Return the value of a literal or of the name ``inf``. ValueFormatError: the expression is no literal."""
     infinity = ast.Constant(float("inf"))
     literal = put_in(node, {"inf": infinity})
     return LiteralReader(arithmetic=True).read(literal)
@@ -203,8 +204,8 @@ class EvalPlusCheck:
 
         Args:
             module: parsed source of the test.
-            declared_name: the function's name in the dataset. ``entry`` is this name if ``check`` calls no other
-                function with the inputs than ``candidate``.
+            declared_name: the function's name in the dataset. ``declared_name`` is used if ``check`` does not show the
+                function's name.
 
         Raises:
             RowError: no ``check`` has a list called ``inputs``.

@@ -178,9 +178,9 @@ def from_kodcode(row: Row) -> NativeRow:
 def from_unleaked(row: Row) -> NativeRow:
     """Convert a row of UnLeakedTestBench: ``task_id, func_name, prompt, code, test_list`` (a list, or a list as text).
 
-    Most asserts of the set fail on ``code``. These asserts are kept, because the oracle decides which answers are
-    right. The functions were cut out of larger files, and 24 of the 200 functions lost their imports in this way. The
-    prelude adds these imports.
+    Most asserts of the set fail on ``code``. Asserts that fail on ``code`` are kept, because the oracle decides which
+    answers are right. The functions were cut out of larger files, and 24 of the 200 functions lost their imports in
+    this way. The prelude adds these imports.
     """
     raw = row.get("test_list")
     try:
@@ -202,14 +202,17 @@ def from_unleaked(row: Row) -> NativeRow:
 def from_evalplus(row: Row) -> NativeRow:
     """Convert a row of HumanEval+ and MBPP+ in one parquet file: ``problem, GT_code, test, extra_info``.
 
-    ``GT_code`` is a program (MBPP+), or the body of the function that ``problem`` begins (HumanEval+). ``test``
-    compares the lists ``inputs`` and ``results`` pair by pair.
+    In MBPP+, ``GT_code`` is a program. In HumanEval+, ``GT_code`` is the body of the function whose head is in
+    ``problem``. ``test`` compares the lists ``inputs`` and ``results`` pair by pair.
     """
     return evalplus_row(row)[0]
 
 
 def evalplus_row(row: Row) -> tuple[NativeRow, EvalPlusCheck]:
-    """Convert a row as :func:`from_evalplus` does, and return its ``check`` too. RowError: the row cannot be read."""
+    """Convert a row as :func:`from_evalplus` does, and also return the row's ``check``.
+
+    RowError: the row cannot be read.
+    """
     info = row.get("extra_info")
     if not isinstance(info, Mapping) or not info.get("function_name"):
         raise RowError("extra_info", "must be a mapping with 'function_name' and 'question_id'")

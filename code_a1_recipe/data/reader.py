@@ -25,7 +25,7 @@ QuestionTable = dict[str, Question]
 logger = logging.getLogger(__name__)
 
 _READABLE = (*COLUMNS, "inputs", "outputs")
-"""Columns that a file may name differently. ``inputs`` and ``outputs`` become the ``tests`` of a stdin program."""
+"""Columns for which a file may use other names. ``inputs`` and ``outputs`` become the ``tests`` of a stdin program."""
 _CALLABLES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BATCH_ROWS = 1024
 """Number of rows of a parquet file that are in memory at a time."""
@@ -301,7 +301,7 @@ def iter_rows(path: Path) -> Iterator[Row]:
 
 
 def _json_rows(handle: IO[str], path: Path) -> Iterator[Row]:
-    """Yield the rows of a JSON array or of JSON lines. The content shows which form it is."""
+    """Yield the rows of a JSON array or of JSON lines. The file's content shows whether it is an array or lines."""
     first_line = next((line for line in handle if line.strip()), "")
     handle.seek(0)
     if first_line.lstrip().startswith("["):

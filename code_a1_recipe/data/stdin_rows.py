@@ -15,7 +15,8 @@ from ..errors import RowError
 from .native_row import Asserts, NativeRow, Row, list_of, text_of
 
 MAX_ASSERT_CHARS = Limits().assert_chars
-"""Largest length of a test. Longer tests are left out and counted, because the judge refuses them by default."""
+"""Largest length of a test. Tests above this length are left out and counted, because the judge refuses them by
+default."""
 _PYTHON_3 = 3
 """Value of the column ``language`` in CodeContests for Python 3."""
 _MAX_OTHERS = 4
@@ -26,7 +27,8 @@ def input_asserts(inputs: Sequence[Any], outputs: Sequence[Any]) -> Asserts:
     """Write an assert for each pair of an input and an output. An input or output is a text, or a list of lines.
 
     Returns:
-        The asserts, and the number of pairs without an assert. Such a pair is incomplete, too long or repeated.
+        The asserts, and the number of pairs without an assert. A pair without an assert is incomplete, too long or
+        repeated.
 
     Example:
         >>> input_asserts(["3\\n", 4], ["6\\n", "8"])

@@ -21,7 +21,7 @@ class QuestionDataset(Dataset[dict[str, Any]]):
         tokenizer: ignored.
         config: verl's ``data`` block. Only ``adapter``, ``columns`` and ``left_out`` are read.
         processor: ignored.
-        max_samples: only this number of questions is kept, the first ones; -1: all questions.
+        max_samples: only the first ``max_samples`` questions are kept; -1 keeps all questions.
 
     Raises:
         InputError: a row cannot be used, or two rows have the same id. The message names the file and the row or id.

@@ -78,7 +78,7 @@ def judge_confined(
         unit: name of an item in the progress bar.
 
     Raises:
-        SandboxConfigError: this machine cannot confine programs in this way.
+        SandboxConfigError: this machine cannot confine programs with these settings.
         OutageError: too many consecutive items could not be judged.
     """
     left = [item for item in items if key(item) not in store]

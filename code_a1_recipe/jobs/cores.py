@@ -16,7 +16,7 @@ def usable_cores() -> int:
     for path in [_QUOTA] if _QUOTA.is_file() else _OLD_QUOTA:
         if path.is_file():
             words += path.read_text().split()
-    if len(words) == 2 and all(map(str.isdecimal, words)):  # without a quota: "max" or "-1"
+    if len(words) == 2 and all(map(str.isdecimal, words)):  # without a quota, the text is "max" or "-1"
         quota, period = map(int, words)
         if period:
             cores = min(cores, math.ceil(quota / period))

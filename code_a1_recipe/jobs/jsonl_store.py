@@ -23,7 +23,7 @@ Key = int | str
 
 
 class JsonlStore(Closing):
-    """One output file. While it is open, no other process can append to it.
+    """One output file. While the store is open, no other process can append to the file.
 
     Args:
         path: file of JSON lines; it is created if it is missing.
@@ -39,7 +39,7 @@ class JsonlStore(Closing):
         self.path = path
         self._key = key
         self.settings_path = files_of(path)[1]
-        self._settings = json.loads(json.dumps(settings))  # as a file returns them: tuples become lists
+        self._settings = json.loads(json.dumps(settings))  # JSON turns tuples into lists
         self._check_settings()
         try:
             self._handle = _open_locked(path)
@@ -62,7 +62,7 @@ class JsonlStore(Closing):
     def append(self, row: Row) -> bool:
         """Append a row, unless the store has a row of the same item. Return whether the row was appended.
 
-        A single system call writes the row. So a killed process can damage no line but the last.
+        A single system call writes the row. So a killed process can damage only the last line.
         """
         item = row[self._key]
         if item in self:
@@ -151,7 +151,7 @@ class JsonlStore(Closing):
     def _rewrite(self, items: list[Key]) -> None:
         """Replace the whole file by the rows of ``items``, in this order."""
         partial = self.path.with_name(self.path.name + ".partial")
-        # Lock the new file before it gets its name. Otherwise another process could lock the file first.
+        # Lock the new file before it gets its name, so that no other process can lock the file first.
         replacement = _open_locked(partial)
         replacement.truncate(0)
         offsets = {}

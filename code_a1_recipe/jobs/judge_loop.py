@@ -66,7 +66,7 @@ def judge_into(
         store: receives the rows.
         items: the items that the store lacks.
         work: makes the rows of an item. Rows that the store has already are not replaced. After an outage the row's
-            column ``outage`` has the reason. Otherwise this column is empty or None.
+            column ``outage`` has the reason. Without an outage, the column ``outage`` is empty or None.
         num_workers: number of judge processes. Each process gets several items at once.
         total: number of rows in the finished store.
         what: name of the work in the progress bar.

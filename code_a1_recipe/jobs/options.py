@@ -2,7 +2,7 @@
 
 The options of a command are the fields of a frozen dataclass. ``cli.declared`` makes a parameter of each field whose
 type is ``Annotated`` with a Typer ``Option`` or ``Argument``. For a repeatable option, the annotation may also have a
-function that converts the list of texts to the field's value. Such a function may raise typer.BadParameter.
+function that converts the list of texts to the field's value. The converting function may raise typer.BadParameter.
 """
 
 import math
@@ -41,7 +41,7 @@ def _columns(texts: list[str]) -> dict[str, str]:
 
 
 def listed_in(known: Collection[object]) -> Callable[[Any], Any]:
-    """Make a check that a value, or each value of a list, is in ``known``."""
+    """Make a function that checks whether a value, or each value of a list, is in ``known``."""
 
     def check(given: object) -> object:
         values = given if isinstance(given, list) else [given]
@@ -55,7 +55,7 @@ def listed_in(known: Collection[object]) -> Callable[[Any], Any]:
 
 
 def in_range(low: float, high: float = math.inf, *, ends: str = "[]") -> Callable[[Any], Any]:
-    """Make a check that a number lies between ``low`` and ``high``.
+    """Make a function that checks whether a number lies between ``low`` and ``high``.
 
     Args:
         low: lower end.

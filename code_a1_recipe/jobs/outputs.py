@@ -1,7 +1,8 @@
 """Rules for output files. No command replaces its inputs. ``--overwrite`` is needed to replace any other file.
 
 A repeated command may replace the files of its own unfinished work without ``--overwrite``. The command recognises its
-own files by their digests in ``OUTPUT.unfinished.json``. At the end of the work it removes this note.
+own files by their digests in ``OUTPUT.unfinished.json``. At the end of the work, the command removes
+``OUTPUT.unfinished.json``.
 """
 
 import json
@@ -60,12 +61,12 @@ def check_folder(output: Path, *, own: Sequence[str]) -> None:
     """Refuse a folder that this command did not write. Call this function before any work.
 
     Args:
-        output: folder of the command's results. It may be missing or empty.
-        own: names of files that the command writes. A folder that the command has written holds at least one of these
-            files.
+        output: folder of the command's results. The folder may be missing or empty.
+        own: names of files that the command writes. A folder that the command has written holds at least one file with
+            a name in ``own``.
 
     Raises:
-        OutputError: ``output`` is a file, or is a folder with files and ``own`` names none of the files.
+        OutputError: ``output`` is a file, or is a folder with files, none of which ``own`` names.
     """
     if not output.exists():
         return

@@ -28,7 +28,8 @@ class MicroAssets(NamedTuple):
     train_file: Path
     """JSON lines in the recipe's native columns."""
     val_file: Path
-    """Held-out questions in the same columns. No held-out question has a prompt of ``train_file``."""
+    """Held-out questions, as JSON lines in the recipe's native columns. No held-out question has a prompt of
+    ``train_file``."""
 
 
 def default_cache_dir() -> Path:
@@ -68,8 +69,8 @@ def _ensure_folder(cache_dir: Path, settings: MicroSettings) -> Path:
     if not folder.exists():
         try:
             cache_dir.mkdir(parents=True, exist_ok=True)
-            # The lock file is never deleted. Otherwise one process could hold a lock on the deleted file, and another
-            # process a lock on a new file of the same name.
+            # The lock file is never deleted. If the lock file were deleted, one process could hold a lock on the
+            # deleted file, and another process a lock on a new file of the same name.
             with FileLock(cache_dir / f"{folder.name}.lock"):
                 if not folder.exists():
                     _build(settings, folder)

@@ -15,15 +15,15 @@ from .world import write_rows
 
 TRAIN_FILE, HELDOUT_FILE, HARD_FILE, SETTINGS_FILE = "train.jsonl", "heldout.jsonl", "hard.jsonl", "settings.json"
 RECORDED_FILE = "buggy_programs.json"
-"""Name of the file that the Code LLM's process writes while the Test LLM still trains."""
+"""Name of the file to which the Code LLM's process writes the buggy programs, while the Test LLM still trains."""
 
-# ``python -m code_a1_recipe...`` finds the package if it runs in this folder, even without an installation.
+# If ``python -m code_a1_recipe...`` runs in this folder, it finds the package even without an installation.
 _IMPORT_ROOT = Path(__file__).resolve().parents[2]
 
 _SECONDS_IN_A_LOG = 30.0
 """Time between two lines of progress if stderr is no terminal."""
 
-# Number of characters from the end of a failed process's log that the error message shows.
+# The error message of a failed process shows this number of characters from the end of the process's log.
 _LOG_TAIL = 2000
 
 # Each process has one thread. With small matrices, it is faster to run two multiplications in parallel, on one core

@@ -15,8 +15,8 @@ from .world import MicroQuestion, assert_text, boundary_inputs
 Messages = list[dict[str, str]]
 
 _MAX_BOUNDARY_DRAWS = 1000
-"""Number of draws for one suite that may give boundary inputs. A question about a parity has only two boundary inputs.
-Without this limit and without noise, asserts on these inputs would never complete a suite of three distinct asserts."""
+"""Number of draws for one suite that may give boundary inputs. A question about a parity has only two boundary inputs,
+so without this limit a suite of three distinct asserts might never be complete."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def draw_repair_demonstrations(
 ) -> Iterator[Demonstration]:
     """Endlessly yield repairs of programs that failed a call.
 
-    A repair misreads a question as often as a program does.
+    Repairs have misreadings as often as other programs.
     """
     rng = random.Random(f"repair demonstrations {seed}")
     while True:
@@ -89,8 +89,8 @@ def draw_test_demonstrations(
 ) -> Iterator[Demonstration]:
     """Endlessly yield suites of distinct asserts about a shown candidate. Some asserts are incorrect.
 
-    Most inputs are drawn without regard to the boundaries. So RL training has something to teach: there the model
-    learns to prefer boundary inputs.
+    Most inputs are drawn without regard to the boundaries. So RL training can still teach the model to prefer boundary
+    inputs.
 
     Args:
         questions: questions to draw from.

@@ -61,7 +61,8 @@ def misread(rng: random.Random, operation: Operation, *, chance: float) -> Opera
     """Misread ``operation`` in systematic ways, each with probability ``chance``.
 
     "At most" is read as "less than", "at least" as "more than", and the default for an empty selection is forgotten.
-    Because these mistakes are frequent, a model that learns from such programs makes them in its most likely answer.
+    Because these mistakes are frequent, a model that learns from misread programs makes the same mistakes in its most
+    likely answer.
     """
     for path, part in parts_of(operation):
         if isinstance(part, Condition) and part.relation in ("<=", ">=") and rng.random() < chance:

@@ -46,12 +46,12 @@ class NoiseSettings(Block):
     shown_mistake_chance: Rate = 0.45
     """Chance that the candidate in a Test LLM's prompt has a typical mistake."""
     trust_chance: Rate = 0.2
-    """Chance that a demonstrated expected output is the return value of the shown candidate, even a wrong one."""
+    """Chance that a demonstrated expected output is the return value of the shown candidate, right or wrong."""
     slip_chance: Rate = 0.12
     """Chance that a demonstrated expected output gets a small error."""
     boundary_chance: Rate | None = None
     """Chance that a demonstrated input is a boundary input, where branches change or nothing is selected. The chance is
-    low, so that the Test LLM knows boundary inputs but seldom chooses them. None: ``World.boundary_chance``."""
+    low, so that the Test LLM knows boundary inputs but seldom chooses them. None takes ``World.boundary_chance``."""
 
 
 VARIANTS = {
@@ -83,8 +83,8 @@ class MicroSettings(Block):
     num_train: Count = 3000
     num_heldout: Count = 200
     num_hard: Count = 100
-    """Number of held-out questions of kinds that no model has learned. They ask for decisions inside decisions, or for
-    the largest or smallest of changed elements."""
+    """Number of held-out questions of kinds that no model has learned. A question has decisions inside decisions, or
+    asks for the largest or smallest of changed elements."""
     suite_sizes: Annotated[tuple[Annotated[int, Field(ge=1, le=8)], ...], Field(strict=False, min_length=1)] = (
         1,
         2,
@@ -137,13 +137,13 @@ class MicroSettings(Block):
         return self.variant in ("black_box", "self_play")
 
     def digest(self) -> str:
-        """Return the assets' name in the cache: 16 hex digits of settings, format version and prompt templates."""
+        """Return the assets' name in the cache: 16 hex digits hashed from settings, format version and templates."""
         content = json.dumps([FORMAT_VERSION, self.model_dump(), template_texts(self.variant)], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def template_texts(variant: str) -> list[str]:
-    """Return the prompt templates of a variant with their placeholders. Assets depend on these texts."""
+    """Return the prompt templates of a variant with their placeholders. The assets depend on the templates."""
     fields: dict[str, Any] = {name: f"{{{{{name}}}}}" for name in FIELDS}
     templates = ["micro_code", "micro_test", "micro_black_box_test"]
     if variant == "repair":

@@ -65,8 +65,8 @@ def warm_start(
 ) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
     """Build a tokenizer and a model, and train the model.
 
-    Equal settings give the same model on one kind of processor with one thread. Other processors round differently, so
-    their models differ slightly and write slightly different texts.
+    Equal settings give the same model on one kind of processor with one thread. Processors of other kinds round
+    differently, so the models differ slightly and write slightly different texts.
 
     Args:
         role: "code", "test" or "both".
@@ -87,8 +87,8 @@ def build_model(settings: ModelSettings, tokenizer: PreTrainedTokenizerFast, *, 
     """Make a randomly initialised float32 Llama, which vLLM and verl load unchanged.
 
     The model's vocabulary is as large as the tokenizer's. In a larger vocabulary, vLLM would mask the additional token
-    ids, but the trainer would not. Then vLLM and the trainer would disagree on every probability. The model is a Llama,
-    because for some other types (qwen2) AutoTokenizer replaces the pre-tokenizer.
+    ids, but the trainer would not. As a result, vLLM and the trainer would disagree on every probability. The model is
+    a Llama, because for some other types (qwen2) AutoTokenizer replaces the pre-tokenizer.
     """
     config = LlamaConfig(
         vocab_size=len(tokenizer),

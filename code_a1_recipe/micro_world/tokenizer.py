@@ -1,9 +1,9 @@
 """Two tokenizers that differ in their pieces, in the size of their vocabulary and in their method.
 
-The Code LLM's tokenizer has words as tokens. It is a byte-level BPE model with as many merges as its corpus allows. The
-Test LLM's tokenizer has phrases as tokens, which are sequences of words. It is a Unigram model over an explicit list of
-pieces. Both fall back to single bytes, so any text survives encoding and decoding. In both, a signed integer is one
-token.
+The Code LLM's tokenizer is a byte-level BPE model, and its tokens are words. The number of merges is as large as the
+corpus allows. The Test LLM's tokenizer is a Unigram model over an explicit list of pieces, and its tokens are phrases
+(sequences of words). Both tokenizers fall back to single bytes, so any text survives encoding and decoding. In both
+tokenizers, a signed integer is one token.
 """
 
 from collections import Counter
@@ -53,7 +53,7 @@ def build_tokenizer(role: Role, corpus: Iterable[str], *, max_length: int) -> Pr
     Args:
         role: decides the pieces and the method. "both" gets the pieces and the method of "test".
         corpus: prompts and responses, without chat markup.
-        max_length: longest sequence of the model, in tokens. This number is only written into the tokenizer's files.
+        max_length: longest sequence of the model, in tokens. ``max_length`` is only written into the tokenizer's files.
     """
     texts = [*corpus, *[f"f({i})" for i in _KNOWN_INTEGERS for _ in range(_MIN_PIECE_COUNT)]]
     build, pieces = (_build_bpe, _WORDS) if role == "code" else (_build_unigram, _PHRASES)

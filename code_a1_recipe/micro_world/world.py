@@ -35,9 +35,9 @@ class World:
     boundary_chance: float
     """Chance that a demonstrated test has a boundary input, where branches change."""
     num_boundary_lessons: int = 0
-    """Number of demonstrations at the start of a Test LLM's training in which all inputs are boundary inputs. They
-    teach the model to copy numbers out of a program. Later demonstrations teach that testers seldom use these numbers.
-    RL training alone cannot teach copying, because a model that never copies earns no reward for it."""
+    """Number of demonstrations at the start of a Test LLM's training in which all inputs are boundary inputs. Boundary
+    inputs teach the model to copy numbers out of a program. Later demonstrations teach that testers seldom use boundary
+    inputs. RL training alone cannot teach copying, because a model that never copies earns no reward for it."""
 
 
 WORLDS = {
@@ -110,7 +110,7 @@ class MicroQuestion:
 
     @property
     def golden_tests(self) -> tuple[str, ...]:
-        """A few tests, like those of a dataset. Their inputs are drawn without regard to the boundaries."""
+        """A few tests, like those of a dataset. The inputs are drawn without regard to the boundaries."""
         rng = random.Random("golden tests of " + self.prompt)
         tests: dict[str, None] = {}
         while len(tests) < _GOLDEN_TESTS_PER_QUESTION:
@@ -200,7 +200,7 @@ def draw_questions(
     draw = _draw_hard_operation if hard else _draw_operation
     source = "micro-hard" if hard else "micro"
     operations: dict[str, Operation] = {}
-    # Tens of thousands of prompts exist. If a setting asks for more, this limit ends the loop.
+    # Tens of thousands of prompts exist. If a setting asks for more prompts, this limit ends the loop.
     for _ in range(200 * num_questions + 1000):
         if len(operations) == num_questions:
             return tuple(_complete(operation, drawn_world, source, kind) for operation in operations.values())
@@ -322,7 +322,7 @@ def _choose_inputs(operation: Operation, pool: Sequence[Value], shown_by: Iterab
     Args:
         operation: operation of the question.
         pool: inputs to choose from.
-        shown_by: positions in ``pool`` of the inputs that show a mistake, for each mistake.
+        shown_by: for each mistake, the positions in ``pool`` of the inputs that show the mistake.
     """
     chosen = [pool.index(x) for x in boundary_inputs(operation)]
     for places in shown_by:
@@ -336,7 +336,7 @@ def _choose_inputs(operation: Operation, pool: Sequence[Value], shown_by: Iterab
 
 
 def _boundaries(operation: Operation) -> list[int]:
-    """List each bound with its two neighbours, and 0 and 1 for a parity. The order is the question's."""
+    """List each bound with its two neighbours, and 0 and 1 for a parity, in the order of the conditions."""
     near: list[int] = []
     for condition in conditions_of(operation):
         if condition.bound is None:

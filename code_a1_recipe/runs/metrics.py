@@ -77,7 +77,7 @@ def _values(episode: Episode, extensions: Sequence[Extension]) -> Values:
 def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
     """Return the times in which the episode waited for samples ("generate") and for verdicts ("judge").
 
-    The spans for samples, and those for verdicts, are sorted and disjoint.
+    The spans of each kind are sorted and disjoint.
     """
     generated: list[Span | None] = []
     judged: list[Span | None] = []
@@ -205,7 +205,7 @@ def validation_metrics(parts: Sequence[tuple[str, MetricAccumulator]]) -> dict[s
     """Compute the metrics of a validation under ``val/``, and with several data sources also under ``val/<source>/``.
 
     Args:
-        parts: for each held-out question its data source and the sums of its episode.
+        parts: for each held-out question, the data source and the sums of the episode.
     """
     metrics = finalize_metrics((sums for _, sums in parts), prefix="val/")
     by_source = defaultdict(list)
@@ -230,9 +230,9 @@ def book_metrics(book: MistakeBook, change: BookChange) -> dict[str, float]:
 def check_served_weights(metrics: Mapping[str, float], *, limit: float | None, step: int) -> None:
     """Raise an error if servers hold other weights than the trainer.
 
-    The check compares the mean difference of probabilities with ``limit``. Some models have a small difference even
-    with wrong weights: models that are nearly certain of every token, or that give all tokens nearly the same
-    probability. So a low correlation is logged as well.
+    The check compares the mean difference of probabilities with ``limit``. Even with wrong weights, the difference is
+    small for a model that is nearly certain of every token. The difference is also small for a model that gives all
+    tokens nearly the same probability. So a low correlation is logged as well.
 
     Args:
         metrics: metrics of the step, with verl's ``rollout_probs_diff_mean`` and ``rollout_actor_probs_pearson_corr``

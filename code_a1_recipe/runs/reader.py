@@ -47,7 +47,7 @@ class RunRecords:
     def find(cls, path: Path, *, levels: int) -> "RunRecords | None":
         """Find a run folder: ``path``, or a folder above it, at most ``levels`` folders up.
 
-        Return None if there is none.
+        Return None if no folder holds a run.
         """
         path = path.absolute()
         for folder in (path, *path.parents[:levels]):
@@ -67,7 +67,7 @@ class RunRecords:
         Raises:
             SettingsError: the file has another format or was changed.
         """
-        from ..config.compose import recorded_config  # not imported at the top, because it loads hydra
+        from ..config.compose import recorded_config  # imported late, because config.compose loads hydra
 
         return recorded_config(self.paths.resolved_config)
 
@@ -134,7 +134,7 @@ class RunRecords:
     def mistake_book(self) -> MistakeBook:
         """Read the book that was saved at the newest checkpoint or the last step.
 
-        If none was saved, return an empty book.
+        If no book was saved, return an empty book.
 
         Raises:
             InputError: the file is damaged.

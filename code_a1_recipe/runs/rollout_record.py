@@ -111,7 +111,7 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     extraction_failure: str
     """Reason why the response holds no program; empty if it holds one."""
     is_too_long_to_test: bool
-    """True if the program does not fit into the Test LLM's prompt. Such a program has no reward."""
+    """True if the program does not fit into the Test LLM's prompt. A program that does not fit has no reward."""
     outage: str
     """Reason why the sandbox could not judge the program; empty if it could. After an outage ``verdict`` is None."""
     verdict: VerdictRecord | None

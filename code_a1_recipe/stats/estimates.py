@@ -99,7 +99,10 @@ def mean_over_questions(values: Array) -> Any:
 
 
 def ratio_of_sums(numerators: Array, denominators: Array) -> Any:
-    """Divide the sum of the numerators by the sum of the denominators (micro average). A sum of zero gives NaN."""
+    """Divide the sum of the numerators by the sum of the denominators (micro average).
+
+    If both sums are zero, the result is NaN.
+    """
     total = denominators.sum(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return numerators.sum(axis=-1) / total
