@@ -1,27 +1,27 @@
 """The recipe's errors. A message has the rule, the value, the place and a hint, because users read it unchanged.
 
-``exit_status`` is the exit status of a command. It is 2 if the user's input was refused and nothing was started, and 1
-if work that had started broke off. Only ``cli.status`` reads it.
+``exit_status`` is the exit status of a command. Status 2 means that the user's input was refused before any work.
+Status 1 means that work had started and broke off. Only ``cli.status`` reads it.
 """
 
 PARSE_ERRORS = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
-"""Errors that Python may raise when it parses an untrusted text, for example if the text nests too deep."""
+"""Errors that Python may raise when it parses an untrusted text, for example if the text is nested too deeply."""
 
 
 class CodeA1Error(Exception):
-    """Base class of this package's errors. It is raised itself if no subclass describes the failure."""
+    """Base class of this package's errors. This class itself is raised if no subclass describes the failure."""
 
     exit_status = 1
 
 
 class InputError(CodeA1Error, ValueError):
-    """A file, option or row of the user's cannot be used. It is raised before any work starts."""
+    """A file, option or row from the user cannot be used. It is raised before any work starts."""
 
     exit_status = 2
 
 
 class SettingsError(InputError):
-    """A configuration cannot work. ``args`` has all its problems. It is raised before Ray starts."""
+    """A configuration cannot work. ``args`` lists all problems of the configuration. It is raised before Ray starts."""
 
     def __str__(self) -> str:
         problems = [str(problem) for problem in self.args]
@@ -31,11 +31,11 @@ class SettingsError(InputError):
 
 
 class OutputError(InputError):
-    """An output would destroy a file, has rows of other settings, or is being written by another process."""
+    """An output would destroy a file, or has rows of other settings, or another process is writing it."""
 
 
 class CheckpointError(InputError):
-    """A checkpoint is missing or damaged, or does not fit the run: it was made with other settings or files."""
+    """A checkpoint is missing or damaged, or was made with other settings or files than the run's."""
 
 
 class RowError(InputError):

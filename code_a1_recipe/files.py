@@ -44,7 +44,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def fingerprint(*parts: str | bytes) -> str:
-    """Return 16 hexadecimal digits of the parts' SHA-256. The limits of parts count: ("ab", "c") is not ("a", "bc")."""
+    """Return 16 hexadecimal digits of the parts' SHA-256. The results for ("ab", "c") and ("a", "bc") differ."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
@@ -67,7 +67,10 @@ def file_fingerprint(path: Path) -> str:
 
 
 def files_fingerprint(folder: Path, paths: Iterable[Path]) -> str:
-    """Return 16 hexadecimal digits for the names and contents of files below a folder. Subfolders in it are ignored."""
+    """Return 16 hexadecimal digits for the names and contents of files below a folder.
+
+    Folders in ``paths`` are skipped.
+    """
     parts: list[str | bytes] = []
     for file in sorted(path for path in paths if path.is_file()):
         parts += [str(file.relative_to(folder)), file_digest(file)]
@@ -81,7 +84,7 @@ def file_digest(path: Path) -> bytes:
 
 
 def flush(path: Path) -> None:
-    """Write a file's content, or a folder's list of files, to the disk. A crash of the machine cannot lose it then."""
+    """Write a file's content, or a folder's list of files, to the disk. A later crash cannot lose this data."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -90,7 +93,7 @@ def flush(path: Path) -> None:
 
 
 def portable(text: str) -> str:
-    """Remove the working folder from a text's paths, and write ``~`` for the home folder, since results are shared."""
+    """Shorten the paths in a text that users share: omit the working folder, and write ``~`` for the home folder."""
     for folder, short in ((Path.cwd(), ""), (Path.home(), "~/")):
         if folder != Path(folder.anchor):
             text = text.replace(f"{folder}/", short)

@@ -1,4 +1,4 @@
-"""The Python API. It imports neither torch nor verl, because training runs in its own process."""
+"""The Python API. This package imports neither torch nor verl, because training runs in a separate process."""
 
 from reward_fns import AdversarialReward as AdversarialReward
 

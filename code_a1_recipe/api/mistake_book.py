@@ -1,6 +1,8 @@
-"""The MistakeBook for scripts. It holds asserts, each with a quality, from a run's book or from the caller.
+"""The MistakeBook for scripts. The book holds asserts, each with a quality.
 
-``algorithm.mistake_book`` is the book that a run writes. It counts how many programs each case broke.
+The asserts come from a run's book or from the caller.
+
+The book that a run writes is in ``algorithm.mistake_book``. That book counts how many programs each case broke.
 """
 
 import heapq
@@ -19,7 +21,7 @@ _FORMAT = 1
 
 
 class MistakeBook:
-    """The tests of the highest quality, at most ``max_size``. It must not be shared by threads.
+    """The tests of the highest quality, at most ``max_size``. Threads must not share a book.
 
     >>> book = MistakeBook(max_size=2, quality_threshold=0.3, seed=1)
     >>> [book.add_test(f"assert f({n}) == {n}", quality) for n, quality in enumerate([0.5, 0.2, 0.9, 0.6])]
@@ -49,7 +51,9 @@ class MistakeBook:
 
     @classmethod
     def of_run(cls, run: str | Path, **bounds: Any) -> "MistakeBook":
-        """Copy the cases of a run's saved book as asserts. Quality is the frequency divided by the book's highest.
+        """Copy the cases of a run's saved book as asserts.
+
+        The quality of a case is its frequency divided by the highest frequency in the book.
 
         Args:
             run: folder of the run.
@@ -82,12 +86,15 @@ class MistakeBook:
         return self._qualities[test]
 
     def add_test(self, test: str, quality_score: float) -> bool:
-        """Add a test, or change its quality. A full book loses the oldest of its tests with the lowest quality.
+        """Add a test, or change its quality.
+
+        If the book then has more than ``max_size`` tests, the worst test is removed. Of several worst tests the oldest
+        is removed.
 
         Args:
             test: any text that is not empty, such as ``assert f(3) == 6``.
-            quality_score: quality in [0, 1]. A test below ``quality_threshold`` is not added, and is removed if the
-                book has it.
+            quality_score: quality in [0, 1]. A test of lower quality than ``quality_threshold`` is not added. If the
+                book has this test, it is removed.
 
         Returns:
             Whether the test is in the book now.
@@ -136,10 +143,10 @@ class MistakeBook:
 
     @classmethod
     def load(cls, path: str | Path) -> "MistakeBook":
-        """Read a book that ``save`` wrote. Later samples are those that the saved book would have drawn.
+        """Read a book that ``save`` wrote. The loaded book draws the samples that the saved book would have drawn next.
 
         Raises:
-            InputError: the file is missing or holds no such book.
+            InputError: the file is missing, or ``save`` did not write it.
         """
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -158,7 +165,7 @@ class MistakeBook:
 
 
 def check_count(name: str, value: object, *, least: int = 1) -> int:
-    """Check an argument that is a count. InputError: it is not an integer, or is below ``least``."""
+    """Check an argument that is a count. InputError: the value is no integer, or is below ``least``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
     return value

@@ -21,7 +21,8 @@ from ..runs.reader import RunRecords
 from .mistake_book import check_count
 
 _KEPT_LINES = 40
-"""Number of lines that are kept from the end of a training process's output, where its error message is."""
+"""Number of lines that are kept of a training process's output. The last lines are kept, because an error message is at
+the end."""
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 """Option of prctl(2): the signal that a process gets when its parent process ends."""
@@ -31,10 +32,10 @@ class AdversarialCodeTrainer:
     """Trains a Code LLM and a Test LLM against each other. Every call resumes where the last call ended.
 
     Each call of ``step`` or ``train`` runs ``code-a1 train`` in a new process. The process resumes from ``run_dir`` and
-    saves its last step there, with both policies, their optimizers and the Mistake Book. Its two servers need a minute
-    to start on a laptop, so ``train(specs, 10)`` is much faster than ten calls of ``step(specs)``. Ctrl-C (or the
-    interrupt button of a notebook) saves the last finished step and raises KeyboardInterrupt. The next call resumes
-    from that step.
+    saves its last step there, with both policies, their optimizers and the Mistake Book. The two servers of the process
+    need a minute to start on a laptop, so ``train(specs, 10)`` is much faster than ten calls of ``step(specs)``. Ctrl-C
+    (or the interrupt button of a notebook) saves the last finished step and raises KeyboardInterrupt. The next call
+    resumes from the last finished step.
 
     >>> trainer = AdversarialCodeTrainer(run_dir="outputs/api", max_code_len=64)  # doctest: +SKIP
     >>> trainer.train(problem_specs, num_steps=10)[-1]["code/reward"]  # doctest: +SKIP
@@ -42,11 +43,11 @@ class AdversarialCodeTrainer:
     Args:
         code_llm: folder or hub id of the Code LLM; None: the preset's model (``cpu``: a tiny model, made on first use).
         test_llm: folder or hub id of the Test LLM; None: the preset's model.
-        reward_fn: rewards of programs and suites; None: the rewards of the preset, which are those of the paper.
+        reward_fn: rewards of programs and suites; None: the preset's rewards, as in the paper.
         max_code_len: maximum length of a program in tokens; None: the preset's length.
         preset: name of a preset, or a YAML file; None: ``cpu`` without a GPU, else ``qwen2.5-coder-1.5b``.
         run_dir: folder for all results. A run in this folder is resumed.
-        overrides: further settings ``key=value``, as on the command line. They replace all other settings.
+        overrides: further settings ``key=value``, as on the command line. Overrides replace all other settings.
         show: called with each line that the process prints.
 
     Raises:
@@ -74,7 +75,7 @@ class AdversarialCodeTrainer:
         if preset is not None and str(preset).startswith("-"):
             raise InputError(f"preset must be the name of a preset, or a YAML file, got {preset!r}")
         self.run_dir = Path(run_dir or f"outputs/api-{datetime.now():%Y%m%d-%H%M%S}").absolute()
-        """Folder of the run. ``code-a1 report``, ``watch``, ``eval`` and ``export`` take it as their argument."""
+        """Folder of the run. ``code-a1 report``, ``watch``, ``eval`` and ``export`` take the run's folder."""
         self._preset = preset
         self._overrides = tuple(overrides)
         self._show = show
@@ -100,7 +101,7 @@ class AdversarialCodeTrainer:
         return [row for row in run.metrics if row["step"] > 0]
 
     def step(self, problem_specs: Sequence[Mapping[str, Any]], num_samples: int = 4) -> dict[str, Any]:
-        """Train one step on all of these questions, as ``train`` does, and return the metrics of the step.
+        """Train one step on all given questions, as ``train`` does, and return the metrics of the step.
 
         Args:
             problem_specs: questions, as in ``train``.
@@ -121,10 +122,12 @@ class AdversarialCodeTrainer:
 
         Args:
             problem_specs: questions with ``prompt``, ``reference`` (source of a correct solution) and other columns of
-                ``data/README.md`` (``tests``, ``entry_points``, ...). A missing ``id`` is made from the first two.
+                ``data/README.md`` (``tests``, ``entry_points``, ...). A missing ``id`` is computed from ``prompt`` and
+                ``reference``.
             num_steps: number of steps, at least 1.
             num_samples: programs for each question (``episode.num_candidates``); None: the preset's number.
-            questions_per_step: at most the number of questions; None: 8, or all questions if they are fewer.
+            questions_per_step: number of questions in each step, at most ``len(problem_specs)``; None: 8, or all if
+                there are fewer.
 
         Raises:
             InputError: a question, a model or a setting cannot be used. Nothing was started.
@@ -181,7 +184,8 @@ class AdversarialCodeTrainer:
     def _run(self, command: Sequence[str]) -> None:
         last: deque[str] = deque(maxlen=_KEPT_LINES)
         is_interrupted = False
-        # In a process group of its own, the process does not get Ctrl-C from the terminal, but once from this process.
+        # Ctrl-C in a terminal reaches the whole process group. The new process gets its own group, so that it receives
+        # only the signal that this process sends below.
         process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
@@ -189,7 +193,7 @@ class AdversarialCodeTrainer:
             text=True,
             errors="replace",
             process_group=0,
-            preexec_fn=lambda: _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM),  # it must not outlive a killed script
+            preexec_fn=lambda: _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM),  # training ends if this script is killed
         )
         assert process.stdout is not None
         try:
@@ -202,7 +206,7 @@ class AdversarialCodeTrainer:
                     break
                 except KeyboardInterrupt:
                     is_interrupted = True
-                    process.send_signal(signal.SIGINT)  # the run saves its step; a second signal ends it at once
+                    process.send_signal(signal.SIGINT)  # the run saves its step; a second signal ends the run at once
         finally:
             if process.poll() is None:  # `show` has raised an error
                 process.terminate()

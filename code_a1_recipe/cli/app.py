@@ -49,14 +49,14 @@ def code_a1(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line, and return its exit status; see ``status``."""
+    """Run a command line, and return its exit status. ``cli.status`` explains the statuses."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     train.configure_logging()
     return status.run(lambda: app(_with_command(words), prog_name="code-a1"))
 
 
 def _with_command(words: list[str]) -> list[str]:
-    """Put ``train`` before words that are empty, or that begin with a preset, a YAML file or a setting.
+    """Put ``train`` first if there are no words, or if the first word is a preset, a YAML file or a setting.
 
     Raises:
         InputError: the words name a removed command or option, or the first word looks like a misspelled command.
@@ -77,7 +77,7 @@ def _with_command(words: list[str]) -> list[str]:
 
 
 def _refuse_removed(words: Sequence[str]) -> None:
-    """Raise InputError if the words name a removed command or option. A command has one word or two."""
+    """Raise InputError if the words name a removed command or option. The name of a command has one or two words."""
     options = [word.partition("=")[0] for word in words if word.startswith("--")]
     for command in (words[0], " ".join(words[:2])):
         for removed in (command, *(f"{command} {option}" for option in options)):

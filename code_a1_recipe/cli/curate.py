@@ -33,11 +33,11 @@ def prepare(options: PrepareOptions) -> None:
     `code-a1 data prepare train.parquet --output frontier.parquet --base-model MODEL --samples 16 --keep 0.05 0.95`
 
     With --base-model, a model writes --samples programs for each question that passed the other checks. The share of
-    programs that pass all tests becomes the column base_pass_rate. A question that the model always solves, or never,
-    teaches nothing. Responses and verdicts are in OUTPUT.base/, from which a repeated command resumes.
+    programs that pass all tests becomes the column base_pass_rate. A question that the model always solves or never
+    solves teaches nothing. Responses and verdicts are in OUTPUT.base/, from which a repeated command resumes.
 
-    Further files: OUTPUT.card.md (sources, counts, overlaps, how to train), OUTPUT.dropped.jsonl (file, row, id, reason
-    and detail of each row that was left out) and OUTPUT.judged.jsonl, from which a repeated command resumes.
+    OUTPUT.card.md has the sources, counts and overlaps, and says how to train. OUTPUT.dropped.jsonl has the file, row,
+    id, reason and detail of each row that was left out. A repeated command resumes from OUTPUT.judged.jsonl.
     `code_a1_recipe/data/README.md` explains the reasons, and how to upload the set.
     """
     from ..tools.prepare.prepare import prepare as prepare_sets
@@ -52,15 +52,15 @@ def sft(options: SftOptions) -> None:
     """Write demonstrations for a cold start of the Test LLM: prompts of training, each with a good suite.
 
     A base model that writes mostly invalid asserts earns no reward from which it could learn. A demonstration shows a
-    correct suite: tests of the question that pass on the reference. Tests that fail on the program in the prompt come
-    first. That program is the reference, one of its buggy_programs, or, with --mutants, the reference with a small
-    mistake.
+    suite of correct asserts, which are tests of the question that pass on the reference. Tests that fail on the program
+    in the prompt come first. The program in the prompt is the reference or one of the question's buggy_programs. With
+    --mutants it may also be the reference with a small mistake.
 
     `code-a1 data sft train.parquet --mutants 4 --output demonstrations.parquet`
 
-    OUTPUT and OUTPUT.val.parquet (without the first .parquet) have a column `messages`, and no question is in both.
-    OUTPUT.card.md has counts, and the command that trains on the files with verl's SFT trainer on one NVIDIA GPU. A
-    repeated command resumes from OUTPUT.judged.jsonl.
+    Both OUTPUT and its validation file have a column `messages`, and they share no question. The validation file of
+    x.parquet is x.val.parquet. OUTPUT.card.md has counts, and the command that trains on the files with verl's SFT
+    trainer on one NVIDIA GPU. A repeated command resumes from OUTPUT.judged.jsonl.
     """
     from ..tools.prepare.sft import make_demonstrations
 

@@ -1,4 +1,4 @@
-"""Typer commands whose parameters are the fields of a dataclass. So an option is declared in one place only."""
+"""Typer commands whose parameters are the fields of a dataclass. So each option is declared in only one place."""
 
 import copy
 import dataclasses
@@ -18,9 +18,9 @@ Reader = Callable[[Mapping[str, Any]], Any]
 def with_options(run: Callable[[Any], None]) -> Callable[..., None]:
     """Make a Typer command from ``run``, whose only parameter ``options`` is a dataclass.
 
-    A field becomes a parameter if its type is ``Annotated`` with ``typer.Option`` or ``typer.Argument``. A field
-    ``model`` or ``NAME_model`` may itself be such a dataclass. Then its fields become parameters too, ``NAME_`` is put
-    before their names, and the dataclass gets the prefix "NAME-".
+    A field becomes a parameter if its type is ``Annotated`` with ``typer.Option`` or ``typer.Argument``. A field called
+    ``model`` or ``NAME_model`` may hold another dataclass of options. The fields of this dataclass become parameters
+    too, with ``NAME_`` before their names. The dataclass's field ``prefix`` gets the value "NAME-".
     """
     parameters: list[inspect.Parameter] = []
     read_options = _declare(typing.get_type_hints(run)["options"], "", parameters)
@@ -35,7 +35,9 @@ def with_options(run: Callable[[Any], None]) -> Callable[..., None]:
 
 
 def _declare(options_class: type, prefix: str, parameters: list[inspect.Parameter]) -> Reader:
-    """Add a parameter for each field of a dataclass to ``parameters``, with ``prefix`` before its name.
+    """Append one parameter to ``parameters`` for each field of a dataclass.
+
+    A parameter's name is ``prefix``, followed by the field's name.
 
     Returns:
         A function that makes the dataclass from the values of the parameters.
@@ -65,7 +67,7 @@ def _declare(options_class: type, prefix: str, parameters: list[inspect.Paramete
         elif read is not None:
             default = []
         elif hint is bool and default is False:
-            info.param_decls = (f"--{name.replace('_', '-')}",)  # without --no-NAME, which would change nothing
+            info.param_decls = (f"--{name.replace('_', '-')}",)  # no option --no-NAME: it would change nothing
         parameters.append(
             inspect.Parameter(
                 name,
@@ -85,7 +87,10 @@ def _declare(options_class: type, prefix: str, parameters: list[inspect.Paramete
 
 
 def _read_list(name: str, read: Callable[[Any], Any], values: Mapping[str, Any]) -> Any:
-    """Call ``read`` with a parameter's texts. Add the option's name to an error, because ``read`` does not know it."""
+    """Call ``read`` with a parameter's texts.
+
+    Add the option's name to an error, because ``read`` does not know the name.
+    """
     try:
         return read(values[name])
     except typer.BadParameter as error:

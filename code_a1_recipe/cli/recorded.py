@@ -44,9 +44,10 @@ def harvest(
     output: ResumedFile,
     workers: Workers = NUM_CORES,
 ) -> None:
-    """Write a run's questions with tests of its Test LLM as golden tests. A minimal set kills the same programs.
+    """Write a run's questions, with golden tests that its Test LLM wrote.
 
-    The killed programs are mutants of the references (small mistakes, by cosmic-ray) and incorrect programs of the run.
+    The golden tests are few, but kill the same programs as all tests. The killed programs are mutants of the references
+    (small mistakes, by cosmic-ray) and incorrect programs of the run.
 
     `code-a1 harvest outputs/my-run --output tests.jsonl`, then `code-a1 cpu arm=static data.train_files=tests.jsonl`
     """

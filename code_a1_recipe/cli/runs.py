@@ -34,7 +34,7 @@ def export(
 ) -> None:
     """Write a trained policy as a plain Hugging Face folder, which transformers and vLLM can load.
 
-    Its README.md is a model card: base model, training data, held-out figures, versions and command.
+    The folder's README.md is a model card: base model, training data, held-out figures, versions and command.
     `hf upload org/name FOLDER` uploads the folder with the card.
     """
     from ..tools.report.model_card import model_card

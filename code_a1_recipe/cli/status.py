@@ -1,4 +1,4 @@
-"""How a command ends: its last message and its exit status. No other module decides them.
+"""How a command ends: its last message and its exit status. No other module decides the message or the status.
 
 0: done. 1: work that had started broke off, or a check found failures. 2: the input was refused before any work.
 130: Ctrl-C. 128 + n: another signal n.
@@ -31,7 +31,7 @@ def run(work: Callable[[], object]) -> int:
     """Call ``work`` and return the exit status. Errors become messages on stderr, but bugs keep their traceback."""
     try:
         work()
-    except SystemExit as done:  # Typer ends so after help, usage errors and Ctrl-C
+    except SystemExit as done:  # Typer raises SystemExit after help, usage errors and Ctrl-C
         if isinstance(done.code, int):
             return done.code
         return BROKE_OFF if done.code else DONE
@@ -59,7 +59,10 @@ def run(work: Callable[[], object]) -> int:
 
 @contextmanager
 def resumable(output: Path) -> Iterator[None]:
-    """Wrap work that a repeated command resumes. If the work breaks off, the message says where its results are."""
+    """Run a block of work that a repeated command can resume.
+
+    If the work breaks off, the message says where the finished work is.
+    """
     hint = f"finished work is in {output}; repeat the command to resume"
     try:
         yield

@@ -1,4 +1,4 @@
-"""Tables for the terminal. rich draws a table there; in a pipe it is Markdown."""
+"""Tables for the terminal. In a terminal, rich draws the table. In a pipe, the table is Markdown."""
 
 import sys
 

@@ -21,7 +21,7 @@ from .tables import print_table
 
 configure_logging = launch.configure_logging
 SETUP_STAMP = ".code-a1-run"
-"""File in an environment that ``run_codea1.sh`` made. Its text begins with "cpu" or "gpu"."""
+"""File in an environment that ``run_codea1.sh`` made. The file's text begins with "cpu" or "gpu"."""
 
 HELP = """Train both LLMs. WORDS are a preset or a YAML file, and then settings `key=value` as in hydra.
 
@@ -67,9 +67,10 @@ def plan(
     cores: Annotated[int | None, Option(min=1, help="number of CPU cores")] = None,
     memory: Annotated[float | None, Option(min=1, help="main memory in GB; half of it is for /dev/shm")] = None,
 ) -> None:
-    """Show the least that each process of a run needs, and what surely does not fit. No run is started.
+    """Show the minimum that each process of a run needs, and what does not fit on the machine. No run is started.
 
-    The plan is for this machine, unless options describe another machine. Before a run starts, the same is checked.
+    The plan is for this machine, unless options describe another machine. Every run makes the same checks before it
+    starts.
 
     `code-a1 plan qwen2.5-coder-1.5b --gpus 2 --gpu-memory 80 --cores 64 --memory 512`
     """
@@ -98,7 +99,7 @@ def doctor(
     folder: Annotated[Path, Argument(help="folder in which runs will be written")] = Path(),
     as_json: Annotated[bool, Option("--json", help="print JSON, for a bug report")] = False,
 ) -> None:
-    """Check versions, GPUs, sandbox, Ray, shared memory and disk. With exit status 1 no run would start."""
+    """Check versions, GPUs, sandbox, Ray, shared memory and disk. Exit status 1 means that no run would start."""
     from ..training.doctor import check_findings, examine, table_of_findings
 
     if "=" in str(folder) and not folder.exists():
@@ -163,7 +164,7 @@ def _train(config: RunConfig, *, command: str) -> RunFolder:
 
 
 def _print_result(preset: str, folder: RunFolder) -> None:
-    """Print where the results are, and how the figures on held-out questions have changed, if the run has any."""
+    """Print where the results are. If the run has held-out questions, print how their figures have changed."""
     from ..runs.reader import RunRecords
     from ..tools.report.measures import change_table
     from ..tools.report.report import write_report

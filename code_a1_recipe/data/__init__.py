@@ -1,1 +1,1 @@
-"""Question files: read, recognised and checked row by row."""
+"""Reads question files: recognises their format, and checks each row."""

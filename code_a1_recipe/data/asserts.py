@@ -18,10 +18,10 @@ from .native_row import Asserts
 # such as ``set`` or ``isinstance``, does not compare value by value.
 _PLAIN_COMPARISON_CALLS = {"is_floats", "np.allclose"}
 _READERS = {"set", "sorted", "len"}
-"""Functions that a test may apply to the result of a call. The judge accepts the same three."""
+"""Functions that a test may apply to the result of a call. The judge accepts the same three functions."""
 LOOSE = "  # read from another form"
 """Comment behind a rewritten assert whose source had another form, such as ``is``, ``isclose`` or a variable. If the
-reference fails such an assert, the rewriting may be wrong."""
+reference fails an assert with this comment, the rewriting may be wrong."""
 
 
 def asserts_in(
@@ -37,8 +37,8 @@ def asserts_in(
     Args:
         module: parsed source of the tests.
         names: functions and classes under test.
-        in_place: functions that change their first argument. A test of such a function checks the argument after the
-            call.
+        in_place: functions that change their first argument. A test of an in-place function checks the first argument
+            after the call.
 
     Returns:
         The columns ``tests`` and ``num_dropped_tests`` of a ``NativeRow``.
@@ -65,10 +65,10 @@ def parsed_texts(texts: Iterable[str]) -> ast.Module:
 
 
 def _call_text(node: ast.expr, names: Collection[str]) -> str:
-    """Return the text of a call with literal arguments, such as ``f(1)``, or of a reader's call, such as ``len(f(1))``.
+    """Return the text of a call with literal arguments, such as ``f(1)`` or ``len(f(1))``.
 
     Raises:
-        ValueFormatError: the expression is no such call of one of ``names``.
+        ValueFormatError: the expression is no call of one of ``names`` with literal arguments.
     """
     if not isinstance(node, ast.Call):
         raise ValueFormatError("no call")
@@ -95,14 +95,14 @@ def _literal_text(node: ast.expr) -> str:
 
 
 def literal_value(node: ast.expr) -> Any:
-    """Return the value of a literal. The name ``inf`` counts as one. ValueFormatError: the expression is no literal."""
+    """Return the value of a literal or of the name ``inf``. ValueFormatError: the expression is no literal."""
     infinity = ast.Constant(float("inf"))
     literal = put_in(node, {"inf": infinity})
     return LiteralReader(arithmetic=True).read(literal)
 
 
 def called_names(text: str) -> list[str]:
-    """List the names that a test calls, the outermost call first. A text that is not Python has none."""
+    """List the names that a test calls, the outermost call first. The list is empty if the text is not Python."""
     names = []
     for node in ast.walk(parsed(text.strip())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -136,9 +136,10 @@ def asserts_of_pairs(callee: str, inputs: list[Any], outputs: list[Any]) -> Asse
 
 
 def readings(answers: list[Any]) -> Iterator[list[Any]]:
-    """Yield possible readings of a row's answers in JSON, the likeliest first, as the scorers of TACO and APPS do.
+    """Yield possible readings of a row's answers in JSON, the likeliest first.
 
-    JSON has no tuples, and keys of its objects are always strings. Besides, both sets may wrap an answer in a list.
+    The scorers of TACO and APPS try the same readings. JSON has no tuples, and the keys of JSON objects are always
+    strings. TACO and APPS may also wrap an answer in a list.
     """
     are_lists = all(isinstance(answer, list) for answer in answers)
     if are_lists and all(len(answer) == 1 for answer in answers):
@@ -165,7 +166,10 @@ def signature_of(source: str, name: str) -> str:
 
 
 def callee_in(source: str, name: str) -> str:
-    """Return the text that calls a solution's function: ``name``, ``Solution().name``, or "" if it is not defined."""
+    """Return the text that calls a solution's function: ``name`` or ``Solution().name``.
+
+    An undefined function gives "".
+    """
     defined = definitions(source)
     if name in defined:
         return name
@@ -186,7 +190,7 @@ class EvalPlusCheck:
     results: list[ast.expr]
     """Expected results; empty if ``check`` computes them."""
     tolerance: ast.expr | None
-    """Third argument of ``assertion``, or the right side of ``<=``."""
+    """Tolerance of the comparison: the third argument of ``assertion``, or the right side of ``<=``."""
     is_plain: bool
     """Whether ``assertion`` compares value by value, exactly or within a tolerance."""
 
@@ -196,7 +200,8 @@ class EvalPlusCheck:
 
         Args:
             module: parsed source of the test.
-            declared_name: the function's name in the dataset. It is used if ``check`` calls its argument ``candidate``.
+            declared_name: the function's name in the dataset. ``declared_name`` is used if ``check`` does not show the
+                function's name.
 
         Raises:
             RowError: no ``check`` has a list called ``inputs``.
@@ -231,7 +236,7 @@ class EvalPlusCheck:
         )
 
     def tests(self) -> dict[str, Any]:
-        """Return the columns of ``asserts_in``. Without a plain comparison, every test is dropped."""
+        """Return the same columns as ``asserts_in``. If the comparison is not plain, every test is dropped."""
         asserts: list[ast.stmt] = []
         for arguments, expected in zip(self.inputs, self.results, strict=False):
             if self.is_plain and isinstance(arguments, ast.List | ast.Tuple):

@@ -1,7 +1,7 @@
 """Conversion of rows of public code problem sets to the recipe's native columns.
 
-An adapter has the names of the columns that it needs, and a function that converts a row. ``reader.load_questions``
-takes the first entry of ``ADAPTERS`` whose columns are all in the file.
+An adapter consists of the names of the columns that it needs and a function that converts a row.
+``reader.load_questions`` takes the first entry of ``ADAPTERS`` whose columns are all in the file.
 
 Tests become ``assert f(literals) == literal``, the only form that the judge accepts. Tests that cannot be rewritten are
 left out and counted in ``NativeRow.num_dropped_tests``. data/README.md lists their kinds.
@@ -35,7 +35,7 @@ from .stdin_rows import from_codecontests, input_asserts, is_python
 UNLEAKED_PRELUDE = "import itertools, logging, math, operator, os, random, re, sys, time\n"
 """Imports that functions of UnLeakedTestBench need but do not have."""
 NODES = "A test writes linked lists as list_node([1, 2]) and trees as tree_node([1, None, 2]), level by level."
-"""Sentence that a question about lists or trees gets after its statement."""
+"""Sentence that is added to the statement of a question about linked lists or trees."""
 _MOST_READINGS = 12
 """Number of readings of a row after which no further solution is tried. A row may have hundreds of solutions, and each
 reading may cost a run of all tests."""
@@ -46,7 +46,7 @@ class Adapter:
     """Converter of a dataset's rows, with the columns that it needs."""
 
     columns: str
-    """Column names, separated by blanks. A file belongs to the dataset if it has all of them."""
+    """Column names, separated by blanks. A file belongs to the dataset if it has all these columns."""
     convert: Callable[[Row], NativeRow]
     """Raises ``RowError`` if the row cannot be converted."""
 
@@ -56,7 +56,7 @@ class Adapter:
 
 
 def from_mbpp(row: Row) -> NativeRow:
-    """Convert a row of MBPP: ``task_id, text, code, test_list``. The sanitized set names the statement ``prompt``.
+    """Convert a row of MBPP: ``task_id, text, code, test_list``. In the sanitized set, ``text`` is called ``prompt``.
 
     The statement does not name the function. So the prompt adds the name and the parameters of the function that the
     first test calls. Tests that use ``test_setup_code`` are dropped, because their arguments are objects of the
@@ -84,7 +84,7 @@ def from_mbpp(row: Row) -> NativeRow:
 def from_humaneval(row: Row) -> NativeRow:
     """Convert a row of HumanEval: ``task_id, prompt, entry_point, canonical_solution, test``.
 
-    The solution is the body of the function that ``prompt`` begins.
+    ``canonical_solution`` is the body of the function whose head is at the end of ``prompt``.
     """
     native = _with_check(row, prompt=text_of(row, "prompt"), data_source="humaneval")
     return replace(native, reference=native.prompt + text_of(row, "canonical_solution"))
@@ -133,7 +133,7 @@ def _with_check(row: Row, *, prompt: str, data_source: str) -> NativeRow:
 
 
 def _with_plus_tests(row: Row, native: NativeRow, entry: str) -> NativeRow:
-    """Replace the tests if ``test`` has lists of inputs and results, as in HumanEval+ and MBPP+ of the hub."""
+    """Replace the tests if ``test`` has lists of inputs and results, as the hub's HumanEval+ and MBPP+ do."""
     source = str(row.get("test"))
     if not all(mark in source for mark in ("def assertion(", "inputs = [", "results = [")):
         return native
@@ -177,8 +177,9 @@ def from_kodcode(row: Row) -> NativeRow:
 def from_unleaked(row: Row) -> NativeRow:
     """Convert a row of UnLeakedTestBench: ``task_id, func_name, prompt, code, test_list`` (a list, or a list as text).
 
-    Most asserts of the set fail on ``code``. They are kept, because the oracle decides. The functions were cut out of
-    larger files, and 24 of the 200 lost their imports in this way; the prelude adds these imports.
+    Most asserts of the set fail on ``code``. Asserts that fail on ``code`` are kept, because the oracle decides which
+    answers are right. The functions were cut out of larger files, and 24 of the 200 functions lost their imports in
+    this way. The prelude adds these imports.
     """
     raw = row.get("test_list")
     try:
@@ -200,14 +201,17 @@ def from_unleaked(row: Row) -> NativeRow:
 def from_evalplus(row: Row) -> NativeRow:
     """Convert a row of HumanEval+ and MBPP+ in one parquet file: ``problem, GT_code, test, extra_info``.
 
-    ``GT_code`` is a program (MBPP+), or the body of the function that ``problem`` begins (HumanEval+). ``test``
-    compares the lists ``inputs`` and ``results`` pair by pair.
+    In MBPP+, ``GT_code`` is a program. In HumanEval+, ``GT_code`` is the body of the function whose head is in
+    ``problem``. ``test`` compares the lists ``inputs`` and ``results`` pair by pair.
     """
     return evalplus_row(row)[0]
 
 
 def evalplus_row(row: Row) -> tuple[NativeRow, EvalPlusCheck]:
-    """Convert a row as :func:`from_evalplus` does, and return its ``check`` too. RowError: the row cannot be read."""
+    """Convert a row as :func:`from_evalplus` does, and also return the row's ``check``.
+
+    RowError: the row cannot be read.
+    """
     info = row.get("extra_info")
     if not isinstance(info, Mapping) or not info.get("function_name"):
         raise RowError("extra_info", "must be a mapping with 'function_name' and 'question_id'")
@@ -231,9 +235,9 @@ def from_taco(row: Row) -> NativeRow:
     The columns ``solutions`` and ``input_output`` are JSON. If ``input_output`` names no function, the programs read
     standard input.
 
-    The reference is the first solution that is Python 3 and defines the function; the sets have Python 2 too. Other
-    solutions and other ``readings`` of the answers are alternatives. TACO has no ids, so an id is a digest of the
-    question.
+    The reference is the first solution that is Python 3 and defines the function, because the sets have Python 2 too.
+    Other solutions and other ``readings`` of the answers become alternatives. TACO has no ids, so an id is a digest of
+    the question.
     """
     cases = json_of(row, "input_output")
     if not isinstance(cases, Mapping):
@@ -270,7 +274,7 @@ def from_taco(row: Row) -> NativeRow:
 
 
 def _declaration(row: Row, name: object) -> str:
-    """Return the sentence that tells the function's name, with the starter code if the row has some."""
+    """Return a sentence with the function's name, and the starter code if the row has any."""
     starter = str(row.get("starter_code") or "").rstrip()
     if not starter:
         return f"Name the function `{name}`."

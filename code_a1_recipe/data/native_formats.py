@@ -40,7 +40,10 @@ def _given_columns(row: Row, *names: str) -> dict[str, Any]:
 
 
 def _tests_columns(given: Row) -> dict[str, Any]:
-    """Return the column ``tests``. A text with tests is rewritten, and then ``num_dropped_tests`` is returned too."""
+    """Return the column ``tests``.
+
+    If the tests are not a list of asserts, rewrite them and return ``num_dropped_tests`` too.
+    """
     tests = given["tests"]
     if isinstance(tests, str):
         with contextlib.suppress(ValueError):
@@ -60,7 +63,7 @@ def _tests_columns(given: Row) -> dict[str, Any]:
 
 
 def _statement(prompt: Any) -> Any:
-    """Join what the user says in a list of chat messages, or in such a list as JSON. Leave other prompts unchanged."""
+    """Join the user's texts in a list of chat messages, or in a JSON text of a list. Leave other prompts unchanged."""
     messages = prompt
     if isinstance(prompt, str) and re.match(r"\s*\[\s*\{", prompt):
         with contextlib.suppress(ValueError):
@@ -95,7 +98,7 @@ def _user_texts(messages: list[Any]) -> Iterator[str]:
 
 
 def from_listed(row: Row) -> NativeRow:
-    """Convert a row with ``oracle: listed`` and no reference. Its ``tests``, or its ``outputs``, are the oracle."""
+    """Convert a row with ``oracle: listed`` and no reference. The row's ``tests`` or ``outputs`` are the oracle."""
     oracle = row["oracle"]
     if oracle != "listed":
         raise RowError("oracle", f"must be 'listed', got {oracle!r}; leave the column out of a row with a reference")
@@ -107,7 +110,10 @@ def from_listed(row: Row) -> NativeRow:
 
 
 def from_verl(row: Row) -> NativeRow:
-    """Convert verl's columns ``prompt, reward_model``. The ground truth has our reward entry's form or prime_code's."""
+    """Convert verl's columns ``prompt, reward_model``.
+
+    The ground truth has the form of our reward entry or of verl's ``prime_code``.
+    """
     truth = json_of(_mapping_in(row, "reward_model"), "ground_truth")
     if not isinstance(truth, Mapping):
         raise RowError("reward_model", f"must have a mapping as ground_truth, got {truth!r:.60}")

@@ -13,12 +13,12 @@ from ..algorithm.question import Question
 from ..errors import PARSE_ERRORS, RowError
 
 COLUMNS = tuple(column.name for column in fields(Question))
-"""Native columns; ``Question`` says what they mean. A row needs the first three."""
+"""Native columns, which ``Question`` explains. Every row needs the first three columns."""
 Row = Mapping[str, Any]
 Asserts = tuple[list[str], int]
 """Tests in the form of asserts, and the number of tests that were left out."""
 Columns = Mapping[str, str]
-"""A file's column names by native column."""
+"""Maps native columns to the file's own column names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,8 @@ class NativeRow:
     num_dropped_tests: int = 0
     """Number of the row's tests that cannot be written as ``assert f(literals) == literal``."""
     alternatives: tuple["NativeRow", ...] = ()
-    """The same row with other solutions, or with other readings of its answers. The judge finds the right one."""
+    """The same row with other solutions, or with other readings of its answers. The judge finds the right
+    alternative."""
 
 
 def json_of(row: Row, column: str) -> Any:

@@ -25,7 +25,7 @@ QuestionTable = dict[str, Question]
 logger = logging.getLogger(__name__)
 
 _READABLE = (*COLUMNS, "inputs", "outputs")
-"""Columns that a file may name differently. ``inputs`` and ``outputs`` become the ``tests`` of a stdin program."""
+"""Columns for which a file may use other names. ``inputs`` and ``outputs`` become the ``tests`` of a stdin program."""
 _CALLABLES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BATCH_ROWS = 1024
 """Number of rows of a parquet file that are in memory at a time."""
@@ -57,7 +57,7 @@ class RowReader:
     adapter: str
     """A name in ``formats.ADAPTERS``."""
     columns: Columns | None = None
-    """The file's column names by native column. They are renamed before the adapter reads a row."""
+    """Maps native columns to the file's own column names. Columns are renamed before the adapter reads a row."""
 
     def native(self, row: Row) -> NativeRow:
         """Convert a row to native columns, without checks. RowError: the adapter cannot read the row."""
@@ -78,11 +78,11 @@ def read_questions(path: str | Path, *, adapter: str = "auto", columns: Columns 
     """Read a file of questions. A file that has not changed since its last reading comes from a cache.
 
     Args:
-        path: the file. Its name must end in ``.parquet``, ``.jsonl`` or ``.json``; the last two also with ``.gz``.
+        path: the file. The file's name must end in ``.parquet``, ``.jsonl``, ``.json``, ``.jsonl.gz`` or ``.json.gz``.
         adapter: a name in ``formats.ADAPTERS``, or "auto" for the first adapter whose columns are all in the file.
-        columns: the file's column names by native column, for the native adapter. A dot leads into a nested column
-            (``{"reference": "reward_model.ground_truth"}``). They are ignored if the file has none of them but has the
-            native columns, so that training and held-out files may have different columns.
+        columns: maps native columns to the file's own column names, for the native adapter. A dot leads into a nested
+            column (``{"reference": "reward_model.ground_truth"}``). The mapping is ignored if the file has the native
+            columns and none of the mapped ones. So training and held-out files may have different columns.
     Returns:
         Questions in the order of the file.
 
@@ -100,8 +100,8 @@ def read_questions(path: str | Path, *, adapter: str = "auto", columns: Columns 
 
 @functools.lru_cache(maxsize=8)
 def _read_once(path: Path, adapter: str, columns: tuple[tuple[str, str], ...], mtime: int, size: int) -> QuestionFile:
-    """Read a file. A run needs its questions twice, and a million rows take minutes each time."""
-    del mtime, size  # They are part of the cache's key, so a changed file is read again.
+    """Read a file. A run needs its questions twice, and reading a million rows takes minutes."""
+    del mtime, size  # The cache's key contains time and size, so a changed file is read again.
     rows = list(iter_rows(path))
     if not rows:
         raise InputError(f"{path}: no rows; a dataset needs at least one")
@@ -155,7 +155,7 @@ def check_row(row: NativeRow) -> Question:
     )
     if kind == Kind.STDIN:
         names = callable_names = [INPUT_ENTRY]  # A stdin test calls ``run``, which no reference defines.
-    elif not entry_points:  # Take only names that a test calls: another program need not have the reference's helpers.
+    elif not entry_points:  # Helpers of the reference are left out, because other programs may lack them.
         called = {name for text in tests + golden_tests for name in called_names(text)}
         entry_points = tuple(name for name in names if name in called)
     defines_callable = any(isinstance(node, _CALLABLES) for node in program.body)
@@ -193,7 +193,9 @@ def _kind_of(columns: Mapping[str, Any]) -> tuple[str, str]:
 def row_reader(
     there: Set[str], *, where: str | Path, adapter: str = "auto", columns: Columns | None = None
 ) -> RowReader:
-    """Choose the reader of a file's rows. Parameters and errors without a description are as in ``read_questions``.
+    """Choose the reader of a file's rows.
+
+    ``read_questions`` describes the parameters and errors that have no description here.
 
     Args:
         there: names of all columns of the file.
@@ -238,7 +240,7 @@ def _detect(there: Set[str], where: str | Path) -> str:
 
 
 def columns_of(rows: Iterable[Row]) -> set[str]:
-    """Collect the names of all columns. A row need not have all of them."""
+    """Collect the names of all columns. A row may lack some of these columns."""
     return {name for row in rows for name in row}
 
 
@@ -270,9 +272,10 @@ def read_each(rows: Iterable[Row], read: Callable[[Row], Read], *, where: Path, 
 
 
 def iter_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of a ``.parquet``, ``.jsonl`` or ``.json`` file as dictionaries. The last two may end in ``.gz``.
+    """Yield the rows of a ``.parquet``, ``.jsonl`` or ``.json`` file as dictionaries.
 
-    A file may have gigabytes, so JSON lines are read one by one, and parquet in batches. A JSON array is read whole.
+    JSON files may also be gzipped (``.gz``). A file may have gigabytes, so JSON lines are read one by one, and parquet
+    in batches. A JSON array is read whole.
 
     Raises:
         InputError: the file cannot be read, or a row is not a JSON object.
@@ -282,7 +285,7 @@ def iter_rows(path: Path) -> Iterator[Row]:
         raise InputError(f"{path}: must end in .parquet, .jsonl or .json (the last two also with .gz)")
     try:
         if name.endswith(".parquet"):
-            import pyarrow.parquet  # slow to import, and needed for this format alone
+            import pyarrow.parquet  # pyarrow is slow to import, and only parquet needs it
 
             with pyarrow.parquet.ParquetFile(path) as file:
                 for batch in file.iter_batches(_BATCH_ROWS):
@@ -298,7 +301,7 @@ def iter_rows(path: Path) -> Iterator[Row]:
 
 
 def _json_rows(handle: IO[str], path: Path) -> Iterator[Row]:
-    """Yield the rows of a JSON array or of JSON lines. The content decides which, since file names do not tell."""
+    """Yield the rows of a JSON array or of JSON lines. The file's content shows whether it is an array or lines."""
     first_line = next((line for line in handle if line.strip()), "")
     handle.seek(0)
     if first_line.lstrip().startswith("["):

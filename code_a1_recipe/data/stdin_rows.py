@@ -15,7 +15,8 @@ from ..errors import RowError
 from .native_row import Asserts, NativeRow, Row, list_of, text_of
 
 MAX_ASSERT_CHARS = Limits().assert_chars
-"""Longer tests are left out and counted, since the judge refuses them by default."""
+"""Largest length of a test. Tests above this length are left out and counted, because the judge refuses them by
+default."""
 _PYTHON_3 = 3
 """Value of the column ``language`` in CodeContests for Python 3."""
 _MAX_OTHERS = 4
@@ -23,10 +24,11 @@ _MAX_OTHERS = 4
 
 
 def input_asserts(inputs: Sequence[Any], outputs: Sequence[Any]) -> Asserts:
-    """Write an assert for each pair of an input and an output. Both are a text, or the list of its lines.
+    """Write an assert for each pair of an input and an output. An input or output is a text, or a list of lines.
 
     Returns:
-        The asserts, and the number of pairs that add none: the text is missing or too long, or the pair is repeated.
+        The asserts, and the number of pairs without an assert. A pair without an assert is incomplete, too long or
+        repeated.
 
     Example:
         >>> input_asserts(["3\\n", 4], ["6\\n", "8"])
@@ -69,7 +71,8 @@ def from_codecontests(row: Row) -> NativeRow:
     """Convert a row of CodeContests: ``name, description, solutions, incorrect_solutions``, three columns of tests.
 
     The reference is the first solution in Python 3, and up to four further solutions are alternatives. Public tests
-    become golden tests, and all others hidden tests. Up to four incorrect solutions in Python 3 become buggy programs.
+    become golden tests, and all other tests become hidden tests. Up to four incorrect solutions in Python 3 become
+    buggy programs.
     """
     references = _python_3(row, "solutions")
     if not references:

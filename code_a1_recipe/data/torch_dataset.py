@@ -21,10 +21,10 @@ class QuestionDataset(Dataset[dict[str, Any]]):
         tokenizer: ignored.
         config: verl's ``data`` block. Only ``adapter``, ``columns`` and ``left_out`` are read.
         processor: ignored.
-        max_samples: number of questions that are kept, from the first on; -1: all.
+        max_samples: only the first ``max_samples`` questions are kept; -1 keeps all questions.
 
     Raises:
-        InputError: a row cannot be used, and the message has its file, number and column; or two rows have the same id.
+        InputError: a row cannot be used, or two rows have the same id. The message names the file and the row or id.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The confinement under which a command runs programs, and a loop that judges many items in it."""
+"""The confinement under which a command runs programs, and a loop that judges many items under it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -33,7 +33,10 @@ class Confinement:
 
     @classmethod
     def of_run(cls, sandbox: SandboxSettings, *, allow_missing: tuple[str, ...] = ()) -> "Confinement":
-        """Confine as the block ``sandbox`` of a recorded run says. A given ``allow_missing`` replaces the run's."""
+        """Return the confinement that a run's ``sandbox`` block describes.
+
+        A given ``allow_missing`` replaces the run's.
+        """
         return cls(
             limits=sandbox.limits,
             tier=sandbox.tier,
@@ -45,7 +48,7 @@ class Confinement:
         return {"limits": asdict(self.limits), "tier": self.tier}
 
     def judges(self, num_workers: int | None, *, seed: int = 0) -> JudgeProcesses:
-        """Start judge processes, for a ``with`` statement. By default each core gets one."""
+        """Start judge processes, for a ``with`` statement. The default is one process for each core."""
         runner = dict(vars(self))
         return JudgeProcesses(num_workers, settings=WorkerSettings(seed=seed, runner=runner))
 
@@ -66,7 +69,8 @@ def judge_confined(
     Args:
         store: receives the rows.
         items: all items, including those that are stored.
-        work: makes the row of an item, in any of several threads. After an outage the row's ``outage`` is the reason.
+        work: makes the row of an item, in any of several threads. After an outage the row's column ``outage`` has the
+            reason.
         key: returns the key of an item in ``store``.
         confinement: confinement of the programs.
         num_workers: number of judge processes, at least 1.
@@ -74,8 +78,8 @@ def judge_confined(
         unit: name of an item in the progress bar.
 
     Raises:
-        SandboxConfigError: this machine cannot confine programs in this way.
-        OutageError: too many items in a row could not be judged.
+        SandboxConfigError: this machine cannot confine programs with these settings.
+        OutageError: too many consecutive items could not be judged.
     """
     left = [item for item in items if key(item) not in store]
     if not left:

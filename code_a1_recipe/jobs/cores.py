@@ -1,4 +1,4 @@
-"""The number of CPUs that this process may use. The machine may have more, which ``os.cpu_count`` counts."""
+"""The number of CPUs that this process may use. ``os.cpu_count`` counts all CPUs of the machine, which may be more."""
 
 import math
 import os
@@ -10,13 +10,13 @@ _OLD_QUOTA = Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), Path("/sys/fs/cgroup/c
 
 
 def usable_cores() -> int:
-    """Count the CPUs that this process may run on, but no more than its container's quota, rounded up; at least 1."""
+    """Count the CPUs that this process may use. A container's quota is an upper limit, and is rounded up."""
     cores = len(os.sched_getaffinity(0))
     words = []
     for path in [_QUOTA] if _QUOTA.is_file() else _OLD_QUOTA:
         if path.is_file():
             words += path.read_text().split()
-    if len(words) == 2 and all(map(str.isdecimal, words)):  # no quota reads "max" or -1, which are not decimal
+    if len(words) == 2 and all(map(str.isdecimal, words)):  # without a quota, the text is "max" or "-1"
         quota, period = map(int, words)
         if period:
             cores = min(cores, math.ceil(quota / period))

@@ -1,7 +1,8 @@
 """The resumable store that all long commands use: a file of JSON lines to which rows are appended.
 
 ``OUT`` holds one row for each item. A column, often ``item``, holds the item's key. ``OUT.settings.json`` holds the
-inputs and settings from which the rows were made. A repeated command continues ``OUT`` only if these are unchanged.
+inputs and settings from which the rows were made. A repeated command continues ``OUT`` only if its inputs and settings
+are unchanged.
 """
 
 import errno
@@ -22,12 +23,13 @@ Key = int | str
 
 
 class JsonlStore(Closing):
-    """One output file, open for appending by this process alone.
+    """One output file. While the store is open, no other process can append to the file.
 
     Args:
         path: file of JSON lines; it is created if it is missing.
         settings: plain JSON values that decide the content of the rows.
-        key: name of the column that identifies a row. ``item`` holds integers, any other column texts.
+        key: name of the column that identifies a row. A column called ``item`` holds integers; any other key column
+            holds texts.
 
     Raises:
         OutputError: the file is no store or has rows of other settings, or another process writes it.
@@ -37,7 +39,7 @@ class JsonlStore(Closing):
         self.path = path
         self._key = key
         self.settings_path = files_of(path)[1]
-        self._settings = json.loads(json.dumps(settings))  # the form in which a file gives them back: tuples are lists
+        self._settings = json.loads(json.dumps(settings))  # JSON turns tuples into lists
         self._check_settings()
         try:
             self._handle = _open_locked(path)
@@ -60,7 +62,7 @@ class JsonlStore(Closing):
     def append(self, row: Row) -> bool:
         """Append a row, unless the store has a row of the same item. Return whether the row was appended.
 
-        A single system call writes the row. So a killed process can damage no line but the last.
+        A single system call writes the row. So a killed process can damage only the last line.
         """
         item = row[self._key]
         if item in self:
@@ -115,7 +117,10 @@ class JsonlStore(Closing):
             )
 
     def _read_rows(self) -> None:
-        """Index the stored rows. Remove an incomplete last line, and rows of outages so that they are judged again."""
+        """Index the stored rows.
+
+        Remove an incomplete last line, and rows with an outage, so that their items are judged again.
+        """
         is_lost = {}
         with self.path.open("rb") as handle:
             offset = 0
@@ -146,7 +151,7 @@ class JsonlStore(Closing):
     def _rewrite(self, items: list[Key]) -> None:
         """Replace the whole file by the rows of ``items``, in this order."""
         partial = self.path.with_name(self.path.name + ".partial")
-        # Lock the new file before it gets its name. Otherwise another process could take it in between.
+        # Lock the new file before it gets its name, so that no other process can lock the file first.
         replacement = _open_locked(partial)
         replacement.truncate(0)
         offsets = {}

@@ -29,7 +29,8 @@ def in_parallel(
 
     Args:
         items: read lazily. Two items per thread are taken at a time, so that a free thread always has a next item.
-        work: computes the result of an item in one of ``num_threads`` threads. Its first error ends the loop.
+        work: computes the result of an item in one of ``num_threads`` threads. The first error in ``work`` ends the
+            loop.
         num_threads: at least 1. Threads only wait for judge processes, so more threads than cores keep the cores busy.
     """
     waiting = iter(items)
@@ -45,7 +46,7 @@ def in_parallel(
             for future in finished:
                 yield running.pop(future), future.result()
     finally:
-        # Do not wait for running work. A caller that breaks off closes the judges next, and this ends the work.
+        # Do not wait for running work. A caller that breaks off closes the judges next, which ends the running work.
         threads.shutdown(wait=False, cancel_futures=True)
 
 
@@ -65,8 +66,8 @@ def judge_into(
         store: receives the rows.
         items: the items that the store lacks.
         work: makes the rows of an item. Rows that the store has already are not replaced. After an outage the row's
-            ``outage`` is the reason, else it is empty or None.
-        num_workers: number of judge processes. Each gets several items at once.
+            column ``outage`` has the reason. Without an outage, the column ``outage`` is empty or None.
+        num_workers: number of judge processes. Each process gets several items at once.
         total: number of rows in the finished store.
         what: name of the work in the progress bar.
         unit: name of a row in the progress bar.

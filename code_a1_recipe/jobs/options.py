@@ -2,7 +2,7 @@
 
 The options of a command are the fields of a frozen dataclass. ``cli.declared`` makes a parameter of each field whose
 type is ``Annotated`` with a Typer ``Option`` or ``Argument``. For a repeatable option, the annotation may also have a
-function that converts the list of texts to the field's value. Such a function may raise typer.BadParameter.
+function that converts the list of texts to the field's value. The converting function may raise typer.BadParameter.
 """
 
 import math
@@ -41,7 +41,7 @@ def _columns(texts: list[str]) -> dict[str, str]:
 
 
 def listed_in(known: Collection[object]) -> Callable[[Any], Any]:
-    """Make a check that a value, or each value of a list, is in ``known``."""
+    """Make a function that checks whether a value, or each value of a list, is in ``known``."""
 
     def check(given: object) -> object:
         values = given if isinstance(given, list) else [given]
@@ -55,7 +55,7 @@ def listed_in(known: Collection[object]) -> Callable[[Any], Any]:
 
 
 def in_range(high: float = math.inf, *, ends: str) -> Callable[[Any], Any]:
-    """Make a check that a number lies between 0 and ``high``.
+    """Make a function that checks whether a number lies between 0 and ``high``.
 
     Args:
         high: upper end.
@@ -68,7 +68,7 @@ def in_range(high: float = math.inf, *, ends: str) -> Callable[[Any], Any]:
             return value
         is_above = value > 0 or (value == 0 and opening == "[")
         is_below = value < high or (value == high and closing == "]")
-        if not (is_above and is_below):  # in this form NaN is refused too
+        if not (is_above and is_below):  # a comparison with NaN is False, so NaN is refused too
             raise typer.BadParameter(f"must be in {opening}0, {high:g}{closing}, got {value!r}")
         return value
 
@@ -76,7 +76,7 @@ def in_range(high: float = math.inf, *, ends: str) -> Callable[[Any], Any]:
 
 
 def _json_lines(path: Path) -> Path:
-    """Refuse a file name that ends like another format, because readers would take the file for that format."""
+    """Refuse a file name with the ending of another format, because readers take the format from the ending."""
     if path.suffix in (".parquet", ".csv"):
         raise typer.BadParameter(f"is written as JSON lines; name it {path.with_suffix('.jsonl')}, got {path}")
     return path

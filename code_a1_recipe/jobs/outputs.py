@@ -1,7 +1,8 @@
 """Rules for output files. No command replaces its inputs. ``--overwrite`` is needed to replace any other file.
 
-A repeated command may replace the files of its own unfinished work without ``--overwrite``. It recognises these files
-by their digests in ``OUTPUT.unfinished.json``, which it removes at the end of the work.
+A repeated command may replace the files of its own unfinished work without ``--overwrite``. The command recognises its
+own files by their digests in ``OUTPUT.unfinished.json``. At the end of the work, the command removes
+``OUTPUT.unfinished.json``.
 """
 
 import json

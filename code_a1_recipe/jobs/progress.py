@@ -1,4 +1,4 @@
-"""A progress bar on stderr for long commands. It is drawn by tqdm, as verl's own bars are."""
+"""A progress bar on stderr for long commands. tqdm draws the bar, as it draws verl's bars."""
 
 import sys
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from tqdm import tqdm
 
 SECONDS_IN_A_LOG = 30.0
-"""Seconds between two lines if stderr is no terminal, such as in a log file."""
+"""Seconds between two lines of progress if stderr is a log file instead of a terminal."""
 
 
 class Progress(tqdm):  # type: ignore[misc]  # tqdm has no types
@@ -41,7 +41,7 @@ class Progress(tqdm):  # type: ignore[misc]  # tqdm has no types
         )
 
     def advance(self, number: int = 1, **counts: int) -> None:
-        """Count ``number`` more items. Show the ``counts`` that are above 0 beside the bar, such as ``outages=2``."""
+        """Count ``number`` more items. Beside the bar, show all ``counts`` above 0, such as ``outages=2``."""
         if counts:
             positive = {name: count for name, count in counts.items() if count}
             self.set_postfix(positive, refresh=False)

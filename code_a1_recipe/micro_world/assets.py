@@ -1,4 +1,4 @@
-"""The cache of the micro assets (questions and tiny models). It builds the assets of given settings only once."""
+"""The cache of the micro assets (questions and tiny models). The assets of given settings are built only once."""
 
 import logging
 import os
@@ -24,11 +24,12 @@ class MicroAssets(NamedTuple):
     code_model: Path
     """Folder of the Code LLM's model and tokenizer, which ``from_pretrained`` reads."""
     test_model: Path
-    """The same for the Test LLM. In the variant ``self_play`` both roles have one folder."""
+    """Folder of the Test LLM's model and tokenizer. In the variant ``self_play`` both roles have the same folder."""
     train_file: Path
     """JSON lines in the recipe's native columns."""
     val_file: Path
-    """Held-out questions in the same columns. They share no prompt with ``train_file``."""
+    """Held-out questions, as JSON lines in the recipe's native columns. No held-out question has a prompt of
+    ``train_file``."""
 
 
 def default_cache_dir() -> Path:
@@ -39,9 +40,9 @@ def default_cache_dir() -> Path:
 def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | None = None) -> MicroAssets:
     """Find the assets of ``settings`` in the cache, or build them.
 
-    A build takes five minutes on two cores. A variant takes five minutes more. A build writes into a folder of its own,
-    which gets its final name when the build is complete. So an incomplete build is never used. If several processes
-    start at once, the first process builds and the others wait.
+    A build takes five minutes on two cores, and a variant takes five minutes more. A build writes into a folder of its
+    own, which gets its final name when the build is complete. So an incomplete build is never used. If several
+    processes start at once, the first process builds and the others wait.
 
     Args:
         cache_dir: folder of the cache; by default :func:`default_cache_dir`.
@@ -68,8 +69,8 @@ def _ensure_folder(cache_dir: Path, settings: MicroSettings) -> Path:
     if not folder.exists():
         try:
             cache_dir.mkdir(parents=True, exist_ok=True)
-            # The lock file is never deleted. Otherwise one process could hold a lock on the deleted file, and another
-            # process a lock on a new file of the same name.
+            # The lock file is never deleted. If the lock file were deleted, one process could hold a lock on the
+            # deleted file, and another process a lock on a new file of the same name.
             with FileLock(cache_dir / f"{folder.name}.lock"):
                 if not folder.exists():
                     _build(settings, folder)
@@ -86,7 +87,7 @@ def _build(settings: MicroSettings, folder: Path) -> None:
     started = time.monotonic()
     logger.info("making the tiny models and questions in %s (once; about five minutes)", folder)
     building = folder.with_name(f".{folder.name}.building")
-    # If this folder exists, a killed build left it, because only this process holds the lock now.
+    # Only this process holds the lock, so an existing folder of this name is left from a killed build.
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir()
     try:

@@ -15,19 +15,19 @@ from .world import write_rows
 
 TRAIN_FILE, HELDOUT_FILE, HARD_FILE, SETTINGS_FILE = "train.jsonl", "heldout.jsonl", "hard.jsonl", "settings.json"
 RECORDED_FILE = "buggy_programs.json"
-"""Name of the file that the Code LLM's process writes while the Test LLM still trains."""
+"""Name of the file to which the Code LLM's process writes the buggy programs, while the Test LLM still trains."""
 
-# In this folder ``python -m code_a1_recipe...`` finds the package, even if it is not installed.
+# If ``python -m code_a1_recipe...`` runs in this folder, it finds the package even without an installation.
 _IMPORT_ROOT = Path(__file__).resolve().parents[2]
 
 _SECONDS_IN_A_LOG = 30.0
 """Time between two lines of progress if stderr is no terminal."""
 
-# Number of characters that the error message shows of a failed process's log.
+# The error message of a failed process shows this number of characters from the end of the process's log.
 _LOG_TAIL = 2000
 
-# Each process has one thread. On two cores, two small matrix multiplications are faster side by side, on one core each,
-# than one after the other on both cores.
+# Each process has one thread. With small matrices, it is faster to run two multiplications in parallel, on one core
+# each, than to split each multiplication over two cores.
 _CHILD_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -37,7 +37,9 @@ _CHILD_ENVIRONMENT = {
 
 
 def build_assets(settings: MicroSettings, folder: Path) -> None:
-    """Fill ``folder`` with assets. The path must be absolute and the folder empty. After an error it is incomplete.
+    """Fill ``folder`` with assets. The path must be absolute and the folder empty.
+
+    An error leaves the folder incomplete.
 
     Raises:
         CodeA1Error: a training process ended with an error.
@@ -54,7 +56,7 @@ def build_assets(settings: MicroSettings, folder: Path) -> None:
 
 
 def _train_all(settings: MicroSettings, folder: Path) -> None:
-    """Train each model in a process of its own, and show progress. If one process fails, kill the other."""
+    """Train each model in a process of its own, and show progress. If one process fails, kill the others."""
     processes = {}
     read_end, write_end = os.pipe()
     bar = tqdm(

@@ -15,8 +15,8 @@ from .world import MicroQuestion, assert_text, boundary_inputs
 Messages = list[dict[str, str]]
 
 _MAX_BOUNDARY_DRAWS = 1000
-"""Number of draws for one suite that may give boundary inputs. A question about a parity has only two such inputs.
-Without noise in the expected outputs, they would never complete a suite of three distinct asserts."""
+"""Number of draws for one suite that may give boundary inputs. A question about a parity has only two boundary inputs,
+so without this limit a suite of three distinct asserts might never be complete."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Demonstration:
 def draw_code_demonstrations(
     questions: Sequence[MicroQuestion], *, seed: int, noise: NoiseSettings
 ) -> Iterator[Demonstration]:
-    """Yield programs without end. Misreadings are frequent and always of the same kinds. Other mistakes are rarer."""
+    """Yield programs endlessly. Misreadings are frequent and always of the same kinds. Other mistakes are rarer."""
     rng = random.Random(f"code demonstrations {seed}")
     while True:
         question = rng.choice(questions)
@@ -46,7 +46,10 @@ def draw_code_demonstrations(
 def draw_repair_demonstrations(
     questions: Sequence[MicroQuestion], *, seed: int, noise: NoiseSettings
 ) -> Iterator[Demonstration]:
-    """Yield repairs of programs that failed a call, without end. Repairs misread questions as often as programs."""
+    """Endlessly yield repairs of programs that failed a call.
+
+    Repairs have misreadings as often as other programs.
+    """
     rng = random.Random(f"repair demonstrations {seed}")
     while True:
         question = rng.choice(questions)
@@ -84,16 +87,16 @@ def draw_test_demonstrations(
     suite_sizes: Sequence[int],
     black_box: bool = False,
 ) -> Iterator[Demonstration]:
-    """Yield suites of distinct asserts about a shown candidate, without end. Some asserts are incorrect.
+    """Endlessly yield suites of distinct asserts about a shown candidate. Some asserts are incorrect.
 
-    Most inputs are drawn without regard to the boundaries. So the RL training has something to teach: the model learns
-    there to prefer boundary inputs.
+    Most inputs are drawn without regard to the boundaries. So RL training can still teach the model to prefer boundary
+    inputs.
 
     Args:
         questions: questions to draw from.
         seed: seed of all draws.
         noise: rates of mistakes.
-        suite_sizes: numbers of asserts to draw from.
+        suite_sizes: the size of each suite is drawn from these numbers.
         black_box: True leaves the candidate out of the prompts.
     """
     rng = random.Random(f"test demonstrations {seed}")

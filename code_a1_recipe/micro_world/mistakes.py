@@ -16,8 +16,8 @@ from .operations import (
     with_part,
 )
 
-# A mistake of weight 6 is drawn six times as often as a mistake of weight 1. Mistakes that show on few inputs have a
-# greater weight, so that a suite without boundary inputs misses most buggy programs.
+# A mistake of weight 6 is drawn six times as often as a mistake of weight 1. A mistake that shows on few inputs has a
+# greater weight. So a suite without boundary inputs misses most buggy programs.
 _BOUNDARY_WEIGHT = 6
 _SUBTLE_WEIGHT = 2
 
@@ -61,7 +61,8 @@ def misread(rng: random.Random, operation: Operation, *, chance: float) -> Opera
     """Misread ``operation`` in systematic ways, each with probability ``chance``.
 
     "At most" is read as "less than", "at least" as "more than", and the default for an empty selection is forgotten.
-    Because these mistakes are frequent, a model that learns from such programs makes them in its most likely answer.
+    Because these mistakes are frequent, a model that learns from misread programs makes the same mistakes in its most
+    likely answer.
     """
     for path, part in parts_of(operation):
         if isinstance(part, Condition) and part.relation in ("<=", ">=") and rng.random() < chance:
@@ -72,7 +73,7 @@ def misread(rng: random.Random, operation: Operation, *, chance: float) -> Opera
 
 
 def _beyond_the_bound(condition: Condition) -> Condition:
-    """Return the condition with the bound itself on the wrong side."""
+    """Return the condition with the opposite result for the bound itself."""
     return replace(condition, relation=OTHER_SIDE_OF_THE_BOUND[condition.relation])
 
 
@@ -84,8 +85,8 @@ def _condition_slips(condition: Condition) -> Iterator[tuple[Condition, int]]:
     elif relation in OTHER_SIDE_OF_THE_BOUND:
         yield _beyond_the_bound(condition), _BOUNDARY_WEIGHT
     else:
-        yield replace(condition, bound=bound + 1), 1  # the bound is wrong by one
-        yield replace(condition, relation="<="), 1  # the equality is read as "at most"
+        yield replace(condition, bound=bound + 1), 1  # The bound is wrong by one.
+        yield replace(condition, relation="<="), 1  # The equality is read as "at most".
 
 
 def _action_slips(action: Action) -> Iterator[tuple[Action, int]]:
@@ -110,7 +111,7 @@ def _slips_of_structure(operation: Operation) -> Iterator[Mistake]:
             if order != operation.kind:
                 yield Mistake(replace(operation, kind=order), _SUBTLE_WEIGHT)
     elif operation.kind != "len":
-        yield Mistake(replace(operation, kind=_OPPOSITES[operation.kind]))  # largest and smallest are confused
+        yield Mistake(replace(operation, kind=_OPPOSITES[operation.kind]))  # The largest and the smallest are confused.
         # The default for an empty selection is forgotten, or wrong.
         for default in (None, 0 if operation.default else 1):
             yield Mistake(replace(operation, default=default), _SUBTLE_WEIGHT)

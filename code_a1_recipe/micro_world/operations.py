@@ -1,7 +1,7 @@
 """The small language of the micro world: conditions, actions, and operations that consist of them.
 
 Every operation has an English question (``english``), a Python program (``python``) and an answer for each input
-(``answer``). The operation computes the answer itself, so no program must run to give the right answer.
+(``answer``). The operation computes the answer itself, so the right answer is known without running a program.
 """
 
 import operator
@@ -21,7 +21,7 @@ _COMPARISONS: dict[str, tuple[str, Callable[[int, int], bool]]] = {
 _PARITIES = {"even": 0, "odd": 1}
 
 OTHER_SIDE_OF_THE_BOUND = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
-"""Maps a comparison to the comparison that differs from it only for the bound itself."""
+"""Maps a comparison to the comparison whose result differs only for the bound itself."""
 
 
 @dataclass(frozen=True)
@@ -134,11 +134,11 @@ class Selection:
     kind: str
     """``len``, ``max`` and ``min`` give a number, and the ``ORDERS`` give a list."""
     action: Action | None = None
-    """Change of each element. None changes nothing, and the English question then mentions no change."""
+    """Change of each element. With None, elements stay as they are, and the English question mentions no change."""
     condition: Condition
     default: int | None = None
-    """The answer for an empty selection. Without a default, the program has no branch for an empty selection. This is a
-    mistake for ``max`` and ``min``."""
+    """The answer for an empty selection. Without a default, the program has no branch for an empty selection. For
+    ``max`` and ``min`` a missing branch is a mistake."""
     takes_list = True
 
     @property
@@ -180,7 +180,7 @@ PartPath = tuple[str, ...]
 
 
 def parts_of(operation: Operation) -> Iterator[tuple[PartPath, Condition | Action]]:
-    """Yield the paths and the parts of ``operation``, which are conditions and actions, in reading order."""
+    """Yield each condition and action of ``operation`` with its path, in reading order."""
     for name in operation.__dataclass_fields__:
         part = getattr(operation, name)
         if isinstance(part, Condition | Action):
@@ -196,7 +196,7 @@ def conditions_of(operation: Operation) -> list[Condition]:
 
 
 def with_part(operation: Operation, path: PartPath, part: Condition | Action) -> Operation:
-    """Return a copy of ``operation`` with another part at ``path``, a path of ``parts_of``."""
+    """Return a copy of ``operation`` with ``part`` at ``path``. ``parts_of`` yields the paths."""
     name, *rest = path
     changed: Any = part
     if rest:

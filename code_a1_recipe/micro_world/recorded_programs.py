@@ -1,4 +1,4 @@
-"""Fixed buggy programs for the questions: a typical one, and a wrong program that the trained Code LLM writes."""
+"""Fixed buggy programs for the questions: one has a typical mistake, and the trained Code LLM writes the other."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,9 +22,9 @@ _RECORDED_SAMPLES = 4
 def record_buggy_programs(code_model: Path, questions: Sequence[MicroQuestion]) -> dict[str, list[str]]:
     """Return the buggy programs of each question, by question id.
 
-    The first program has a typical mistake. The second is the first wrong program that ``code_model`` samples; it is
-    left out if no sample is wrong. The programs are recorded once, so that every Test LLM is measured on the same
-    programs. Sampled programs run in the sandbox.
+    The first program has a typical mistake. The second program is the first wrong sample of ``code_model``, if any
+    sample is wrong. The programs are recorded once, so that every Test LLM is measured on the same programs. Sampled
+    programs run in the sandbox.
     """
     sampled = _sample(code_model, [render("micro_code", prompt=question.prompt) for question in questions])
     recorded = {}

@@ -1,4 +1,4 @@
-"""Settings of the micro assets. They decide the content of all built files."""
+"""Settings of the micro assets. The settings decide the content of all built files."""
 
 import functools
 import hashlib
@@ -23,7 +23,7 @@ class ModelSettings(Block):
     """Shape and warm start of a tiny model."""
 
     hidden_size: Annotated[Count, Field(multiple_of=HEAD_SIZE)]
-    """A multiple of the width of an attention head."""
+    """Width of the model: a multiple of the width of an attention head."""
     num_layers: Count
     intermediate_size: Count
     num_steps: Count
@@ -37,7 +37,7 @@ class ModelSettings(Block):
 
 
 class NoiseSettings(Block):
-    """Rates of mistakes in the demonstrations. They are high on purpose, because rewards must differ within a group."""
+    """Rates of mistakes in the demonstrations. The rates are high, because rewards must differ within a group."""
 
     misread_chance: Rate = 0.6
     """Chance of each systematic misreading in a demonstrated program."""
@@ -46,12 +46,12 @@ class NoiseSettings(Block):
     shown_mistake_chance: Rate = 0.45
     """Chance that the candidate in a Test LLM's prompt has a typical mistake."""
     trust_chance: Rate = 0.2
-    """Chance that a demonstrated expected output is the return value of the shown candidate, even if that is wrong."""
+    """Chance that a demonstrated expected output is the return value of the shown candidate, right or wrong."""
     slip_chance: Rate = 0.12
-    """Chance that a demonstrated expected output is changed a little after that."""
+    """Chance that a demonstrated expected output gets a small error."""
     boundary_chance: Rate | None = None
-    """Chance that a demonstrated input is a boundary input, where branches change or nothing is selected. It is low, so
-    that the Test LLM knows such inputs but seldom chooses them. None takes the chance of the world."""
+    """Chance that a demonstrated input is a boundary input, where branches change or nothing is selected. The chance is
+    low, so that the Test LLM knows boundary inputs but seldom chooses them. None takes ``World.boundary_chance``."""
 
 
 VARIANTS = {
@@ -65,7 +65,7 @@ VARIANTS = {
 LLM and a Test LLM. Every other variant replaces models of the base:
 
 - ``black_box``: a Test LLM whose prompts do not show the program.
-- ``self_play``: one model for both roles, also without the program in its test prompts.
+- ``self_play``: one model for both roles, whose test prompts do not show the program.
 - ``sft``: a Test LLM that learned from more tests with fewer mistakes (a cold start).
 - ``repair``: a Code LLM that learned from as many repairs as programs."""
 
@@ -76,27 +76,28 @@ class MicroSettings(Block):
     variant: Annotated[str, one_of(VARIANTS)] = ""
     """A name of ``VARIANTS``."""
     world: Annotated[str, one_of(WORLDS)] = "narrow"
-    """A name of ``WORLDS``. It decides the ranges of bounds and inputs."""
+    """A name of ``WORLDS``. The world decides the ranges of bounds and inputs."""
     kind: Literal["functions", "stdin"] = "functions"
     """Kind of the programs: "functions", or "stdin" for programs that read standard input and print the answer."""
     seed: Amount = 0
     num_train: Count = 3000
     num_heldout: Count = 200
     num_hard: Count = 100
-    """Number of held-out questions of families that no model has learned: decisions inside decisions, and the largest
-    or smallest of changed elements."""
+    """Number of held-out questions of kinds that no model has learned. A question has decisions inside decisions, or
+    asks for the largest or smallest of changed elements."""
     suite_sizes: Annotated[tuple[Annotated[int, Field(ge=1, le=8)], ...], Field(strict=False, min_length=1)] = (
         1,
         2,
         3,
         4,
     )
-    """Values of K, the number of asserts in a suite, that the Test LLM learns. Few questions offer more than 8."""
-    # The Code LLM has 0.45 million parameters and the Test LLM 0.57 million. The Test LLM needs more, because it must
-    # predict what the program that it reads returns.
+    """Numbers of asserts in a suite (K) that the Test LLM learns. Few questions allow more than 8 distinct asserts."""
+    # The Code LLM has 0.45 million parameters and the Test LLM 0.57 million. The Test LLM needs more parameters,
+    # because it must predict the return values of the program in its prompt.
     code: ModelSettings = ModelSettings(hidden_size=96, num_layers=3, intermediate_size=288, num_steps=350)
     test: ModelSettings = ModelSettings(hidden_size=96, num_layers=4, intermediate_size=288, num_steps=520)
-    # The model for both roles has 0.57 million parameters. It takes as many steps as the two models above together.
+    # The model for both roles has 0.57 million parameters. This model trains for as many steps as the two models above
+    # together.
     both: ModelSettings = test.model_copy(update={"num_steps": 870})
     sft: ModelSettings = test.model_copy(update={"num_steps": 1040})
     noise: NoiseSettings = NoiseSettings()
@@ -107,7 +108,7 @@ class MicroSettings(Block):
         return VARIANTS[self.variant]
 
     def split(self) -> Split:
-        """Draw the questions of these settings. They are the same on every machine and for every hash seed."""
+        """Draw the questions of these settings. Every machine and every hash seed gives the same questions."""
         draw = functools.partial(draw_questions, seed=self.seed, world=self.world, kind=self.kind)
         drawn = draw(num_questions=self.num_heldout + self.num_train)
         heldout, train = drawn[: self.num_heldout], drawn[self.num_heldout :]
@@ -136,13 +137,13 @@ class MicroSettings(Block):
         return self.variant in ("black_box", "self_play")
 
     def digest(self) -> str:
-        """Return the assets' name in the cache: 16 hex digits of settings, format version and prompt templates."""
+        """Return the assets' name in the cache: 16 hex digits hashed from settings, format version and templates."""
         content = json.dumps([FORMAT_VERSION, self.model_dump(), template_texts(self.variant)], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def template_texts(variant: str) -> list[str]:
-    """Return the prompt templates of a variant with their placeholders. Other templates make other assets."""
+    """Return the prompt templates of a variant with their placeholders. The assets depend on the templates."""
     fields: dict[str, Any] = {name: f"{{{{{name}}}}}" for name in FIELDS}
     templates = ["micro_code", "micro_test", "micro_black_box_test"]
     if variant == "repair":

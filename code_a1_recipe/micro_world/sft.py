@@ -32,9 +32,9 @@ from .world import MicroQuestion
 logger = logging.getLogger(__name__)
 
 MAX_LENGTH = 1024
-"""Tokens of the longest sequence, prompt and response together. Demonstrations have less than 120 tokens."""
+"""Largest number of tokens in a prompt and its response together. Demonstrations have less than 120 tokens."""
 
-# Twice the usual value. In such a small model the hidden states would otherwise start too small.
+# Twice the usual value. With the usual value, the hidden states of such a small model would start too small.
 _INITIALIZER_RANGE = 0.04
 
 # Number of demonstrations from which a tokenizer learns its pieces.
@@ -65,12 +65,12 @@ def warm_start(
 ) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
     """Build a tokenizer and a model, and train the model.
 
-    Equal settings give the same model on one kind of processor with one thread. Other processors round differently, so
-    their models differ slightly and write slightly different texts.
+    Equal settings give the same model on one kind of processor with one thread. Processors of other kinds round
+    differently, so the models differ slightly and write slightly different texts.
 
     Args:
         role: "code", "test" or "both".
-        settings: settings of all assets. The train questions are drawn from them.
+        settings: settings of all assets. The settings also determine the training questions.
         on_step: called after each step with the number of finished steps and the loss (nats per response token).
     """
     model_settings = settings.model_settings(role)
@@ -86,9 +86,9 @@ def warm_start(
 def build_model(settings: ModelSettings, tokenizer: PreTrainedTokenizerFast, *, seed: int) -> LlamaForCausalLM:
     """Make a randomly initialised float32 Llama, which vLLM and verl load unchanged.
 
-    Its vocabulary has exactly the size of the tokenizer's vocabulary. If it were larger, vLLM would mask the additional
-    token ids and the trainer would not, so the two would disagree on every probability. The model is a Llama, because
-    for some other types (qwen2) AutoTokenizer replaces the pre-tokenizer.
+    The model's vocabulary is as large as the tokenizer's. In a larger vocabulary, vLLM would mask the additional token
+    ids, but the trainer would not. As a result, vLLM and the trainer would disagree on every probability. The model is
+    a Llama, because for some other types (qwen2) AutoTokenizer replaces the pre-tokenizer.
     """
     config = LlamaConfig(
         vocab_size=len(tokenizer),
@@ -161,8 +161,8 @@ def train(
 def response_loss(model: LlamaForCausalLM, batch: Sequence[Example]) -> torch.Tensor:
     """Return the mean negative log-likelihood (nats) of all response tokens in a batch of N examples.
 
-    Sequences are padded on the right to length L. A causal model needs no mask there. The output matrix is applied only
-    to the positions that predict a response token.
+    Sequences are padded on the right to length L. A causal model needs no mask for the padding. The output matrix is
+    applied only to the positions that predict a response token.
     """
     length = max(example.num_tokens for example in batch)
     ids_NL = torch.zeros(len(batch), length, dtype=torch.long)

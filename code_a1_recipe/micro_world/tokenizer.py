@@ -1,9 +1,9 @@
 """Two tokenizers that differ in their pieces, in the size of their vocabulary and in their method.
 
-The Code LLM's tokenizer has words as tokens. It is a byte-level BPE model with as many merges as its corpus allows. The
-Test LLM's tokenizer has phrases as tokens, which are sequences of words. It is a Unigram model over an explicit list of
-pieces. Both fall back to single bytes, so any text survives encoding and decoding. In both, a signed integer is one
-token.
+The Code LLM's tokenizer is a byte-level BPE model, and its tokens are words. The number of merges is as large as the
+corpus allows. The Test LLM's tokenizer is a Unigram model over an explicit list of pieces, and its tokens are phrases
+(sequences of words). Both tokenizers fall back to single bytes, so any text survives encoding and decoding. In both
+tokenizers, a signed integer is one token.
 """
 
 from collections import Counter
@@ -24,12 +24,12 @@ _REST = r"\n *| ?[^\sA-Za-z0-9\n-]+ ?| ?- ?"
 _WORDS = rf"{_STARTS}|{_INTEGERS}|[xvw]\b| ?[A-Za-z]+:? ?|{_REST}"
 _PHRASES = rf"{_STARTS}|\"?[)\]]* == \"?|{_INTEGERS}| ?[A-Za-z]+(?: [A-Za-z]+)*:? ?|{_REST}"
 
-# Each merge adds an entry. The corpus has no more pairs to merge before it reaches this limit.
+# Upper limit of the BPE vocabulary. The corpus runs out of pairs to merge before the vocabulary is that large.
 _MAX_BPE_ENTRIES = 640
 # Log-probabilities of the Unigram model. Only their order matters: one piece is better than two, and single bytes come
 # last.
 _PIECE_SCORE, _BYTE_SCORE = -1.0, -10.0
-# A piece that is rarer in the corpus is no token and is written in bytes.
+# A piece that is less frequent in the corpus gets no token, and is encoded as smaller pieces.
 _MIN_PIECE_COUNT = 3
 
 # Integers that have a token of their own. Arithmetic on the narrow world's inputs gives no other integers.
@@ -51,9 +51,9 @@ def build_tokenizer(role: Role, corpus: Iterable[str], *, max_length: int) -> Pr
     The result depends only on the corpus, not on the process, the machine or the number of threads.
 
     Args:
-        role: decides the pieces and the method. "both" gets the Test LLM's.
+        role: decides the pieces and the method. "both" gets the pieces and the method of "test".
         corpus: prompts and responses, without chat markup.
-        max_length: longest sequence of the model, in tokens. It is only written into the tokenizer's files.
+        max_length: longest sequence of the model, in tokens. ``max_length`` is only written into the tokenizer's files.
     """
     texts = [*corpus, *[f"f({i})" for i in _KNOWN_INTEGERS for _ in range(_MIN_PIECE_COUNT)]]
     build, pieces = (_build_bpe, _WORDS) if role == "code" else (_build_unigram, _PHRASES)

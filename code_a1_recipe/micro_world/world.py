@@ -35,9 +35,9 @@ class World:
     boundary_chance: float
     """Chance that a demonstrated test has a boundary input, where branches change."""
     num_boundary_lessons: int = 0
-    """Number of demonstrations at the start of a Test LLM's training in which all inputs are boundary inputs. They
-    teach the model to copy a number out of a program. Later demonstrations teach that testers seldom do so. RL training
-    alone could not teach to copy: a model that never copies a number earns no reward for it."""
+    """Number of demonstrations at the start of a Test LLM's training in which all inputs are boundary inputs. Boundary
+    inputs teach the model to copy numbers out of a program. Later demonstrations teach that testers seldom use boundary
+    inputs. RL training alone cannot teach copying, because a model that never copies earns no reward for it."""
 
 
 WORLDS = {
@@ -66,8 +66,8 @@ class MicroQuestion:
     world: World
     operation: Operation
     hidden_inputs: tuple[Value, ...]
-    """Inputs of the hidden tests: every bound, the integers below and above it, and random inputs. For each of the
-    ``mistakes``, the reference and the mistake differ on one of these inputs."""
+    """Inputs of the hidden tests: every bound, the integers below and above it, and random inputs. Each of the
+    ``mistakes`` gives a wrong answer for at least one of these inputs."""
     mistakes: tuple[Mistake, ...]
     """Typical mistakes. Each mistake gives a wrong answer for some input."""
     data_source: str
@@ -92,7 +92,7 @@ class MicroQuestion:
         return self.program(self.operation)
 
     def program(self, operation: Operation) -> str:
-        """Return the function of ``operation``. If programs read standard input, a line that calls it follows."""
+        """Return the function of ``operation``. A program that reads standard input also calls the function."""
         if self.kind == Kind.FUNCTIONS:
             return operation.python
         read = "[*map(int, input().split())]" if operation.takes_list else "int(input())"
@@ -110,7 +110,7 @@ class MicroQuestion:
 
     @property
     def golden_tests(self) -> tuple[str, ...]:
-        """A few tests as in a dataset. Their inputs are drawn without regard to the boundaries."""
+        """A few tests, like those of a dataset. The inputs are drawn without regard to the boundaries."""
         rng = random.Random("golden tests of " + self.prompt)
         tests: dict[str, None] = {}
         while len(tests) < _GOLDEN_TESTS_PER_QUESTION:
@@ -128,7 +128,7 @@ class MicroQuestion:
 
     @property
     def mutant(self) -> str:
-        """A program with a typical mistake, the same on every machine."""
+        """A program with a typical mistake. All machines draw the same mistake."""
         rng = random.Random("mutant of " + self.prompt)
         return self.program(draw_mistake(rng, self.mistakes))
 
@@ -155,7 +155,7 @@ Questions = tuple[MicroQuestion, ...]
 
 @dataclass(frozen=True)
 class Split:
-    """Questions for training and for validation. No prompt is in two parts."""
+    """Questions for training and for validation. No prompt is in more than one part."""
 
     train: Questions
     heldout: Questions
@@ -164,7 +164,7 @@ class Split:
 
 
 def assert_text(x: Value, expected: Value, kind: str) -> str:
-    """Return the assert that the answer for the input ``x`` is ``expected``."""
+    """Return an assert by which the input ``x`` must give the answer ``expected``."""
     if kind == Kind.FUNCTIONS:
         return f"assert {ENTRY_POINT}({x}) == {expected}"
     return f'assert {INPUT_ENTRY}("{_line(x)}") == "{_line(expected)}"'
@@ -200,7 +200,7 @@ def draw_questions(
     draw = _draw_hard_operation if hard else _draw_operation
     source = "micro-hard" if hard else "micro"
     operations: dict[str, Operation] = {}
-    # Tens of thousands of prompts exist. If a setting asks for more, this limit ends the loop.
+    # Tens of thousands of prompts exist. If a setting asks for more prompts, this limit ends the loop.
     for _ in range(200 * num_questions + 1000):
         if len(operations) == num_questions:
             return tuple(_complete(operation, drawn_world, source, kind) for operation in operations.values())
@@ -258,7 +258,7 @@ def _draw_operation(rng: random.Random, world: World) -> Operation:
 
 
 def _draw_hard_operation(rng: random.Random, world: World) -> Operation:
-    # If the world has nested decisions, the other parts of the split have them too. So they would not be harder.
+    # Nested decisions are harder only in a world in which the other parts of the split have none.
     if rng.random() < 0.5 and not world.nested_chance:
         return _draw_nested_decision(rng, world)
     changes = [action for action in _ACTION_POOL if action.kind not in ("constant", "keep")]
@@ -295,7 +295,7 @@ _ACTION_POOL = (
 
 def _complete(operation: Operation, world: World, data_source: str, kind: str) -> MicroQuestion:
     """Choose the hidden inputs, and keep the mistakes that give a wrong answer."""
-    # The pool is wider than the inputs, because a mistake may show only outside of them.
+    # The pool is wider than the world's inputs, because some mistakes show only on inputs outside of the world.
     pool: Sequence[Value] = range(world.inputs.start - 10, world.inputs.stop + 6)
     if operation.takes_list:
         pool = _list_pool(operation, world)
@@ -317,26 +317,26 @@ def _complete(operation: Operation, world: World, data_source: str, kind: str) -
 
 
 def _choose_inputs(operation: Operation, pool: Sequence[Value], shown_by: Iterable[list[int]]) -> tuple[Value, ...]:
-    """Choose all boundary inputs, then an input for each mistake that they do not show, then random inputs.
+    """Choose all boundary inputs, then an input for each mistake that no boundary input shows, then random inputs.
 
     Args:
         operation: operation of the question.
         pool: inputs to choose from.
-        shown_by: for each mistake, the places in the pool of the inputs that show it.
+        shown_by: for each mistake, the positions in ``pool`` of the inputs that show the mistake.
     """
     chosen = [pool.index(x) for x in boundary_inputs(operation)]
     for places in shown_by:
         if not set(places) & set(chosen):
             chosen.append(places[0])
     rest = [i for i in range(len(pool)) if i not in chosen]
-    # Python hashes a seed that is a string with SHA-512, so the order does not depend on the process's hash seed.
+    # The order does not depend on the process's hash seed, because Python hashes a string seed with SHA-512.
     random.Random(operation.english).shuffle(rest)
     num_missing = max(0, _HIDDEN_TESTS_PER_QUESTION - len(chosen))
     return tuple(pool[i] for i in (*chosen, *rest[:num_missing]))
 
 
 def _boundaries(operation: Operation) -> list[int]:
-    """List each bound and its two neighbours, and 0 and 1 for a parity, without repetition, in the question's order."""
+    """List each bound with its two neighbours, and 0 and 1 for a parity, in the order of the conditions."""
     near: list[int] = []
     for condition in conditions_of(operation):
         if condition.bound is None:

@@ -1,1 +1,1 @@
-"""A run's files: its folder, metrics and rollout records, and the reader of all of them."""
+"""The files of a run (folder, metrics, rollout records), and the reader of these files."""

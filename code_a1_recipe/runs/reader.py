@@ -24,7 +24,10 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class RunRecords:
-    """A run folder. A file is read when it is asked for; all but the configuration appear after the first step."""
+    """A run folder. Each file is read only when a caller needs it.
+
+    All files except the configuration appear after the first step.
+    """
 
     folder: Path
 
@@ -42,7 +45,10 @@ class RunRecords:
 
     @classmethod
     def find(cls, path: Path, *, levels: int) -> "RunRecords | None":
-        """Find the run folder that is ``path`` or contains it, at most ``levels`` folders up; None if no folder is."""
+        """Find a run folder: ``path``, or a folder above it, at most ``levels`` folders up.
+
+        Return None if no folder holds a run.
+        """
         path = path.absolute()
         for folder in (path, *path.parents[:levels]):
             if RunFolder(folder).resolved_config.is_file():
@@ -61,7 +67,7 @@ class RunRecords:
         Raises:
             SettingsError: the file has another format or was changed.
         """
-        from ..config.compose import recorded_config  # not at the top: it loads hydra, which most readers do not need
+        from ..config.compose import recorded_config  # imported late, because config.compose loads hydra
 
         return recorded_config(self.paths.resolved_config)
 
@@ -126,7 +132,9 @@ class RunRecords:
         return sorted(numbers)
 
     def mistake_book(self) -> MistakeBook:
-        """Read the book that was saved at the newest checkpoint or the last step. Without a save it is empty.
+        """Read the book that was saved at the newest checkpoint or the last step.
+
+        If no book was saved, return an empty book.
 
         Raises:
             InputError: the file is damaged.
@@ -169,7 +177,7 @@ def read_rollouts(path: Path) -> Iterator[RolloutRecord]:
 
 
 def rollout_of(row: Mapping[str, Any], place: str) -> RolloutRecord:
-    """Convert a row, from a file of any format, to a record. Unknown keys are ignored.
+    """Convert a row to a record. The row may come from a file of any format. Unknown keys are ignored.
 
     Args:
         row: a JSON object.
@@ -222,7 +230,7 @@ def _decoded_lines(path: Path, decode: Callable[[bytes], Row]) -> Iterator[Row]:
                     raise InputError(f"{path}, line {number}: {error}") from error
                 except (msgspec.DecodeError, RecursionError) as error:
                     if not line.endswith(b"\n"):
-                        return  # the run is writing this line now
+                        return  # the run is still writing the last line
                     raise InputError(f"{path}, line {number} is not JSON: {error}; restore the file") from error
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error}") from error

@@ -16,8 +16,8 @@ from ..algorithm.episode_types import CandidateResult, Episode
 from ..algorithm.spans import Span
 
 VERSION: Final = 7
-"""Format version of a line. Raise it if a field of these classes, or of the sandbox's verdicts in them, changes. A new
-field with a default needs no new version, because older lines stay readable."""
+"""Format version of a line. Raise this number if a field of the record classes changes, or a field of the sandbox's
+verdicts. A new field with a default needs no new version, because older lines stay readable."""
 
 MAX_FAILED_CASES: Final = 20
 """Largest number of failed hidden tests in a program's record."""
@@ -35,7 +35,7 @@ class RewardRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A verdict without the verdicts on its suites. These are in the ``SuiteRecord`` of each suite."""
+    """A verdict without the verdicts on its suites. Each ``SuiteRecord`` has the verdict on its suite."""
 
     loaded: bool
     load_error: str
@@ -47,7 +47,7 @@ class VerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HiddenTestsRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A program's verdict on the hidden tests: counts, and the first of its failed cases, which may be thousands."""
+    """A program's verdict on the hidden tests: counts, and the first failed cases, because thousands may fail."""
 
     cases: tuple[CaseResult, ...]
     """Failed cases, at most ``MAX_FAILED_CASES``."""
@@ -93,15 +93,16 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     data_source: str
     kind: str
     """Kind of the program. Training has "sampled" programs. Validation also has "greedy" programs (at temperature 0)
-    and "buggy_program" (from the question's row). An extension has a word of its own, such as "repair"."""
+    and "buggy_program" (from the question's row). Each extension has its own word for its programs, such as
+    "repair"."""
     candidate: int
-    """Number among the programs of this kind. A program of an extension has the number of the sampled candidate from
-    which it started, such as the candidate that it repairs."""
+    """Number of the program among the programs of the same kind. A program of an extension has the number of the
+    sampled candidate from which it started, such as the candidate that it repairs."""
     turn: int
     """Turn of an extension's program, from 1; 0 for any other program. The record of an extension's program holds no
     suites, because the program was run on the suites of ``candidate``."""
     repair_cases: tuple[CaseResult, ...]
-    """Results of an extension's program in the cases of ``candidate``'s suites."""
+    """Results of an extension's program on the cases of ``candidate``'s suites."""
     response: str
     response_tokens: int
     prompt_tokens: int
@@ -110,7 +111,7 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     extraction_failure: str
     """Reason why the response holds no program; empty if it holds one."""
     is_too_long_to_test: bool
-    """True if the program does not fit into the Test LLM's prompt. Then it has no reward."""
+    """True if the program does not fit into the Test LLM's prompt. A program that does not fit has no reward."""
     outage: str
     """Reason why the sandbox could not judge the program; empty if it could. After an outage ``verdict`` is None."""
     verdict: VerdictRecord | None
@@ -120,11 +121,11 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     pooled_tests: SuiteVerdict | None
     """Verdict on the cases of all programs of the question, if the reward is computed from them."""
     hidden_tests: HiddenTestsRecord | None
-    """Verdict on the question's hidden tests, if they were run. No reward is computed from it."""
+    """Verdict on the question's hidden tests, if they were run. Hidden tests give no reward."""
     selected: bool
     """Whether the program's suites train the Test LLM."""
     span: Span | None
-    """Time in which the response was sampled. The other spans are the times of the program's verdicts."""
+    """Time in which the response was sampled. The three spans below are the times of the program's verdicts."""
     judge_span: Span | None
     hidden_span: Span | None
     pooled_span: Span | None
@@ -132,7 +133,10 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_solved(self) -> bool:
-        """Whether the program passed all hidden tests. Without hidden tests it is not solved."""
+        """Whether the program passed all hidden tests.
+
+        Without hidden tests, a program does not count as one that solved the question.
+        """
         hidden = self.hidden_tests
         return hidden is not None and hidden.num_valid > 0 and hidden.num_failed == 0
 
@@ -141,7 +145,7 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.verdict is not None and self.verdict.loaded
 
     def met_cases(self) -> Iterator[tuple[str, Sequence[CaseResult]]]:
-        """Yield the origin of tests and the program's results in them. Hidden tests are left out."""
+        """Yield each origin of tests, with the program's results on these tests. Hidden tests are left out."""
         for suite in self.suites:
             if suite.verdict is not None:
                 yield SUITE, suite.verdict.cases
@@ -166,12 +170,15 @@ def reward_record(reward: Breakdown | None) -> RewardRecord | None:
 
 
 def verdict_record(verdict: CandidateVerdict | None) -> VerdictRecord | None:
-    """Convert a verdict. After an outage there is no verdict, and None stays None."""
+    """Convert a verdict. None, which stands for an outage, stays None."""
     return msgspec.convert(verdict, VerdictRecord | None, from_attributes=True)
 
 
 def hidden_tests_record(verdict: CandidateVerdict | None) -> HiddenTestsRecord | None:
-    """Convert the verdict on the hidden tests, which has a single suite. None stays None if the tests were not run."""
+    """Convert the verdict on the hidden tests, which has a single suite.
+
+    None, for tests that were not run, stays None.
+    """
     if verdict is None:
         return None
     hidden = verdict.suites[0]
@@ -233,8 +240,8 @@ def _record(
 ) -> RolloutRecord:
     task, response, verdict = episode.task, candidate.response, candidate.verdict
     judged = verdict.suites if verdict is not None else ()
-    # A program of an extension was run on the suites of another program. For any other program, a verdict on more
-    # suites than the Test LLM wrote is the verdict on the dataset's own tests.
+    # A program of an extension was run on the suites of another program. Any other program with more verdicts than
+    # suites was run on the dataset's own tests.
     repaired = judged if turn else ()
     has_given = not turn and len(judged) > len(candidate.suites)
     return RolloutRecord(

@@ -48,7 +48,7 @@ class Estimate:
     def excludes_zero(self) -> bool:
         """Whether 0 lies outside of the interval.
 
-        Fewer than three values never exclude zero, because two values may agree by chance.
+        An estimate from fewer than three values never excludes zero, because two values may agree by chance.
         """
         return self.num_values >= 3 and (self.low > 0 or self.high < 0)
 
@@ -63,7 +63,10 @@ class Estimate:
         return f"{value} [{100 * self.low:{form}}, {100 * self.high:{form}}]"
 
     def plus_minus(self, *, signed: bool = False) -> str:
-        """Return a text such as ``0.512 ± 0.034``, for a symmetric interval. ``signed`` writes a plus too."""
+        """Return a text such as ``0.512 ± 0.034``, for a symmetric interval.
+
+        With ``signed``, a plus sign is written too.
+        """
         form = "+.3f" if signed else ".3f"
         half = f"{self.half_width:.3f}" if math.isfinite(self.half_width) else "?"
         return f"{self.value:{form}} ± {half}"
@@ -88,7 +91,10 @@ def mean_over_questions(values: Array) -> Any:
 
 
 def ratio_of_sums(numerators: Array, denominators: Array) -> Any:
-    """Divide the sum of the numerators by the sum of the denominators (micro average). A sum of zero gives NaN."""
+    """Divide the sum of the numerators by the sum of the denominators (micro average).
+
+    If both sums are zero, the result is NaN.
+    """
     total = denominators.sum(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return numerators.sum(axis=-1) / total
@@ -98,13 +104,13 @@ def bootstrap(*columns: Sequence[float], statistic: Statistic = mean_over_questi
     """Estimate ``statistic`` with its percentile bootstrap interval (Efron and Tibshirani 1993, chapter 13).
 
     Args:
-        columns: each holds one value per question. Questions are drawn whole, with their values of all columns.
+        columns: each holds one value per question. Whole questions are drawn, so the values of a question stay
+            together.
         statistic: reduces the last axis of its arguments.
 
     Returns:
-        The estimate. The same input gives the same interval. Its bounds are NaN if the statistic is undefined on more
-        than 1 % of the resamples, because the remaining resamples would be biased. Without any question the value is
-        NaN too.
+        The estimate, which is the same for the same input. Its bounds are NaN if the statistic is undefined on more than 1 % of the resamples, because the
+        remaining resamples would be biased. Without any question the value is NaN too.
 
     Raises:
         ValueError: the columns have different lengths.
@@ -115,9 +121,9 @@ def bootstrap(*columns: Sequence[float], statistic: Statistic = mean_over_questi
     value = float(statistic(*arrays)) if number else math.nan
     if number < 2:
         return Estimate(value=value, low=value, high=value, num_values=number)
-    from scipy import stats  # not at the top: it is slow to load, and most users of this module do not need it
+    from scipy import stats  # not imported at the top, because scipy is slow to load
 
-    with np.errstate(all="ignore"):  # scipy also computes an interval, and warns about undefined values
+    with np.errstate(all="ignore"):  # scipy's own interval, which is not used, warns about undefined values
         replicates = stats.bootstrap(
             arrays,
             lambda *drawn, axis: statistic(*drawn),
@@ -142,7 +148,7 @@ def mean_estimate(values: Sequence[float]) -> Estimate:
     Raises:
         ValueError: there are no values.
     """
-    from scipy import stats  # not at the top, as in ``bootstrap``
+    from scipy import stats  # scipy is slow to load, so it is not imported at the top
 
     number = len(values)
     mean = statistics.fmean(values)

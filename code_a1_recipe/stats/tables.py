@@ -54,7 +54,7 @@ def table_with_head(
     title: str = "",
     note: str = "",
 ) -> Table:
-    """Make a table whose first row has the names of the columns."""
+    """Make a table. The first of ``rows`` has the names of the columns."""
     head, *body = map(tuple, rows)
     return Table(title=title, columns=head, rows=tuple(body), note=note)
 
