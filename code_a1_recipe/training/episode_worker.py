@@ -155,7 +155,7 @@ class EpisodeWorker:
         return _report(episode, self._extensions, grpo_rows=grpo_rows, selected=selected)
 
     def _lessons(self, task: EpisodeTask, *, group: GroupId) -> list[Trajectory]:
-        """Return rows of the suites that extensions let the Test LLM imitate, without suites that are too long."""
+        """Return rows of the suites that the Test LLM shall imitate. Suites that are too long get no row."""
         lessons = []
         for extension in self._extensions:
             for imitated in extension.imitated(task):

@@ -18,7 +18,7 @@ from .backends import socket_job
 # verl's server makes the socket's path from this variable. verl's adapter at the other end asks Ray for the job id.
 _JOB_VARIABLE = "VERL_RAY_JOB_ID"
 _ADMISSION_LOOKS = 1000
-"""Largest number of times, 10 ms apart, that an abort waits for admitted requests to reach the engine."""
+"""An abort looks at most this many times, 10 ms apart, whether the admitted requests have reached the engine."""
 _FINISHED_TOKENS_ONLY = {
     "output_kind": RequestOutputKind.FINAL_ONLY,
     "detokenize": False,
@@ -47,8 +47,8 @@ class PolicyHttpServer(vLLMHttpServer):
     ) -> TokenOutput:
         """Generate as verl does, but ask the engine only for the tokens of the finished response.
 
-        verl reads nothing else. To make text, or an output for each token, would cost this process more time than the
-        engine needs for the token.
+        verl reads only these tokens. Making text, or an output for each token, would cost this process more time than
+        the engine needs for the token.
         """
         sampling = {**sampling_params, **_FINISHED_TOKENS_ONLY}
         return await super().generate(prompt_ids, sampling, request_id, **others)
@@ -82,10 +82,11 @@ def note_model_class(path: str) -> None:
 
 
 def light_class() -> type:
-    """Make a class with the public methods of ``PolicyHttpServer``, which it imports only when an instance is made.
+    """Make a class with the public methods of ``PolicyHttpServer`` that imports vLLM only when an instance is made.
 
-    Ray loads an actor's class in every process that has a handle of the actor. ``PolicyHttpServer`` would load all of
-    vLLM. That would take seconds and half a gigabyte in each episode worker, which only calls the server.
+    Ray loads an actor's class in every process that has a handle of the actor. ``PolicyHttpServer`` itself would load
+    all of vLLM. This would take seconds and half a gigabyte in each episode worker, although an episode worker only
+    calls the server.
     """
 
     def start(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -105,8 +106,8 @@ def light_class() -> type:
         for name, _ in inspect.getmembers(PolicyHttpServer, inspect.isfunction)
         if not name.startswith("_")
     }
-    # This module has another class of this name. Therefore Ray pickles the whole new class instead of a reference to
-    # this module, and a process that loads the class does not import the module.
+    # This module already has another class with the name of the new class. Ray therefore pickles the whole new class,
+    # not a reference to this module. A process that loads the new class does not import the module.
     return type("PolicyHttpServer", (), {"__init__": start, **methods})
 
 
