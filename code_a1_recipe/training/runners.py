@@ -28,7 +28,7 @@ def make_runner(settings: SandboxSettings) -> Runner:
 
 
 def cpus_per_judge(settings: SandboxSettings) -> int:
-    """Return the CPUs that Ray reserves for a judge process and its programs. A service runs its programs elsewhere."""
+    """Return the CPUs that Ray reserves for a judge process and its programs. A service runs programs itself."""
     return 1 if settings.runner == FUSION else settings.programs_per_worker
 
 

@@ -19,7 +19,7 @@ def backend_name(policy: str) -> str:
 
 
 def socket_job(job_id: str, backend: str, gcs_address: str) -> str:
-    """Return the part of the weight socket's path that names the job. Every run on this machine has another part.
+    """Return the part of the weight socket's path that names the job. The part differs for each run on a machine.
 
     Ray's job id is unique only within a Ray cluster, so two runs with their own clusters have the same id. If two runs
     shared a socket, they would wait for each other for ever or load each other's weights.

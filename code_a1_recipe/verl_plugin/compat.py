@@ -11,8 +11,8 @@ VERL_VERSION = "0.9.1"
 """The release of verl with which this recipe was checked. REQUIRED_VERL.txt names it too."""
 
 SYNC_MODE = "sync"
-"""verl's base class trains on-policy only if its attribute ``trainer_mode`` has this value. A trainer that is
-registered under another name must therefore set the attribute."""
+"""verl's base class trains on-policy only if its attribute ``trainer_mode`` is "sync". A trainer that is registered
+under another name must therefore set the attribute."""
 
 TRAINER_NAME = "code_a1"
 """The recipe's name in verl's trainer registry; the value of ``trainer.v1.trainer_mode``."""

@@ -95,7 +95,7 @@ class PackedFSDPEngineWithLMHead(FSDPEngineWithLMHead):
         for ids, mask in zip(input_ids.unbind(), data["response_mask"].unbind(), strict=True):
             prompt_length = len(ids) - len(mask)
             prompts.append(ids[:prompt_length].tolist())
-        # verl takes groups of one size. A prompt with more rows than this size becomes several groups.
+        # verl needs groups of equal size. A prompt with more rows than this size becomes several groups.
         size = math.gcd(*(len(list(same)) for _, same in groupby(prompts)))
         row_tokens = input_ids.offsets().diff()  # (rows,)
         tokens = row_tokens.view(-1, size).sum(dim=1).float()  # (groups,)

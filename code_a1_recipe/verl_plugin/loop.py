@@ -36,7 +36,7 @@ class TrainingLoop(SyncTrainer):
     """Policies by name. Each policy has ``workers`` and ``llm_server_manager``."""
 
     def prepare_step(self) -> dict[str, Any]:
-        """Do nothing, since ``step`` takes its own questions. verl would submit another batch here."""
+        """Do nothing, since ``step`` takes its own questions. verl's own method would submit another batch."""
         return {}
 
     def _log_rollout_data(self, *_: Any) -> None:

@@ -1,7 +1,7 @@
 """The only module that imports TransferQueue, in which verl's V1 trainer keeps its rows.
 
-The queue's functions are renamed here and keep their arguments. If verl takes another queue, only this file has to
-change.
+This module renames the queue's functions, which keep their arguments. If verl takes another queue, only this file has
+to change.
 """
 
 from typing import Any

@@ -26,7 +26,8 @@ def load_tokenizer(config: RunConfig, name: str) -> Any:
     if model.custom_chat_template is not None:
         tokenizer.chat_template = model.custom_chat_template
     if arguments := config.data.apply_chat_template_kwargs:
-        # The arguments are bound to the method, since verl and the servers call the method without them.
+        # verl and the servers call the method without arguments for the template, so the arguments are bound to the
+        # method.
         tokenizer.apply_chat_template = partial(tokenizer.apply_chat_template, **arguments)
     return tokenizer
 
@@ -52,7 +53,7 @@ class ServerSampler:
     tokenizer: Any
     parameters: SamplingParameters
     timeout_seconds: float
-    """Time limit of one response, counted from the request to the server."""
+    """Time limit of one response, counted from the moment of the request."""
 
     def __post_init__(self) -> None:
         self._places = asyncio.Semaphore(self.endpoint.max_calls)

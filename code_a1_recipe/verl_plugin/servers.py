@@ -18,7 +18,7 @@ from .backends import socket_job
 # verl's server makes the socket's path from this variable. verl's adapter at the other end asks Ray for the job id.
 _JOB_VARIABLE = "VERL_RAY_JOB_ID"
 _ADMISSION_LOOKS = 1000
-"""An abort looks at most this many times, 10 ms apart, whether the admitted requests have reached the engine."""
+"""An abort checks at most this many times, 10 ms apart, whether the admitted requests have reached the engine."""
 _FINISHED_TOKENS_ONLY = {
     "output_kind": RequestOutputKind.FINAL_ONLY,
     "detokenize": False,
@@ -74,8 +74,8 @@ class PolicyHttpServer(vLLMHttpServer):
 def note_model_class(path: str) -> None:
     """Let vLLM inspect a model's class and cache the result, while the policies' servers still import their packages.
 
-    vLLM inspects a class in a new process, which imports all of vLLM. Without the cached result each server would wait
-    for such a process.
+    vLLM inspects a class in a new process, which imports all of vLLM. Without the cached result, each server would wait
+    for a new process.
     """
     config, _ = PretrainedConfig.get_config_dict(path)
     ModelRegistry.models[config["architectures"][0]].inspect_model_cls()
@@ -85,8 +85,8 @@ def light_class() -> type:
     """Make a class with the public methods of ``PolicyHttpServer`` that imports vLLM only when an instance is made.
 
     Ray loads an actor's class in every process that has a handle of the actor. ``PolicyHttpServer`` itself would load
-    all of vLLM. This would take seconds and half a gigabyte in each episode worker, although an episode worker only
-    calls the server.
+    all of vLLM. Loading vLLM would take seconds and half a gigabyte in each episode worker, although an episode worker
+    only calls the server.
     """
 
     def start(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -112,7 +112,7 @@ def light_class() -> type:
 
 
 class PolicyReplica(vLLMReplica):
-    """verl's replica. The names of its server actors begin with the backend name."""
+    """verl's replica with server actors whose names begin with the backend name."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

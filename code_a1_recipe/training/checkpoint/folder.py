@@ -198,7 +198,7 @@ def announce(root: Path, step: int) -> list[str]:
     best = best_checkpoint(root)
     if best is not None and best["step"] > step:  # the run will reach that step again, with other weights
         (root / BEST_NAME).unlink()
-    # The run goes on from ``step``, so the next start must not take a later checkpoint for the newest.
+    # The run goes on from ``step``, so the next start must not treat a later checkpoint as the newest.
     aside = {later: root / f"{_GIVEN_UP}{later}" for later in saved_steps(root) if later > step}
     for later, folder in aside.items():
         _remove(folder)
@@ -318,7 +318,7 @@ def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | 
 
 
 def named_checkpoint(path: Path) -> Checkpoint:
-    """Find the checkpoint in a step's folder, or the newest one of a run folder or of its ``checkpoints``.
+    """Find the checkpoint in a step's folder, or the newest checkpoint in a run folder or its ``checkpoints``.
 
     Raises:
         CheckpointError: there is no such checkpoint.

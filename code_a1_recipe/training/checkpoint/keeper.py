@@ -200,7 +200,7 @@ class CheckpointKeeper:
 
 
 def _check_shards(folder: Path, policies: Mapping[str, Policy]) -> None:
-    """Raise CheckpointError if the weights of a rank are missing. The rank may have written them on another node."""
+    """Raise CheckpointError if the weights of a rank are missing. The rank may have saved on another node."""
     for name, policy in policies.items():
         found = len(list((folder / name / "actor").glob("model_world_size_*_rank_*.pt")))
         if found != policy.pool.world_size:

@@ -27,7 +27,7 @@ class LeaveRequestedError(Exception):
 
 
 class InterruptedRunError(CodeA1Error):
-    """A signal ended the run after it had saved its finished steps.
+    """A signal ended the run after the run had saved its finished steps.
 
     Args:
         signal_number: the signal's number.

@@ -1,4 +1,4 @@
-"""The plan of a run: the least memory, disk and devices that the run needs, compared with those of a machine."""
+"""The plan of a run: the least memory, disk and devices that the run needs, compared with what a machine has."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -59,7 +59,7 @@ class Need:
 
 
 def needs_of(config: RunConfig, sizes: Mapping[str, ModelSize], *, gpu_memory: int) -> list[Need]:
-    """List all room that a run takes on a node and on the disk of its folder.
+    """List all room that a run takes on one node, and on the disk of the run folder.
 
     Args:
         config: the run's.

@@ -26,7 +26,7 @@ OVERRIDES = (
     "model.enable_gradient_checkpointing=false",
     "+model.override_config.attn_implementation=sdpa",
 )
-"""Default values. Keys of the command line override them."""
+"""Default keys, which the keys of the command line override."""
 
 
 PROCESS_VARIABLES = {

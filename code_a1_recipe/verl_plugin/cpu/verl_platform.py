@@ -43,7 +43,7 @@ class _CpuDeviceModule(types.ModuleType):
 
 @PlatformRegistry.register(platform=PLATFORM_NAME)
 class CpuPlatform(PlatformBase):
-    """verl's platform with ``VERL_PLATFORM=cpu``. verl never detects it, so a GPU machine cannot get it by accident."""
+    """verl's platform with ``VERL_PLATFORM=cpu``. verl never detects this platform, so no GPU machine gets it."""
 
     device_name = "cpu"
     vendor_name = "cpu"
