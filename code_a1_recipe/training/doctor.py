@@ -1,4 +1,4 @@
-"""Checks of this environment and machine. They take seconds, and start and change nothing."""
+"""Checks of this environment and machine. The checks take seconds and change nothing."""
 
 import importlib.metadata
 import os
@@ -35,7 +35,7 @@ class Finding:
     lack: str = ""
     """The problem with a hint; empty if there is no problem."""
     is_needed: bool = True
-    """Whether every run needs it."""
+    """Whether every run needs ``what``."""
 
     @property
     def state(self) -> str:
@@ -68,7 +68,7 @@ def check_findings(findings: Sequence[Finding]) -> None:
 
 
 def _version(*names: str) -> str:
-    """Return name and version of the first distribution that is installed, or "not installed"."""
+    """Return name and version of the first of these distributions that is installed, or "not installed"."""
     _python, *found = versions(names)
     return " ".join(found[0]) if found else _NONE
 
@@ -105,7 +105,7 @@ def _sandbox() -> Iterator[Finding]:
 
 def _room(machine: Machine, folder: str) -> Iterator[Finding]:
     address = os.environ.get("RAY_ADDRESS", "")
-    # The check does not connect, since a connection would start processes of Ray on this machine.
+    # The check does not connect to Ray, since a connection would start processes of Ray on this machine.
     lack = "RAY_ADDRESS names it; whether it answers was not checked" if address else ""
     yield Finding("Ray", address or "a cluster of its own", lack, is_needed=False)
     yield Finding("memory", f"{machine.memory / GIB:.1f} GiB")

@@ -1,4 +1,4 @@
-"""All episode workers, as the trainer sees them: they take tasks, and return a report when an episode ends."""
+"""The pool of all episode workers. The trainer gives it tasks, and gets a report when an episode ends."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,12 +15,12 @@ from .episode_worker import EpisodeReport, EpisodeWorker
 from .judge_worker import JudgePool
 from .plan.needs import CPUS_PER_EPISODE_WORKER
 
-# Ray restarts an actor that dies and repeats its unfinished episodes. A repeated episode overwrites the rows that it
-# had stored, since their keys are the same.
+# If an actor dies, Ray restarts the actor and repeats its unfinished episodes. A repeated episode overwrites the rows
+# of its first try, since the keys are the same.
 _EPISODE_RETRIES = 1
 _EPISODES_AT_ONCE = 256
-"""Largest number of episodes that one worker runs at a time. It keeps every server busy, and bounds the memory of a
-large step."""
+"""Largest number of episodes that one worker runs at a time. This number keeps every server busy, and bounds the memory
+of a large step."""
 _LOOK_SECONDS = 0.5
 
 
@@ -33,7 +33,7 @@ class EpisodePool:
 
     @classmethod
     def start(cls, settings: RunConfig) -> Self:
-        """Start the workers, and do not wait for them. They import their packages while the servers start."""
+        """Start the workers without waiting. The workers import their packages while the servers start."""
         actor_class = ray.remote(EpisodeWorker).options(
             max_restarts=-1,
             max_task_retries=_EPISODE_RETRIES,
@@ -46,8 +46,9 @@ class EpisodePool:
 
     def connect(self, *, endpoints: Mapping[str, PolicyEndpoint], judges: JudgePool) -> None:
         """Give the workers their servers and judges, and wait until they are ready for episodes."""
-        # Each episode's call passes the connections again, since a worker may have been restarted by Ray. They cannot
-        # be arguments of the constructor: Ray would store their handles as an object, which may be gone at the restart.
+        # Each episode's call passes the connections again, since a worker may have been restarted by Ray. The
+        # connections cannot be arguments of the constructor: Ray would store the arguments in an object that may be
+        # gone at the restart.
         self._connections = cloudpickle.dumps((dict(endpoints), judges))
         ray.get([worker.connect.remote(self._connections) for worker in self.workers])
 
@@ -62,9 +63,9 @@ class EpisodePool:
 
         Args:
             tasks: each task is taken when a worker has room for it.
-            validate: the episodes are for validation: they store no rows and train nothing.
-            while_waiting: is called about twice a second. An error that it raises ends the wait, while the episodes go
-                on until :meth:`close`.
+            validate: run the episodes for validation, so that they store no rows and train nothing.
+            while_waiting: is called about twice a second. If ``while_waiting`` raises an error, the wait ends, but the
+                episodes go on until :meth:`close`.
         """
         waiting = iter(tasks)
         pending: dict[Any, int] = {}

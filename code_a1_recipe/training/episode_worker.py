@@ -51,11 +51,11 @@ class EpisodeReport:
     found: Mapping[str, Any]
     """Results of extensions, by the extension's name."""
     has_spread: bool
-    """Whether the rewards of the question's programs differ. If they are equal, no program has an advantage."""
+    """Whether the rewards of the question's programs differ. If all rewards are equal, no program has an advantage."""
     accumulator: MetricAccumulator
     busy: Mapping[str, tuple[Span, ...]]
-    """Spans of time in which responses were generated ("generate") or programs judged ("judge"), sorted and
-    disjoint."""
+    """Sorted and disjoint spans of time in which responses were generated ("generate") or programs were judged
+    ("judge")."""
     records: bytes
     """The episode's lines of the rollout log."""
     outage: str
@@ -65,7 +65,7 @@ class EpisodeReport:
 def seconds_of_exposed_judging(reports: Sequence[EpisodeReport]) -> float:
     """Return the seconds in which programs were judged while no response was generated.
 
-    With a judge that takes no time the step would be shorter by these seconds.
+    If the judge took no time, the step would be shorter by these seconds.
     """
     judging = [span for report in reports for span in report.busy["judge"]]
     generating = [span for report in reports for span in report.busy["generate"]]
@@ -80,11 +80,11 @@ class EpisodeWorker:
         self._settings = settings
         self._connections = b""
         self._extensions = extensions_of(settings)
-        # Loading takes seconds, which pass while the servers start.
+        # Loading takes seconds, so the tokenizers are loaded while the servers start.
         self._tokenizers = {name: load_tokenizer(settings, name) for name in settings.policy_names}
 
     def connect(self, connections: bytes) -> None:
-        """Connect to servers and judges, unless the worker is connected. Ray may have restarted it in between.
+        """Connect to servers and judges if the worker is not connected, for example after Ray has restarted the worker.
 
         Args:
             connections: pickled ``(endpoints, judges)``, see :meth:`EpisodePool.connect`.
@@ -133,7 +133,7 @@ class EpisodeWorker:
         )
 
     async def train(self, task: EpisodeTask, connections: bytes) -> EpisodeReport:
-        """Run an episode, select the suites that train (TOPVAR), and store the GRPO groups of both policies."""
+        """Run an episode, select suites for training (TOPVAR), and store the GRPO groups of both policies."""
         self.connect(connections)
         episode = await self._runners[False].run(task)
         selection = self._settings.selection
@@ -155,7 +155,7 @@ class EpisodeWorker:
         return _report(episode, self._extensions, grpo_rows=grpo_rows, selected=selected)
 
     def _lessons(self, task: EpisodeTask, *, group: GroupId) -> list[Trajectory]:
-        """Return rows of the suites that extensions let the Test LLM imitate, without suites that are too long."""
+        """Return rows of the suites that the Test LLM shall imitate. Suites that are too long get no row."""
         lessons = []
         for extension in self._extensions:
             for imitated in extension.imitated(task):

@@ -1,4 +1,4 @@
-"""Suites that the Test LLM imitates, in the form of its own responses."""
+"""Turns suites that the Test LLM shall imitate into responses of the Test LLM."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -41,14 +41,14 @@ def imitated_response(
 
 
 def answer_to(messages: Sequence[Message], asserts: Sequence[str]) -> str:
-    """Write the response that the Test LLM should have given, from the place where its prompt ends.
+    """Write the response that the Test LLM should have given, beginning where the prompt ends.
 
-    If the prompt shows a block of code, the response puts the asserts into such a block. The prompt may end with the
-    beginning of an answer. If the asserts do not continue this beginning, the result is "".
+    If the prompt shows a block of code, the response puts the asserts into such a block. If the prompt ends with the
+    beginning of an answer, and the asserts do not continue that beginning, the result is "".
     """
     text = "\n".join(asserts)
     if any(_FENCE in message["content"] for message in messages):
         text = f"{_FENCE}python\n{text}\n{_FENCE}"
-    # The tokens of the prompt are not trained, so the response must continue exactly where they end.
+    # The tokens of the prompt are not trained, so the response must begin exactly where the prompt ends.
     beginning = beginning_of_answer(messages)
     return text.removeprefix(beginning) if text.startswith(beginning) else ""

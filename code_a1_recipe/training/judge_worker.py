@@ -1,4 +1,4 @@
-"""Judges as Ray actors, which do not import torch. Each has a runner, by default a pool of confined interpreters."""
+"""Judges as Ray actors without torch. Each judge has a runner, by default a pool of confined interpreters."""
 
 import hashlib
 from dataclasses import dataclass
@@ -12,16 +12,17 @@ from sandbox import CandidateVerdict, Judge, JudgeRequest, SandboxUnavailableErr
 from ..algorithm.settings import SandboxSettings
 from .runners import cpus_per_judge, make_runner
 
-# Ray restarts a judge that dies and repeats the call. The judge loses only its caches, so the verdict is the same.
+# If a judge dies, Ray restarts the judge and repeats the call. Only the judge's caches are lost, so the verdict is the
+# same.
 _CALL_RETRIES = 2
 _CLOSE_SECONDS = 10
 _WAITING = 8
-"""Open requests of a judge, as a multiple of the programs that it runs at a time. With fewer, requests that wait for
-their question's reference could hold up other questions."""
+"""Largest number of open requests of a judge, as a multiple of the programs that the judge runs at a time. With a
+smaller multiple, requests that wait for the reference of their question could block requests of other questions."""
 
 
 class JudgeWorker:
-    """A judge process. Its runner limits the number of programs that run at a time."""
+    """A judge process. The judge's runner limits the number of programs that run at a time."""
 
     def __init__(self, settings: SandboxSettings, seed: int) -> None:
         self._runner = make_runner(settings)
@@ -37,7 +38,7 @@ class JudgeWorker:
 
 @dataclass(frozen=True, eq=False)
 class JudgePool:
-    """Handles of all judges. A question always goes to the same judge, which keeps its reference answers."""
+    """Handles of all judges. A question always goes to the same judge, which caches the answers of the reference."""
 
     workers: list[Any]
 
@@ -59,9 +60,9 @@ class JudgePool:
         """Judge one candidate.
 
         Raises:
-            SandboxUnavailableError: the sandbox, or the actor around it, could not run the program after retries.
+            SandboxUnavailableError: even after retries, the sandbox or the judge's actor could not run the program.
         """
-        # Every process must choose the same judge, and Python's own hash of a text differs between processes.
+        # Every process must choose the same judge, but Python's own hash of a text differs between processes.
         question_id = request.question_id.encode("utf-8", "surrogatepass")
         digest = hashlib.sha256(question_id).digest()
         number = int.from_bytes(digest[:8], "big") % len(self.workers)
@@ -69,7 +70,7 @@ class JudgePool:
         try:
             verdict: CandidateVerdict = await worker.judge.remote(request)
         except RayTaskError:
-            # The judge itself raised this error. It may be a bug, which must not look like an outage.
+            # The judge's own code raised this error. The error may be a bug, which must not look like an outage.
             raise
         except RayError as error:
             raise SandboxUnavailableError(f"judge process lost: {type(error).__name__}: {error}") from error

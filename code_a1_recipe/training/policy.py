@@ -27,11 +27,11 @@ from .lifecycle.time_limit import in_background, within
 logger = logging.getLogger(__name__)
 
 _MOST_LEFT_OUT = 5
-"""Number of updates in a row without a finite gradient, at which the run ends. verl leaves such updates out."""
+"""The run ends after this number of updates in a row without a finite gradient. verl skips such updates."""
 _ABANDON_SECONDS = 20.0
 _QUEUED = 2
-"""Open requests of a server, as a multiple of the requests that it computes at a time. With a larger multiple an abort
-or new weights would wait for a thousand requests."""
+"""Largest number of open requests of a server, as a multiple of the requests that the server computes at a time. With a
+larger multiple, an abort or a weight sync would wait for a thousand requests."""
 
 
 def _empty_cache(_: Any) -> None:
@@ -47,7 +47,8 @@ def _sees(_: Any, folder: str) -> bool:
 def check_shared_folder(folder: str, workers: Sequence[Any]) -> None:
     """Wait until all workers answer, and raise SettingsError if one of them does not see the folder of checkpoints.
 
-    Each worker writes its part of a checkpoint there. Without this check the first save would fail.
+    Each worker writes its part of a checkpoint to this folder. Without the check, a run without a shared folder would
+    fail at the first save.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     if not all(ray.get([worker.__ray_call__.remote(_sees, folder) for worker in workers])):
@@ -62,7 +63,8 @@ class Policy:
 
     Args:
         name: "code" or "test". The name is also the partition of the TransferQueue and the prefix of metrics.
-        config: configuration of the run. ``self.config`` is verl's part of it, as this policy sees it.
+        config: configuration of the run. ``self.config`` is the part of the configuration that verl reads for this
+            policy.
         pool: verl's pool of the GPUs for this policy's workers and servers.
         total_updates: number of actor updates in the whole run, which is the length of the learning-rate schedule.
     """
@@ -72,7 +74,7 @@ class Policy:
         actor = self.config.actor_rollout_ref.actor
         actor.optim.total_training_steps = total_updates
         if name == "code":
-            # Repair turns add rows. Larger mini-batches keep them from adding optimizer steps.
+            # Repair turns add rows. With larger mini-batches the number of optimizer steps stays the same.
             actor.ppo_mini_batch_size *= 1 + config.episode.repair_turns
         self.settings = config
         self.name = name
@@ -81,7 +83,7 @@ class Policy:
 
     @classmethod
     def start(cls, name: str, config: RunConfig, *, pool: Any, total_updates: int) -> Self:
-        """Load the model into its workers and start its servers, which sleep until the first weight sync."""
+        """Load the model into new workers, and start servers, which sleep until the first weight sync."""
         policy = cls(name, config, pool=pool, total_updates=total_updates)
         # Servers and workers can start at the same time, since both mostly import packages and load weights.
         start_servers = partial(PolicyServerManager.beside_workers, policy.config, pool)
@@ -107,7 +109,7 @@ class Policy:
         """Start the workers, which wait for ``init_model``."""
         is_trained = self.settings.schedule.every(self.name) > 0
         uses_reference = self.config.actor_rollout_ref.actor.use_kl_loss or self.config.algorithm.use_kl_in_reward
-        # With an adapter the reference is the same model without the adapter.
+        # With an adapter, the reference is the policy's model without the adapter.
         with_reference = uses_reference and is_trained and not self._has_adapter
         self.workers = start_workers(
             self.config,
@@ -133,7 +135,7 @@ class Policy:
         """
 
         def check(metrics: dict[str, float]) -> None:
-            # An error here ends the run before it saves a step that learned from responses of other weights.
+            # An error here ends the run, so that no step is saved that learned from responses of wrong weights.
             known = {f"{self.name}/{key}": value for key, value in rename_training_metrics(metrics).items()}
             check_served_weights(known, limit=self.settings.episode.max_probs_diff, step=step)
 
@@ -143,7 +145,7 @@ class Policy:
         return rename_training_metrics(metrics)
 
     def _check_gradient(self, metrics: dict[str, float], *, step: int) -> None:
-        """Count the updates in a row that verl left out because their gradient was NaN or infinite."""
+        """Count the updates in a row that verl skipped because the gradient was NaN or infinite."""
         is_number = math.isfinite(metrics.get("actor/grad_norm", 0.0))
         self._left_out = 0 if is_number else self._left_out + 1
         if self._left_out >= _MOST_LEFT_OUT:
@@ -175,7 +177,8 @@ class Policy:
     def endpoint(self) -> PolicyEndpoint:
         """Return what an episode worker needs to sample from this policy."""
         settings, rollout = self.settings, self.config.actor_rollout_ref.rollout
-        # The client reads only the rollout block. Every episode sends the endpoint to its worker, so keep it small.
+        # The client reads only the rollout block. Every episode sends the endpoint to a worker, so the endpoint must be
+        # small.
         plain_rollout = OmegaConf.to_container(rollout, resolve=True)
         client_config = OmegaConf.create({"actor_rollout_ref": {"rollout": plain_rollout}})
         most_requests = _QUEUED * rollout.max_num_seqs * len(self.addresses)

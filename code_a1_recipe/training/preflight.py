@@ -86,12 +86,12 @@ def _model_folders(config: RunConfig) -> Iterator[str]:
         else:
             try:
                 check_weights(path)
-            except Exception as error:  # noqa: BLE001  # of a damaged file libraries may raise anything
+            except Exception as error:  # noqa: BLE001  # libraries may raise any error for a damaged file
                 yield _unusable(key, path, error)
 
 
 def _may_be_of_the_hub(path: str) -> bool:
-    """Return True for a path of the form ``org/name`` if there is no folder ``org`` here."""
+    """Return True for a path of the form ``org/name`` if no folder ``org`` exists."""
     has_form = path.count("/") == 1 and not path.startswith((".", "/", "~"))
     return has_form and not Path(path).parent.is_dir()
 
@@ -112,7 +112,7 @@ def _run_folder(config: RunConfig) -> Iterator[str]:
     if folder.root.exists() and not folder.root.is_dir():
         yield f"run_dir={config.run_dir!r} is not a folder; choose another"
         return
-    # A run that ended early may have only one of these files. It may be started again.
+    # A run that ended early may have only one of these files, and may be started again.
     is_run = folder.resolved_config.exists() or folder.metrics.exists() or folder.checkpoints.exists()
     names = {path.name for path in folder.root.iterdir()} if folder.root.is_dir() else set()
     if names - {LOCK} and not is_run:
@@ -146,7 +146,8 @@ START_RULES: tuple[Rule, ...] = (
     _adapter_rates,
     service_answers,
 )
-"""Checks that take a second. ``config.compose.read_config`` reports their messages together with bad values."""
+"""Checks that take a second. ``config.compose.read_config`` reports the messages of these checks together with bad
+values."""
 
 
 def check_run(config: RunConfig) -> None:
@@ -159,7 +160,7 @@ def check_run(config: RunConfig) -> None:
     problems: list[str] = []
 
     def attempt(check: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the check's result, or None after it has refused something."""
+        """Return the check's result, or None if the check refuses something."""
         try:
             return check(*arguments)
         except SettingsError as error:
@@ -196,7 +197,7 @@ def check_run(config: RunConfig) -> None:
 
 
 def run_identity(config: RunConfig, train: Sequence[Question]) -> dict[str, Any]:
-    """Return the values that must be equal in a checkpoint and in the run that resumes it, with hashes of files."""
+    """Return the values, or hashes of files, that must be equal in a checkpoint and in the run that resumes it."""
     identity = {
         "format": FORMAT,
         "verl": installed_verl(),
@@ -208,7 +209,7 @@ def run_identity(config: RunConfig, train: Sequence[Question]) -> dict[str, Any]
     for name in config.policy_names:
         model = config.policy(name).model
         identity[f"{name}_model"] = model_fingerprint(str(model.path))
-        # verl writes one shard for each rank, and writes LoRA's weights into other files.
+        # The number of ranks and LoRA change which files verl writes into a checkpoint.
         identity[f"{name}_ranks"] = config.num_devices(name)
         identity[f"{name}_lora_rank"] = model.rank_of_lora
     return identity
@@ -234,7 +235,7 @@ def load_checked_tokenizer(config: RunConfig, name: str) -> Any:
         if tokenizer.eos_token_id is None:
             raise ValueError("its tokenizer names no end token (eos_token), so no response would end")
         check_weights(model.path)
-    except Exception as error:  # of a damaged file libraries may raise anything
+    except Exception as error:  # libraries may raise any error for a damaged file
         if "trust_remote_code" in str(error):
             hint = "actor_rollout_ref.model.trust_remote_code=true runs it"
             raise SettingsError(f"{key}={model.path!r} brings Python code of its own; {hint}") from error

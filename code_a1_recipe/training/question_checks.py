@@ -46,7 +46,7 @@ def check_left_out(config: RunConfig) -> None:
     """Raise SettingsError if an id of ``data.left_out`` belongs to no question."""
     if not config.data.left_out:
         return
-    # With the list the dataset would leave out exactly the ids that are looked for, so it is emptied here.
+    # The list is emptied, since the dataset would otherwise leave out exactly the questions that are looked for.
     whole = config.with_values({"data.left_out": []})
     known = set()
     for key in ("train_files", "val_files"):
@@ -70,8 +70,8 @@ def check_given_tests(config: RunConfig, train: Sequence[Question]) -> None:
 
 
 def check_references(config: RunConfig, key: str, questions: Sequence[Question]) -> None:
-    """Raise SettingsError if suites are written for a question without a reference, which they need."""
-    # Training and validation have their own number of suites, and it may be 0.
+    """Raise SettingsError if suites are written for a question that has no reference. Suites need a reference."""
+    # Training and validation each have their own number of suites, which may be 0.
     counts = config.episode if key == "train_files" else config.validation
     listed = [question.id for question in questions if question.is_listed]
     if listed and counts.num_suites:
@@ -114,7 +114,7 @@ def check_prompt_lengths(config: RunConfig, key: str, questions: Sequence[Questi
 
 
 def overlong_prompts(config: RunConfig, questions: Sequence[Question], tokenizer: Any) -> dict[str, int]:
-    """Map the id of each question that is too long for the Code LLM to the tokens of its prompt."""
+    """Find questions that are too long for the Code LLM. Return their prompt lengths in tokens by question id."""
     limit = config.policies.code.rollout.prompt_length
     lengths: dict[str, int] = {}
     for first in range(0, len(questions), 1000):  # all prompts of a large data set at once would fill the memory

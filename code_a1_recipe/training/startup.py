@@ -16,8 +16,8 @@ from .policy import Policy
 
 
 def _note_model_class(path: str) -> None:
-    # The servers' threads import vLLM through this module at the same moment. Another way in could meet a half-imported
-    # vLLM.
+    # The servers' threads import vLLM through ``verl_plugin.servers`` at the same moment. An import in another way
+    # could find vLLM half imported.
     from ..verl_plugin.servers import note_model_class
 
     note_model_class(path)
@@ -29,8 +29,8 @@ def start_parts(
     """Start the queue, both policies, the judges and the episode workers, as far as possible at the same time.
 
     Args:
-        manager: verl's ``ResourcePoolManager``. The pools of GPUs are added to it.
-        total_steps: steps of the run. The length of a policy's learning-rate schedule follows from it.
+        manager: verl's ``ResourcePoolManager``, to which the pools of GPUs are added.
+        total_steps: number of steps of the run. The length of each learning-rate schedule depends on this number.
         stages: shows a line for each policy that has started.
 
     Returns:
@@ -53,15 +53,15 @@ def start_parts(
         stages.ended(f"{name} policy: {config.policy(name).model.path}", since=began)
         return policy
 
-    # The first episode is the first to use the queue, so its processes import their packages in the background.
+    # Nothing uses the queue before the first episode, so the processes of the queue start in the background.
     queue = in_background(partial(row_queue.init, config.for_verl().transfer_queue), name="start-queue")
     episodes = EpisodePool.start(config)
     for path in {config.policy(name).model.path for name in config.policy_names}:
         # An error here is ignored, because the server will meet and report the same error.
         in_background(partial(_note_model_class, path), name="note-model-class")
     starting_judges = in_background(partial(JudgePool.start, config.sandbox, seed=config.seed), name="start-judges")
-    # Both policies start at once, because loading is mostly waiting. But a server may measure the free memory of its
-    # card while it starts. A second start on that card would falsify the measurement.
+    # Both policies start at the same time, because loading is mostly waiting. But a server may measure the free memory
+    # of its card while it starts. A second start on that card would falsify the measurement.
     has_fixed_memory = all(kv_memory(config, name) for name in config.policy_names)
     is_measured = config.trainer.device == "cuda" and not has_fixed_memory
     in_turn = is_measured and config.layout == COLOCATED

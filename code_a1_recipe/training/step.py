@@ -41,7 +41,7 @@ class CoTrainingStep(TrainingLoop):
     extensions: Sequence[Extension]
     signals: SignalHandler
     finished: TrainState
-    """State after the newest finished step. It is saved if the run cannot go on."""
+    """State after the newest finished step. This state is saved if the run cannot go on."""
     _saving: Callable[..., AbstractContextManager[None]]
 
     def step(self, metrics: Metrics, timing_raw: dict[str, float]) -> KVBatchMeta:
@@ -62,7 +62,7 @@ class CoTrainingStep(TrainingLoop):
         self._sleep_servers()
         self._update_mistake_book(reports, metrics)
         metrics.update(after_step(self.extensions, [report.found for report in reports]))
-        groups = self._collect_grpo_groups(reports, len(questions))  # all candidates, and the suites by TOPVAR
+        groups = self._collect_grpo_groups(reports, len(questions))  # all candidates, and suites that TOPVAR selects
         self._alternate_updates(groups, metrics, timing_raw)
         self._finish_step(metrics)
         return step_marker(self.global_steps)
@@ -71,7 +71,8 @@ class CoTrainingStep(TrainingLoop):
         if self.train_dataloader_it is None:
             self.train_dataloader_it = iter(self.train_dataloader)
             if self.finished.random_states is not None:
-                # A new iterator draws from torch's generator, which a run without a resume has not done here.
+                # A new iterator draws from torch's generator. A run without a resume draws nothing here, so the draw is
+                # undone.
                 random_states.restore(self.finished.random_states)
         batch = next(self.train_dataloader_it, None)
         if batch is None:
@@ -135,7 +136,7 @@ class CoTrainingStep(TrainingLoop):
             self._of_each(lambda name: self.policies[name].sleep())
 
     def _update_mistake_book(self, reports: Sequence[EpisodeReport], metrics: Metrics) -> None:
-        """Mistake Book: add new failed cases or count them up, and count replayed cases down that passed."""
+        """Mistake Book: add failed cases or count them up, and count down the replayed cases that passed."""
         change = BookChange()
         if self.settings.mistake_book.enabled:
             for report in reports:
@@ -174,14 +175,15 @@ class CoTrainingStep(TrainingLoop):
             metrics.update(updated)
 
     def _of_each(self, call: Callable[[str], Result]) -> dict[str, Result]:
-        """Call for both policies: at the same time if each policy has its own GPUs, else in turn until an error."""
+        """Call for each policy: at the same time if each policy has its own GPUs, otherwise in turn until an error."""
         if self.settings.layout == SEPARATE:
             return dict(in_parallel(self.policies, call, num_threads=len(self.policies)))
         return {name: call(name) for name in self.policies}
 
     def _finish_step(self, metrics: Metrics) -> None:
         """Keep the state that a checkpoint of this step needs."""
-        # The checkpoint may be saved during the next step, when order of questions and random states have changed.
+        # The checkpoint may be saved during the next step, when the order of questions and random states are no longer
+        # the same.
         self.finished = TrainState(
             step=self.global_steps,
             data=self.train_dataloader.state_dict(),

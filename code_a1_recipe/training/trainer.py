@@ -1,6 +1,7 @@
 """CodeA1Trainer: a verl V1 trainer with two policies.
 
-verl's loop is unchanged: checkpoint, weight sync, validation, logging. Only the step is the recipe's (``step.py``).
+verl's loop (checkpoint, weight sync, validation, logging) is unchanged. Only the step comes from the recipe
+(``step.py``).
 """
 
 import math
@@ -33,7 +34,7 @@ from .step import CoTrainingStep
 
 @register
 class CodeA1Trainer(CoTrainingStep):
-    """verl trainer of a Code LLM and a Test LLM against each other (arXiv 2603.15611), on shared or separate GPUs."""
+    """Trains a Code LLM and a Test LLM against each other (arXiv 2603.15611), on shared or separate GPUs."""
 
     def __init__(self, config: RunConfig, *, signals: SignalHandler | None = None) -> None:
         self.settings = config
@@ -48,11 +49,11 @@ class CodeA1Trainer(CoTrainingStep):
         super().__init__(config.for_verl())
 
     def _setup(self) -> None:
-        # Episodes render the questions, for each policy in its own way, so the dataset needs no tokenizer.
+        # The dataset needs no tokenizer, since episodes render the questions for each policy.
         self.tokenizer = self.processor = None
         random_states.seed(self.settings.seed)
         self._init_dataloader()
-        # verl's loop ends after its epochs or its steps, whichever end first. Make sure that the steps end first.
+        # verl's loop ends when all its epochs or all its steps are done. Make sure that the steps are done first.
         epochs = math.ceil(self.total_training_steps / self.steps_per_epoch)
         self.config.trainer.total_epochs = max(self.config.trainer.total_epochs, epochs)
         self._init_dump_executor()
@@ -85,7 +86,7 @@ class CodeA1Trainer(CoTrainingStep):
 
     def close(self) -> None:
         """End episode workers and judges. The confined interpreters end with their judges."""
-        if hasattr(self, "episodes"):  # without this attribute the start failed before any worker began
+        if hasattr(self, "episodes"):  # without this attribute the start failed before any worker started
             self.episodes.close()
             self.judges.close()
 
@@ -94,7 +95,7 @@ class CodeA1Trainer(CoTrainingStep):
         """Save the newest finished step if the block fails. The block must change neither policies nor book.
 
         Args:
-            on_signal: after a signal, save and end the run before or after the block.
+            on_signal: look for a signal before and after the block; after a signal, save and end the run.
 
         Raises:
             InterruptedRunError: a signal came. The newest finished step is saved.
@@ -124,7 +125,8 @@ class CodeA1Trainer(CoTrainingStep):
 
     def _save_and_tell(self) -> str:
         """Give up unfinished episodes, save the newest finished step, and return a line that says so."""
-        # Episodes end first. Otherwise they would send further requests to servers that ``abandon`` puts to sleep.
+        # Episodes end first. Otherwise the episodes would send further requests to servers that ``abandon`` puts to
+        # sleep.
         self.episodes.close()
         for policy in self.policies.values():
             policy.abandon()
@@ -153,13 +155,13 @@ class CodeA1Trainer(CoTrainingStep):
         metrics["time_frac/exposed_judging"] = metrics["timing_s/exposed_judging"] / timing_raw["step"]
         metrics.update(self._row(metrics))
         self.run_folder.append_metrics(global_steps, metrics)
-        if global_steps >= self.total_training_steps:  # the run may save no checkpoint, which would write the book
+        if global_steps >= self.total_training_steps:  # a run that saves no checkpoint must write the book here
             self.book.save(self.run_folder.mistake_book)
         self.run_folder.show(step_line(global_steps, self.total_training_steps, metrics))
 
     def _validate(self) -> dict[str, float]:
         """Run both policies on the held-out questions, and return metrics whose names begin with ``val/``."""
-        # verl's data loader of these questions would change the random states of training.
+        # verl's data loader is not used here, since it would change the random states of training.
         questions = self.val_dataset.questions
         with self._saving():
             reports = self._reports(questions, validate=True)

@@ -1,8 +1,8 @@
-"""Dealing of a step's rows to ranks and optimizer steps, and their division into parts.
+"""Deals the rows of a step to ranks and optimizer steps, and divides the rows into parts.
 
 The trainer holds the tensors of one part at a time. verl adds filler rows, which train nothing, until the number of
-rows is a multiple of the mini-batch size. verl puts the fillers at the end of the batch. In this order the last
-optimizer step would have few real rows at the full learning rate, and a part might have no real row.
+rows is a multiple of the mini-batch size. verl puts the fillers at the end of the batch. With all fillers at the end,
+the last optimizer step would have few real rows at the full learning rate. A part might have no real row at all.
 """
 
 from collections import defaultdict, deque
@@ -34,7 +34,7 @@ def deal(
         tokens: the number of tokens of each row.
         fillers: indices of the filler rows.
         ranks: data-parallel ranks, at least 1.
-        steps: optimizer steps, at least 1. Each takes the same share of a rank's rows.
+        steps: optimizer steps, at least 1. Each step takes the same share of a rank's rows.
 
     Returns:
         For each rank the indices of its rows, in the order of the optimizer steps.
@@ -57,7 +57,7 @@ def deal(
         cell = cells[number]
         return len(cell), rows_of_step[number % steps], weight(cell)
 
-    # The heaviest group comes first, as in bin packing. Light groups at the end can still even out the cells.
+    # The heaviest group comes first, as in bin packing. Light groups at the end can then even out the cells.
     heaviest_first = sorted(members.values(), key=weight, reverse=True)
     waiting = deque(heaviest_first)
     while waiting:
@@ -88,10 +88,10 @@ def balanced_parts(num_rows: int, *, ranks: int, at_once: int = ROWS_AT_ONCE) ->
     Args:
         num_rows: a multiple of ``ranks``.
         ranks: data-parallel ranks, at least 1.
-        at_once: largest number of rows in a part. A part has at least ``ranks`` rows all the same.
+        at_once: largest number of rows in a part. But a part always has at least ``ranks`` rows.
 
     Returns:
-        Lists of row indices, which hold each of 0 to ``num_rows - 1`` once.
+        Lists of row indices. Together they hold each index from 0 to ``num_rows - 1`` once.
 
     Example:
         >>> balanced_parts(8, ranks=2, at_once=4)
@@ -115,15 +115,16 @@ def group_parts(
     fillers: Collection[int] = (),
     at_once: int = ROWS_AT_ONCE,
 ) -> list[Rows]:
-    """Cut rows into parts for advantages. No group is cut, since an advantage compares the members of a group.
+    """Cut rows into parts to compute advantages. No group is cut, since an advantage compares the members of a group.
 
     Args:
         groups: the group of each row, in any order.
-        fillers: indices of the filler rows. They are spread over the parts, since no part may consist of fillers alone.
+        fillers: indices of the filler rows. Fillers are spread over the parts, since no part may consist of fillers
+            alone.
         at_once: largest number of rows in a part, unless a single group has more rows.
 
     Returns:
-        Lists of row indices, which hold each row once.
+        Lists of row indices. Together they hold each row once.
     """
     # Rows arrive in the order in which episodes ended, so the members of a group must be brought together.
     real = set(range(len(groups))).difference(fillers)

@@ -24,8 +24,8 @@ def _place_of_this_task(accelerator: str) -> tuple[str, str]:
 class WorkerPlace:
     """A stand-in for a worker, which tells verl's servers the worker's node and GPU.
 
-    Servers ask for nothing else before they start. A real worker answers only after it has imported all of verl, while
-    a Ray task on the same GPU answers at once.
+    Servers ask a worker for nothing else before they start. A real worker answers only after it has imported all of
+    verl, while a Ray task on the same GPU answers at once.
     """
 
     gpus: PlacementGroup
@@ -38,7 +38,7 @@ class WorkerPlace:
         return self
 
     def remote(self, _question: object) -> "ray.ObjectRef[tuple[str, str]]":
-        """Answer verl's only question: on which node and GPU the worker runs."""
+        """Answer the only question that verl asks: on which node and GPU does the worker run?"""
         strategy = PlacementGroupSchedulingStrategy(
             self.gpus,
             placement_group_bundle_index=self.number,
@@ -48,10 +48,10 @@ class WorkerPlace:
 
 
 class PolicyServerManager(LLMServerManager):
-    """verl's servers of a policy. A single server gets no load balancer.
+    """verl's manager of a policy's servers. A single server gets no load balancer.
 
-    The balancer is a process that imports all of verl, and each response costs two messages to it. A tiny model
-    generates the response itself in less time.
+    A load balancer is a process that imports all of verl, and each response costs two messages to the balancer. A tiny
+    model generates a response in less time than these messages take.
     """
 
     @classmethod

@@ -1,18 +1,18 @@
 """The supported version of verl, and names whose meaning verl may change.
 
-``tests/unit/verl_plugin/test_verl_contract.py`` compares these names with the installed verl. An upgrade that changes
-one of them fails in that test and not in the middle of a run.
+``tests/unit/verl_plugin/test_verl_contract.py`` compares these names with the installed verl. If an upgrade of verl
+changes such a name, this test fails before a run does.
 """
 
 from importlib.metadata import version
 from typing import Any
 
 VERL_VERSION = "0.9.1"
-"""The release that this recipe was checked with. REQUIRED_VERL.txt names it too."""
+"""The release of verl with which this recipe was checked. REQUIRED_VERL.txt names it too."""
 
 SYNC_MODE = "sync"
-"""The only ``trainer_mode`` with which verl's base class trains on-policy. The class compares its attribute of that
-name with this text, so a trainer that is registered under another name must set the attribute."""
+"""verl's base class trains on-policy only if its attribute ``trainer_mode`` is "sync". A trainer that is registered
+under another name must therefore set the attribute."""
 
 TRAINER_NAME = "code_a1"
 """The recipe's name in verl's trainer registry; the value of ``trainer.v1.trainer_mode``."""
@@ -20,7 +20,7 @@ TRAINER_NAME = "code_a1"
 CPUS_PER_DEVICE = 3
 """CPUs that verl's resource pools reserve for each device (their ``max_colocate_count``)."""
 CPUS_PER_QUEUE_ACTOR = 1
-"""CPUs of TransferQueue's controller, and of each of its storage units."""
+"""CPUs for TransferQueue's controller, and for each storage unit."""
 
 _TRAINING_PREFIX = "training/"
 _METRICS_OF_STEP = frozenset({"global_step", "epoch", "timing_s/gen", "timing_per_token_ms/gen"})

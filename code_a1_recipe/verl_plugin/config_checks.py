@@ -14,18 +14,18 @@ from ..config.run_config import RunConfig
 from ..errors import SettingsError
 
 _QUANTIZATIONS = ("fp8", "torchao")
-"""Names that verl's method for starting a server compares with. verl has no list of them."""
+"""Values of ``rollout.quantization`` that verl knows when it starts a server. verl has no list of these values."""
 _OWN_ENGINE_OPTIONS = {"distributed_executor_backend", "worker_extension_cls"}
 """Options of vLLM that the presets set. vLLM is imported only if the user sets further options."""
 
 _PACKAGED_TRACKERS = frozenset({"wandb", "mlflow", "swanlab", "tensorboard", "clearml", "trackio"})
-"""verl's loggers that are called like their package."""
+"""verl's loggers that have the same name as the package that they need."""
 _PROFILERS = ("nsys", "npu", "torch", "torch_memory", "precision_debugger")
 """Profilers that ``verl.utils.profiler.profile`` knows."""
 
 
 def check_verl_config(config: RunConfig, name: str) -> None:
-    """Check a policy's configuration by running the functions of verl that read it, on tensors of one element.
+    """Check a policy's configuration by running verl's functions that read it, on tensors with a single element.
 
     Raises:
         SettingsError: the message names everything that verl or vLLM refuses.
@@ -46,7 +46,7 @@ def _reason(error: Exception) -> str:
     """Return the first line of verl's error, or the failed line of code for an assertion without a message."""
     cause = error
     if isinstance(error, HydraException) and isinstance(error.__cause__, Exception):
-        cause = error.__cause__  # hydra's own message only names the class that it could not make
+        cause = error.__cause__  # hydra's own message only names the class that failed
     first_line = str(cause).partition("\n")[0]
     failed_code = traceback.extract_tb(cause.__traceback__)[-1].line
     reason = first_line or failed_code or type(cause).__name__
@@ -74,7 +74,7 @@ def _check_actor(view: DictConfig) -> None:
     build_optimizer([torch.nn.Parameter(torch.zeros(1))], actor.optim)
     get_policy_loss_fn(actor.policy_loss.loss_mode)  # type: ignore[no-untyped-call]
     if actor.use_kl_loss:
-        log_prob: Any = torch.zeros(1, 1)  # verl's annotation, torch.FloatTensor, fits no tensor for mypy
+        log_prob: Any = torch.zeros(1, 1)  # mypy accepts no tensor for verl's annotation FloatTensor
         kind = actor.kl_loss_type
         try:
             kl_penalty(log_prob, log_prob, kind)
@@ -115,7 +115,7 @@ def check_reporting(config: RunConfig) -> None:
 
     Raises:
         SettingsError: verl knows no such logger or profiler, a package or key is missing, or the profiler's steps are
-            no list of steps.
+            not a list of steps.
     """
     from verl.utils.tracking import Tracking
 

@@ -32,15 +32,15 @@ class PackedFSDPEngineWithLMHead(FSDPEngineWithLMHead):
 
     With ``model.use_fused_kernels`` and ``model.use_remove_padding`` a group's prompt is computed once for all of its
     responses. Logits are computed only for responses, and only for some tokens at a time (``logits_chunk``). On one
-    rank an update skips rows whose advantages are all zero, which are the rows of groups with equal rewards. If rows
-    are split over ranks (``ulysses_sequence_parallel_size`` above 1), verl computes them.
+    rank, an update skips rows whose advantages are all zero. Groups with equal rewards have such rows. If rows are
+    split over ranks (``ulysses_sequence_parallel_size`` above 1), verl's own engine computes all rows.
     """
 
     def _build_fsdp_module(self, module: Any) -> Any:
         if not _on_cpu():
             return super()._build_fsdp_module(module)
-        # For a forward-only engine verl asks for CPUOffloadPolicy(pin_memory=True). That needs an accelerator, and here
-        # it has no use, since the parameters are on the CPU already.
+        # For a forward-only engine verl asks for CPUOffloadPolicy(pin_memory=True). Pinned memory needs an accelerator,
+        # and is useless on a CPU, since the parameters are in its memory already.
         engine_config = self.engine_config
         self.engine_config = copy.copy(engine_config)
         object.__setattr__(self.engine_config, "forward_only", False)  # verl freezes its configs
@@ -57,8 +57,8 @@ class PackedFSDPEngineWithLMHead(FSDPEngineWithLMHead):
     def _build_module(self) -> Any:
         if _on_cpu():
             torch.set_num_threads(int(os.environ.get(TRAINING_THREADS_VARIABLE, "1")))
-        # With determinism torch fills new memory with a value, which takes a tenth of an update. The fill has no use
-        # here, since all memory is written before it is read.
+        # With determinism torch fills new memory with a value, which takes a tenth of an update. The fill is useless,
+        # since all memory is written before it is read.
         torch.utils.deterministic.fill_uninitialized_memory = False
         module = super()._build_module()
         if self._keeps_responses_only:
@@ -70,8 +70,8 @@ class PackedFSDPEngineWithLMHead(FSDPEngineWithLMHead):
     def disable_adapter(self) -> Iterator[None]:
         trained = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
         with super().disable_adapter():
-            # In its first pass FSDP looks which parameters are trained. That pass may be one of the reference, in which
-            # PEFT has marked the adapter as not trained. The adapter's gradients would then be summed in bfloat16.
+            # In its first pass FSDP notes which parameters are trained. The first pass may compute the reference, for
+            # which PEFT marks the adapter as not trained. FSDP would then sum the adapter's gradients in bfloat16.
             for parameter in trained:
                 parameter.requires_grad_()
             yield
@@ -95,7 +95,7 @@ class PackedFSDPEngineWithLMHead(FSDPEngineWithLMHead):
         for ids, mask in zip(input_ids.unbind(), data["response_mask"].unbind(), strict=True):
             prompt_length = len(ids) - len(mask)
             prompts.append(ids[:prompt_length].tolist())
-        # verl takes groups of one size, so a prompt whose rows are more than this size becomes several groups.
+        # verl needs groups of equal size. A prompt with more rows than this size becomes several groups.
         size = math.gcd(*(len(list(same)) for _, same in groupby(prompts)))
         row_tokens = input_ids.offsets().diff()  # (rows,)
         tokens = row_tokens.view(-1, size).sum(dim=1).float()  # (groups,)
@@ -115,8 +115,8 @@ class PackedFSDPEngineWithLMHead(FSDPEngineWithLMHead):
 
     @contextmanager
     def _gradient_sync_context(self, *, is_last_micro_batch: bool) -> Iterator[None]:
-        # verl sums gradients over ranks only in the last micro-batch. That saves traffic between cards, but it holds
-        # gradients twice, and on a CPU the last micro-batch may have no gradient.
+        # verl sums gradients over ranks only in the last micro-batch. A single sum saves traffic between cards, but
+        # verl then holds gradients twice. On a CPU the last micro-batch may have no gradient.
         if _on_cpu() or self.get_data_parallel_size() == 1:
             yield
             return
@@ -126,7 +126,7 @@ class PackedFSDPEngineWithLMHead(FSDPEngineWithLMHead):
     def forward_step(self, micro_batch: Any, loss_function: Any, forward_only: bool) -> Any:
         if forward_only:
             return super().forward_step(micro_batch, loss_function, forward_only)
-        # Several ranks must all compute, since each pass gathers weights from all of them.
+        # With several ranks, all ranks must compute, since each pass gathers weights from all ranks.
         learns = self.get_data_parallel_size() > 1 or not has_no_gradient(loss_function, micro_batch)
         takes_own = get_non_tensor_data(micro_batch, own_log_probs.FLAG, default=False)
         if takes_own:
@@ -155,7 +155,7 @@ class PackedFSDPEngineWithLMHead(FSDPEngineWithLMHead):
                 # AdamW skips a parameter without a gradient, but the parameter's momentum should still move it.
                 parameter.grad = torch.zeros_like(parameter)
         norm = super().optimizer_step()
-        self.optimizer.zero_grad()  # verl would keep the gradients until the next update, but others need the memory
+        self.optimizer.zero_grad()  # verl would keep the memory of gradients until the next update
         if _on_cpu():
             give_back_freed_memory()
         return norm
@@ -186,7 +186,7 @@ def _on_cpu() -> bool:
 def has_no_gradient(loss_function: Any, micro_batch: Any) -> bool:
     """Whether the loss of these rows is constant.
 
-    That holds if the loss is verl's clipped PPO loss without further terms, and all advantages are 0.
+    The loss is constant if it is verl's clipped PPO loss without further terms, and all advantages are 0.
     """
     if getattr(loss_function, "func", None) is not ppo_loss:
         return False
@@ -211,8 +211,9 @@ def forward_with_log_probs(
 
     Args:
         self: the model.
-        hidden_at: positions among the computed tokens whose next token belongs to a response; (responses' tokens,).
-        log_probs_at: the same positions in the result; (responses' tokens,). All other positions get 0.
+        hidden_at: among the computed tokens, the position before each token of a response; (responses' tokens,).
+        log_probs_at: in the result, the position before each token of a response; (responses' tokens,). All other
+            positions get 0.
         shift_labels: the token after each position, (1, tokens).
         temperature: divides the logits.
         return_dict: is passed on to the model below the head, like all further ``inputs``.
@@ -232,7 +233,7 @@ def forward_with_log_probs(
     labels = shift_labels[:, log_probs_at]  # (1, responses' tokens)
     log_probs, entropy = head(hidden_before, weight, labels, temperature)
     if is_sharded and not torch.is_grad_enabled():
-        self.lm_head.reshard()  # with gradients the backward pass reshards it
+        self.lm_head.reshard()  # with gradients the backward pass reshards the head
     empty = hidden.new_zeros(shift_labels.shape, dtype=torch.float32)  # (1, tokens)
     return CausalLMOutputForPPO(
         log_probs=empty.index_copy(1, log_probs_at, log_probs.float()),

@@ -15,7 +15,7 @@ Metrics = dict[str, Any]
 """Metrics of a step or of an update, by name."""
 
 register = register_trainer(TRAINER_NAME)
-"""Class decorator with which verl finds the trainer under the recipe's name."""
+"""Class decorator that registers the trainer under the recipe's name, so that verl finds it."""
 
 
 class SyncTrainer(PPOTrainerSync):
@@ -33,10 +33,10 @@ class TrainingLoop(SyncTrainer):
     """verl's trainer as the base of a trainer with several policies and its own step."""
 
     policies: Any
-    """Policies by name. Each has ``workers`` and ``llm_server_manager``."""
+    """Policies by name. Each policy has ``workers`` and ``llm_server_manager``."""
 
     def prepare_step(self) -> dict[str, Any]:
-        """Do nothing, since ``step`` takes its own questions. verl would submit another batch here."""
+        """Do nothing, since ``step`` takes its own questions. verl's own method would submit another batch."""
         return {}
 
     def _log_rollout_data(self, *_: Any) -> None:
@@ -57,7 +57,7 @@ class TrainingLoop(SyncTrainer):
 
 
 class AllWorkers:
-    """The worker groups of all policies, in place of the one group that verl's trainer profiles."""
+    """Stands for the worker groups of all policies, where verl's trainer expects a single group to profile."""
 
     def __init__(self, groups: Iterable[Any]) -> None:
         self._groups = list(groups)

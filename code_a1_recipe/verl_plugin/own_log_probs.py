@@ -1,9 +1,9 @@
-"""Old log-probabilities that an update takes from its own pass.
+"""Old log-probabilities that an update takes from its own forward pass.
 
-If a batch is one optimizer step, the forward pass of the update still has the old policy of PPO's ratio. A separate
-pass for old log-probabilities would compute the same numbers, so it is left out. verl would take metrics from the
-separate pass: the entropy, and the difference between a token's probability in training and at its server. Here these
-metrics are made from sums that the update collects.
+If a batch is one optimizer step, the forward pass of the update still computes the old policy of PPO's ratio. A
+separate pass for old log-probabilities would compute the same numbers, so it is left out. verl would take metrics from
+the separate pass: the entropy, and the difference between a token's probability in training and at its server. The
+recipe computes these metrics from sums that the update collects.
 """
 
 from collections.abc import Callable
@@ -18,11 +18,11 @@ from verl.workers.utils.padding import no_padding_2_padding, response_to_nested
 FLAG = "takes_own_log_probs"
 """Key that marks a batch whose update fills in ``old_log_probs``."""
 PREFIX = "own_log_probs/"
-"""Prefix of the sums among the metrics of an update, which ``finalize`` reads."""
+"""Prefix of the names of sums among an update's metrics. ``finalize`` reads these sums."""
 _MAX = PREFIX + "max"
 _NUM_VALUES = 5
-"""Values of each token: 1, entropy, difference of both probabilities, probability in training, probability at the
-server."""
+"""Number of values of each token. The values are 1, the entropy, the difference of both probabilities, the probability
+in training, and the probability at the server."""
 
 
 def loss_with_own_log_probs(
@@ -38,7 +38,7 @@ def loss_with_own_log_probs(
     Args:
         loss_function: verl's loss function, which reads ``old_log_probs``.
         model_output: ``log_probs`` and ``entropy`` of all tokens, nested.
-        data: rows of the micro-batch, a TensorDict. ``old_log_probs`` are added to it.
+        data: rows of the micro-batch, a TensorDict. ``old_log_probs`` are added to the rows.
         keeps_entropy: the loss has a term for the entropy.
         dp_group: verl's process group.
 
@@ -72,7 +72,7 @@ def loss_with_own_log_probs(
     entropies = of_tokens(of_responses(entropy))
     ones = torch.ones_like(in_training)
     table = torch.stack([ones, entropies, difference, in_training, at_server])  # (values, counted tokens)
-    # Each element is the product of two values, summed over the tokens. Products with the ones are plain sums.
+    # Each element is the product of two values, summed over the tokens. A product with the value 1 gives a plain sum.
     products = table @ table.T  # (values, values)
     for number, value in enumerate(products.flatten().tolist()):
         metrics[f"{PREFIX}{number}"] = Metric(AggregationType.SUM, value)
@@ -82,12 +82,12 @@ def loss_with_own_log_probs(
 
 
 def finalize(metrics: dict[str, Any], *, ranks: int, prefix: str) -> dict[str, float]:
-    """Remove the sums from an update's metrics, and make from them the metrics of verl's separate pass.
+    """Remove the sums from an update's metrics. Compute from the sums the metrics that verl's separate pass would give.
 
     Args:
         metrics: metrics of the update. verl has divided the sums by the number of ranks.
         ranks: data-parallel ranks.
-        prefix: verl's prefix of the names, before ``PREFIX``.
+        prefix: the prefix that verl has put before ``PREFIX``.
 
     Returns:
         The metrics under verl's names, or {} if the update collected no sums.
@@ -98,7 +98,7 @@ def finalize(metrics: dict[str, Any], *, ranks: int, prefix: str) -> dict[str, f
     sums = [metrics.pop(f"{prefix}{PREFIX}{number}") for number in range(_NUM_VALUES**2)]
     shape = (_NUM_VALUES, _NUM_VALUES)
     products = ranks * np.reshape(sums, shape)
-    # If no token counts, all sums are 0. The divisor 1 then makes all metrics 0.
+    # If no token is counted, all sums are 0, and the divisor 1 makes all metrics 0.
     count = max(products[0, 0], 1.0)
     means = products[0] / count
     covariances = products / count - np.outer(means, means)

@@ -13,8 +13,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 Seen = list[list[slice]]
-"""For each segment the parts of a row that it attends to. A response attends to its prompt and then to itself, a prompt
-only to itself."""
+"""For each segment, the parts of a row to which the segment attends. A response attends first to its prompt and then to
+itself. A prompt attends only to itself."""
 
 
 class Segments(NamedTuple):
@@ -67,8 +67,8 @@ def share_prompts(ids: Tensor, offsets: Tensor, lengths: Tensor) -> tuple[Tensor
         lengths: the number of tokens in the response at the end of each sequence; (sequences,).
 
     Returns:
-        Positions of the row that are kept, (kept,); for each position of the row its index among the kept positions,
-        (tokens,); the parts that each segment attends to, as in ``Segments``.
+        The kept positions of the row, (kept,); for each position of the row, its index among the kept positions,
+        (tokens,); for each segment, the parts to which it attends, as in ``Segments``.
     """
     prompts: dict[tuple[int, ...], slice] = {}  # the place of each prompt among the kept positions
     kept = []
@@ -97,14 +97,14 @@ def share_prompts(ids: Tensor, offsets: Tensor, lengths: Tensor) -> tuple[Tensor
     return torch.cat(kept), torch.cat(places), seen
 
 
-# Keys may have fewer heads than queries. torch 2.11 accepts that. Later releases need an argument for it.
+# Keys may have fewer heads than queries. torch 2.11 accepts fewer heads, and later releases need an argument for them.
 _FEWER_KEY_HEADS: dict[str, bool] = {}
 if "enable_gqa" in inspect.signature(varlen_attn).parameters:
     _FEWER_KEY_HEADS["enable_gqa"] = True
 
 
 def takes_flash_attention(query: Tensor) -> bool:
-    """Whether flash attention can take this query, which must be on a card and in half precision."""
+    """Whether flash attention accepts this query: it must be on a card and in half precision."""
     return query.is_cuda and query.dtype in (torch.bfloat16, torch.float16)
 
 
@@ -120,7 +120,7 @@ def attend_to_segments(
     dropout: float = 0.0,
     **ignored: Any,
 ) -> tuple[Tensor, None]:
-    """Compute causal attention, through transformers' interface. Each response sees its prompt and itself.
+    """Compute causal attention, with the interface of transformers. Each response sees its prompt and itself.
 
     The last query of a segment sees all keys of the segment, the query before it all keys except the last, and so on.
     Flash attention does the same in a causal call with more keys than queries.
@@ -198,7 +198,7 @@ ALL_ATTENTION_FUNCTIONS.register(attend_to_segments.__name__, attend_to_segments
 
 
 def response_positions(offsets: Tensor, lengths: Tensor) -> Tensor:
-    """Return for each token of a response the position before it in a packed row. verl reads log-probabilities there.
+    """Return the position before each token of a response in a packed row. verl reads the log-probabilities there.
 
     Args:
         offsets, lengths: as in :func:`share_prompts`.

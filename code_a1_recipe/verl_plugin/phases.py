@@ -42,7 +42,7 @@ class UpdatePhases(SyncTrainer):
     Args:
         config: verl's part of the configuration, as this policy sees it.
         name: name of the policy, and of the queue's partition with its rows.
-        workers: verl's worker group. It also computes the reference log-probabilities.
+        workers: verl's worker group, which also computes the reference log-probabilities.
         tokenizer: the policy's tokenizer.
         has_adapter: the policy trains a LoRA adapter, and the reference is the model without the adapter.
         num_gpus: number of GPUs, by which throughput is divided.
@@ -87,8 +87,8 @@ class UpdatePhases(SyncTrainer):
             rows: the stored rows.
             step: number of the step.
             epoch: number of the epoch.
-            check: is called with the metrics as soon as they compare the servers' log-probabilities with the trainer's.
-                An error that it raises ends the update.
+            check: is called with the metrics as soon as they compare log-probabilities of servers and trainer. If
+                ``check`` raises an error, the update ends.
 
         Returns:
             verl's metrics of the update under verl's names, ``timing_s/...`` included.
@@ -114,9 +114,10 @@ class UpdatePhases(SyncTrainer):
                 batch = self._compute_advantage(batch, metrics=metrics)
             with marked_timer("update_actor", timing):
                 batch = self._update_actor(batch, metrics=metrics)
-        if self._takes_own_log_probs:  # only now the metrics compare log-probabilities
+        if self._takes_own_log_probs:  # before the update, no metrics compared log-probabilities
             check(metrics)
-        # verl reads the time of generation from this timer. Here no policy gets it, since an episode serves both.
+        # verl reads the time of generation from this timer. The time is 0 for each policy, since an episode serves both
+        # policies.
         timing["gen"] = 0.0
         self._compute_metrics(batch, metrics, timing, global_steps=step, epoch=epoch)
         clear_rows(keys=batch.keys, partition_id=batch.partition_id)
@@ -146,7 +147,7 @@ class UpdatePhases(SyncTrainer):
         return 1 + max(self.actor_rollout_wg._dispatch_info["actor"])
 
     def _may_take_own_log_probs(self, batch: KVBatchMeta) -> bool:
-        """Whether the update's own pass gives the old log-probabilities, and nothing reads them earlier."""
+        """Whether the update's own pass can give the old log-probabilities, because nothing reads them earlier."""
         blocks, algorithm = self.config.actor_rollout_ref, self.config.algorithm
         mini_batch = blocks.actor.ppo_mini_batch_size * blocks.rollout.n
         is_one_step = len(batch) == mini_batch and blocks.actor.ppo_epochs == 1
@@ -157,21 +158,21 @@ class UpdatePhases(SyncTrainer):
             correction.rollout_is,
             correction.rollout_rs,
         )
-        has_lessons = any(map(is_lesson, batch.keys))  # their rows need log-probabilities of the trainer
+        has_lessons = any(map(is_lesson, batch.keys))  # lessons need the trainer's log-probabilities
         return is_one_step and not any(readers) and not has_lessons
 
     def _compute_old_log_prob(self, batch: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
         self._takes_own_log_probs = self._may_take_own_log_probs(batch)
         if self._takes_own_log_probs:
-            # verl needs a column of this name. The update replaces the copied values.
+            # verl needs the column ``old_log_probs``. The update replaces the copied values.
             self._copy_log_probs(batch.keys, "rollout", "old")
             return batch
         batch = self._in_parts(super()._compute_old_log_prob, batch, metrics)
         lessons = [key for key in batch.keys if is_lesson(key)]
         if not lessons:
             return batch
-        # No server sampled the lessons, so the trainer's probabilities stand for the server's there. The metrics
-        # compare both on the sampled rows only.
+        # No server sampled the lessons, so lessons get the trainer's probabilities as the server's. The metrics below
+        # compare trainer and servers on the sampled rows only.
         self._copy_log_probs(lessons, "old", "rollout")
         sampled = []
         for key, tag in zip(batch.keys, batch.tags, strict=True):
@@ -200,7 +201,7 @@ class UpdatePhases(SyncTrainer):
         parts = group_parts(_groups(batch), fillers=_fillers(batch))
         batch = self._in_parts(super()._compute_advantage, batch, metrics, parts=parts)
         if self._takes_own_log_probs:
-            # These metrics compare old log-probabilities with the servers', of which they are only a copy so far.
+            # These metrics are useless: they compare the servers' log-probabilities with a copy of themselves.
             for name in list(metrics):
                 if "rollout_corr/" in name:
                     del metrics[name]
@@ -211,7 +212,7 @@ class UpdatePhases(SyncTrainer):
         batch = super()._update_actor(batch, metrics)
         if self._takes_own_log_probs:
             reported = own_log_probs.finalize(metrics, ranks=self._ranks(), prefix="actor/")
-            if not reported:  # another engine trains on the copied column
+            if not reported:  # an engine other than the recipe's trained on the copied column
                 raise CodeA1Error(
                     f"the {self.name} policy's workers train with another engine than the recipe's, so step "
                     f"{self.global_steps} learned from wrong probabilities; install this release of the recipe on "
@@ -234,7 +235,8 @@ class UpdatePhases(SyncTrainer):
         def compute(part: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
             metrics |= known  # verl computes further metrics from the gradient's norm
             if all(tag.get("is_padding") for tag in part.tags):
-                # All rows are lessons. Without the tag verl counts them, since its metrics need at least one row.
+                # All rows are lessons. verl's metrics need at least one row, so the tag is removed, and verl counts the
+                # lessons.
                 for tag in part.tags:
                     tag.pop("is_padding")
             compute_all(part, metrics, timing_raw, global_steps=global_steps, epoch=epoch)
@@ -263,8 +265,8 @@ class UpdatePhases(SyncTrainer):
     ) -> KVBatchMeta:
         """Run one of verl's phases part by part, since a phase loads the tensors of its rows into this process.
 
-        With a single part this is verl's phase unchanged. Metrics of several parts are aggregated in the way in which
-        verl aggregates those of the mini-batches of a step.
+        If there is a single part, verl's phase runs unchanged. Metrics of several parts are aggregated as verl
+        aggregates the metrics of several mini-batches.
         """
         parts = parts or balanced_parts(len(batch), ranks=self._ranks())
         if len(parts) == 1:

@@ -1,8 +1,8 @@
 """Entry point of the group ``verl.plugins``, which verl loads in each of its processes.
 
-It imports little, because each import of verl loads it, also in processes that only read configurations. It registers a
-vLLM backend for each policy, and the CPU platform if ``VERL_PLATFORM=cpu`` is set. The trainer registers itself when
-``code_a1_recipe.training.trainer`` is imported.
+This module imports little, because each import of verl loads it, even in processes that only read configurations. The
+module registers a vLLM backend for each policy, and the CPU platform if ``VERL_PLATFORM=cpu`` is set. The trainer
+registers itself when ``code_a1_recipe.training.trainer`` is imported.
 """
 
 import os
@@ -17,7 +17,7 @@ _ASKS_FOR_RECIPE = re.compile(r"trainer_mode=code_a1( |$)|--?(config-\w+|c[dpn])
 
 
 def refuse_launcher(arguments: list[str]) -> None:
-    """End the process if it is verl's launcher and was called for this recipe. The message has the right command.
+    """If this process is verl's launcher and was called for this recipe, print the right command and end the process.
 
     The launcher would start one of verl's trainers, which train only one policy.
 

@@ -1,7 +1,7 @@
 """The only module that imports TransferQueue, in which verl's V1 trainer keeps its rows.
 
-The queue's functions are renamed here and keep their arguments. If verl takes another queue, only this file has to
-change.
+This module renames the queue's functions, which keep their arguments. If verl takes another queue, only this file has
+to change.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ _MARKER_PARTITION = "steps"
 
 
 def queue_actors() -> dict[str, Any]:
-    """Return handles of the queue's processes that this process started. The queue has no public function for them."""
+    """Return handles of the queue's processes that this process started. The queue has no public function for this."""
     storages = (getattr(interface, "_TQ_STORAGE", None) or {}).get("SimpleStorage", {})
     actors = {f"queue storage {name}": handle for name, handle in storages.items()}
     controller = getattr(interface, "_TQ_CONTROLLER", None)
@@ -43,7 +43,7 @@ def queue_actors() -> dict[str, Any]:
 
 
 def step_marker(step: int) -> KVBatchMeta:
-    """Store a batch that ``step`` can return, since verl's loop removes the returned batch from the queue."""
+    """Store a batch that ``step`` can return. verl's loop removes the returned batch from the queue."""
     marker: dict[str, Any] = {"keys": [f"step{step}"], "tags": [{"global_steps": step}]}
     put_rows(partition_id=_MARKER_PARTITION, **marker)
     return KVBatchMeta(partition_id=_MARKER_PARTITION, **marker)

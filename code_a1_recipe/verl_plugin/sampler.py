@@ -26,18 +26,19 @@ def load_tokenizer(config: RunConfig, name: str) -> Any:
     if model.custom_chat_template is not None:
         tokenizer.chat_template = model.custom_chat_template
     if arguments := config.data.apply_chat_template_kwargs:
-        # The arguments are bound to the method, since verl and the servers call the method without them.
+        # verl and the servers call the method without arguments for the template, so the arguments are bound to the
+        # method.
         tokenizer.apply_chat_template = partial(tokenizer.apply_chat_template, **arguments)
     return tokenizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyEndpoint:
-    """Access of an episode worker to one policy."""
+    """What an episode worker needs to sample from one policy."""
 
     client: LLMServerClient
     is_seeded: bool
-    """Each request carries a seed. On GPUs that is slow, since vLLM samples seeded requests one by one."""
+    """Whether each request carries a seed. On GPUs seeds are slow, since vLLM samples seeded requests one by one."""
     max_calls: int
     """Largest number of open requests of one worker. Further requests wait in the worker, not in a server's queue."""
     training: SamplingParameters
@@ -52,15 +53,15 @@ class ServerSampler:
     tokenizer: Any
     parameters: SamplingParameters
     timeout_seconds: float
-    """Time limit of one response, counted from the moment when the server is asked for it."""
+    """Time limit of one response, counted from the moment of the request."""
 
     def __post_init__(self) -> None:
         self._places = asyncio.Semaphore(self.endpoint.max_calls)
-        # A group samples one prompt many times, so the newest prompts are kept.
+        # A group samples one prompt many times, so the token ids of the newest prompts are cached.
         self._prompt_ids = lru_cache(_KEPT_PROMPTS)(self._encoded)
 
     def _encoded(self, *messages: tuple[str, str]) -> list[int]:
-        """Return the token ids of a prompt, given as (role, content) of each message."""
+        """Return the token ids of a prompt. Each message of the prompt is a pair (role, content)."""
         chat: list[Message] = [{"role": role, "content": text} for role, text in messages]
         return prompt_token_ids(self.tokenizer, chat)
 
@@ -87,8 +88,8 @@ class ServerSampler:
 
         Raises:
             PromptTooLongError: the prompt exceeds ``parameters.max_prompt_tokens``.
-            OutageError: the server gave the response up twice, or took too long.
-            CodeA1Error: the response has not one log-probability for each token.
+            OutageError: the server gave up the response twice, or took too long.
+            CodeA1Error: the response does not have one log-probability for each token.
         """
         parameters = self.parameters
         prompt_ids = self._prompt_ids(*((message["role"], message["content"]) for message in messages))
@@ -109,7 +110,7 @@ class ServerSampler:
         log_probs = tuple(output.log_probs or ())
         if len(log_probs) != len(token_ids):
             raise CodeA1Error(f"a server returned {len(token_ids)} tokens with {len(log_probs)} log-probabilities")
-        # A response that fills the whole room is truncated, unless the token in the last place ends it.
+        # A response of the largest length is truncated, unless its last token is the end token.
         last_place = token_ids[parameters.max_response_tokens - 1 :]
         written = self.tokenizer.decode(token_ids, skip_special_tokens=True)
         return Response(

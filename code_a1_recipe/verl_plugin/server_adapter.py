@@ -1,4 +1,4 @@
-"""The training workers' end of the socket through which a policy's weights reach its own servers.
+"""The training workers' end of the socket through which a policy's weights reach the policy's servers.
 
 This module is separate from ``servers.py``, because training workers import it. ``servers.py`` would load all of vLLM's
 HTTP server in each worker.

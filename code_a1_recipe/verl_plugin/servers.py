@@ -18,7 +18,7 @@ from .backends import socket_job
 # verl's server makes the socket's path from this variable. verl's adapter at the other end asks Ray for the job id.
 _JOB_VARIABLE = "VERL_RAY_JOB_ID"
 _ADMISSION_LOOKS = 1000
-"""Largest number of times, 10 ms apart, that an abort waits for admitted requests to reach the engine."""
+"""An abort checks at most this many times, 10 ms apart, whether the admitted requests have reached the engine."""
 _FINISHED_TOKENS_ONLY = {
     "output_kind": RequestOutputKind.FINAL_ONLY,
     "detokenize": False,
@@ -47,8 +47,8 @@ class PolicyHttpServer(vLLMHttpServer):
     ) -> TokenOutput:
         """Generate as verl does, but ask the engine only for the tokens of the finished response.
 
-        verl reads nothing else. To make text, or an output for each token, would cost this process more time than the
-        engine needs for the token.
+        verl reads only these tokens. Making text, or an output for each token, would cost this process more time than
+        the engine needs for the token.
         """
         sampling = {**sampling_params, **_FINISHED_TOKENS_ONLY}
         return await super().generate(prompt_ids, sampling, request_id, **others)
@@ -74,18 +74,19 @@ class PolicyHttpServer(vLLMHttpServer):
 def note_model_class(path: str) -> None:
     """Let vLLM inspect a model's class and cache the result, while the policies' servers still import their packages.
 
-    vLLM inspects a class in a new process, which imports all of vLLM. Without the cached result each server would wait
-    for such a process.
+    vLLM inspects a class in a new process, which imports all of vLLM. Without the cached result, each server would wait
+    for a new process.
     """
     config, _ = PretrainedConfig.get_config_dict(path)
     ModelRegistry.models[config["architectures"][0]].inspect_model_cls()
 
 
 def light_class() -> type:
-    """Make a class with the public methods of ``PolicyHttpServer``, which it imports only when an instance is made.
+    """Make a class with the public methods of ``PolicyHttpServer`` that imports vLLM only when an instance is made.
 
-    Ray loads an actor's class in every process that has a handle of the actor. ``PolicyHttpServer`` would load all of
-    vLLM. That would take seconds and half a gigabyte in each episode worker, which only calls the server.
+    Ray loads an actor's class in every process that has a handle of the actor. ``PolicyHttpServer`` itself would load
+    all of vLLM. Loading vLLM would take seconds and half a gigabyte in each episode worker, although an episode worker
+    only calls the server.
     """
 
     def start(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -105,13 +106,13 @@ def light_class() -> type:
         for name, _ in inspect.getmembers(PolicyHttpServer, inspect.isfunction)
         if not name.startswith("_")
     }
-    # This module has another class of this name. Therefore Ray pickles the whole new class instead of a reference to
-    # this module, and a process that loads the class does not import the module.
+    # This module already has another class with the name of the new class. Ray therefore pickles the whole new class,
+    # not a reference to this module. A process that loads the new class does not import the module.
     return type("PolicyHttpServer", (), {"__init__": start, **methods})
 
 
 class PolicyReplica(vLLMReplica):
-    """verl's replica. The names of its server actors begin with the backend name."""
+    """verl's replica with server actors whose names begin with the backend name."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

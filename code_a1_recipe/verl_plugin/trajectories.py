@@ -1,7 +1,7 @@
 """Responses as rows of the TransferQueue, with the fields, keys and tags that verl's V1 trainer reads.
 
-Each policy has its own partition, so that neither update sees the other's rows. A row's uid is its GRPO group: the
-question for the Code LLM, the question and the candidate for the Test LLM.
+Each policy has its own partition, so that neither update sees the other's rows. A row's uid names its GRPO group. For
+the Code LLM it names the question, for the Test LLM the question and the candidate.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ _LESSON = "!"
 
 @dataclass(frozen=True, slots=True)
 class GroupId:
-    """A GRPO group of a step. Its text is verl's uid, which must not contain ``_``, since verl splits keys there."""
+    """A GRPO group of a step. ``str`` gives verl's uid, which must not contain ``_``, since verl splits keys there."""
 
     step: int
     question: int
@@ -115,8 +115,8 @@ def _group(group: GroupId, members: Iterable[tuple[int, CandidateResult | SuiteR
 def lesson_trajectories(lessons: Sequence[tuple[Response, float]], *, group: GroupId) -> list[Trajectory]:
     """Make a separate group for each lesson, so that GRPO takes the reward itself as the advantage.
 
-    On-policy the gradient of verl's policy loss is ``-advantage * grad log p``. If the advantage is the fixed weight of
-    a lesson, this is a gradient of supervised learning: the weight times that of the negative log-likelihood.
+    On-policy the gradient of verl's policy loss is ``-advantage * grad log p``. If the advantage is a lesson's fixed
+    weight, this is the weight times the gradient of the negative log-likelihood, as in supervised learning.
 
     Args:
         lessons: suites to imitate with their weights.
@@ -164,7 +164,7 @@ def _tag(row: Trajectory, *, step: int) -> dict[str, Any]:
         "min_global_steps": row.response.policy_version,
         "max_global_steps": row.response.policy_version,
     }
-    # verl trains on rows with this tag but leaves them out of its metrics. A lesson belongs in no metric, since it was
+    # verl trains on rows with this tag but leaves them out of its metrics. Lessons belong in no metric, since they were
     # not sampled.
     if row.group.is_lesson:
         tag["is_padding"] = True

@@ -30,8 +30,8 @@ def make_pools(
     """Make pools of GPUs.
 
     Args:
-        manager: verl's, which keeps the pools.
-        spec: for each pool by its name the number of GPUs on each node.
+        manager: verl's manager, which keeps the pools.
+        spec: the number of GPUs on each node, for each pool by name.
         device: "cuda" or "cpu".
     """
     manager.resource_pool_spec = dict(spec)
@@ -40,7 +40,8 @@ def make_pools(
     pools: dict[str, RayResourcePool] = manager.resource_pool_dict
     for name in spec:
         # The placement groups are made before two threads ask for them, since Ray refuses a second group of the same
-        # name. With STRICT_PACK each group lies on one node. Otherwise workers would get wrong local ranks.
+        # name. With STRICT_PACK each group lies on one node. In a group over several nodes, workers would get wrong
+        # local ranks.
         pools[name].get_placement_groups(strategy="STRICT_PACK", device_name=device)
     return pools
 
@@ -74,8 +75,9 @@ def start_workers(config: DictConfig, *, pool: RayResourcePool, with_reference: 
 def _rendezvous_ports() -> list[int]:
     """Return a random range of ports for the rendezvous of torch.distributed.
 
-    verl finds a free port of the range and releases it until the workers listen. If the system had picked the port, an
-    outgoing connection might take it in between. If the range were fixed, two runs might find the same port.
+    verl finds a free port in this range and releases the port until the workers listen on it. If the system picked the
+    port, an outgoing connection might take it in the meantime. If the range were fixed, two runs might find the same
+    port.
     """
     first = random.SystemRandom().randrange(_FIRST_PORT, _LAST_PORT - _TRIED_PORTS)
     return [first, first + _TRIED_PORTS]

@@ -1,4 +1,4 @@
-"""Export of a trained policy as a plain Hugging Face folder, by verl's own merger."""
+"""Exports a trained policy as a plain Hugging Face folder, with verl's merger."""
 
 import shutil
 import subprocess
@@ -27,11 +27,11 @@ def find_step(source: Path, step: str) -> Checkpoint:
 
     Args:
         source: a run folder, its ``checkpoints``, or the folder of one step.
-        step: "latest", "best" (by ``checkpoint.keep_best``) or a number. For the folder of one step it must be
-            "latest".
+        step: "latest", "best" (by ``checkpoint.keep_best``) or a number. If ``source`` is the folder of one step,
+            ``step`` must be "latest".
 
     Raises:
-        CheckpointError: there is no such checkpoint. The message names the saved steps.
+        CheckpointError: there is no such checkpoint. The error message lists the saved steps.
     """
     if step == "latest":
         return named_checkpoint(source)
@@ -55,7 +55,7 @@ def find_step(source: Path, step: str) -> Checkpoint:
 
 
 def check_policy(checkpoint: Checkpoint, policy: str) -> None:
-    """Raise InputError if the checkpoint has no such policy."""
+    """Raise InputError if the checkpoint has no policy of this name."""
     if not (checkpoint.folder / policy / _ACTOR).is_dir():
         raise InputError(f"{checkpoint.folder} has no policy {policy!r}; a run with one model has `code` only")
 
@@ -84,9 +84,10 @@ def export_policy(
     Args:
         checkpoint: the checkpoint to export.
         policy: "code" or "test".
-        output: a folder that does not exist. It appears only when all its files are written.
-        card: content of its README.md, or b"" for no such file.
-        in_float32: keep the weights in float32, in which they were trained. verl's merger rounds them to bfloat16.
+        output: a folder that does not exist. The folder appears only when all its files are written.
+        card: content of the folder's README.md. With b"" the folder gets no README.md.
+        in_float32: keep the weights in float32, in which they were trained. Otherwise verl's merger rounds the weights
+            to bfloat16.
 
     Raises:
         InputError: the checkpoint has no such policy, ``output`` exists, or verl's merger fails.
@@ -127,13 +128,13 @@ def export(
     step: str,
     card_of: Callable[[Checkpoint, str], bytes],
 ) -> dict[str, Path]:
-    """Write one policy of a run with its card, or each of both policies into a folder below ``output``.
+    """Write one policy of a run with its card to ``output``, or each of both policies to a folder below ``output``.
 
     Args:
         source, step: the checkpoint, as for :func:`find_step`.
         output: a folder that does not exist.
         policy: "code", "test" or "both".
-        card_of: makes the content of a policy's README.md.
+        card_of: returns the content of a policy's README.md.
 
     Returns:
         Each policy's folder by the policy's name.

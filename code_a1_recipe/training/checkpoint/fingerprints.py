@@ -1,4 +1,4 @@
-"""Digests of models and data, by which a resumed run knows that they are those of its checkpoint, in any folder."""
+"""Digests with which a resumed run checks that models and data have not changed since the save."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from ...algorithm.question import Question
 
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
 _WHOLE_MODELS = ("model.safetensors", "pytorch_model.bin")
-"""Names of a file with all weights of a model, in the order in which transformers looks for them."""
+"""Names of a file that holds all weights of a model. transformers looks for these files in this order."""
 _READ_WHOLE = (
     "config.json",
     "generation_config.json",
@@ -38,9 +38,9 @@ def data_fingerprint(questions: Iterable[Question]) -> str:
 def model_fingerprint(path: str) -> str:
     """Return a digest of a model folder: configuration, tokenizer, and samples of the weights.
 
-    Of each weights file the digest covers the size and three samples of 1 MiB. The folder's own name does not count, so
-    that a run can move to another host. A model id that is no folder here is returned unchanged, and its revision is
-    not checked.
+    The digest covers the size of each file of weights, and three samples of 1 MiB from the file. The folder's name does
+    not change the digest, so that a run can move to another host. If ``path`` is a model id and not a folder, the id is
+    returned, and the model's revision is not checked.
     """
     folder = Path(path).expanduser()
     if not folder.is_dir():
@@ -50,7 +50,7 @@ def model_fingerprint(path: str) -> str:
         if file.name in _READ_WHOLE:
             digest.update(file.name.encode() + file.read_bytes())
         elif file.suffix in _WEIGHTS:
-            # Weights may have many GB, so only samples are read. They suffice, since training changes every weight.
+            # Weights may have many GB, so only samples are read. Samples suffice, since training changes every weight.
             size = file.stat().st_size
             digest.update(f"{file.name} {size}".encode())
             with file.open("rb") as handle:
@@ -61,7 +61,7 @@ def model_fingerprint(path: str) -> str:
 
 
 def check_weights(path: str) -> None:
-    """Check that a model folder has all its weights, without reading a weight. A model id always passes.
+    """Check that a model folder has all its weights, without reading the weights. A model id always passes.
 
     Raises:
         OSError: the folder has no weights that transformers loads, or lacks a file that its index names.
@@ -76,14 +76,14 @@ def check_weights(path: str) -> None:
         raise OSError(f"its weights ({', '.join(missing)}) are missing")
     for name in names:
         if name.endswith(".safetensors"):
-            with safe_open(folder / name, "pt"):  # reads the header, which must cover the file
+            with safe_open(folder / name, "pt"):  # checks that the header fits the size of the file
                 pass
 
 
 def _weight_files(folder: Path) -> list[str]:
     """List the files whose weights transformers loads from a model folder.
 
-    If there are none, the result is a text with the names that transformers looks for.
+    If the folder has no such files, the list holds one text with the names that transformers looks for.
     """
     for name in _WHOLE_MODELS:
         index = folder / f"{name}.index.json"

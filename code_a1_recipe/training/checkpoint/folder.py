@@ -1,15 +1,15 @@
-"""The folder of a checkpoint. Each saved step has one, with everything that a resumed run needs.
+"""The folder of a checkpoint. Each saved step has such a folder, with everything that a resumed run needs.
 
 The folder gets its name only when all its files are written. ``checkpoints/global_step_<n>`` holds
 
 - ``code/`` and ``test/``: verl's actor checkpoints (weights, optimizer, learning-rate schedule and random states of
   every rank)
 - ``mistake_book.json``, ``metrics.json`` (the step's row), ``extensions.json`` (states of extensions, by name)
-- ``data.pt`` (position and order of the questions), ``random_states.pt`` (the trainer's own)
+- ``data.pt`` (position and order of the questions), ``random_states.pt`` (random states of the trainer)
 - ``state.json``: step, identity and configuration of the run, versions, sizes of the files
 
 ``checkpoints/latest_checkpointed_iteration.txt`` names the newest step and is written last. ``checkpoints/best.json``
-names the best step by validation, if the run asks for one.
+names the step with the best validation, if the run asks for it.
 """
 
 import json
@@ -44,18 +44,18 @@ _PARTIAL = ".partial"
 _GIVEN_UP = "given_up_"
 
 _QUESTION_KEYS = ("questions", "train_batch_size", "shuffle")
-"""Keys of an identity that may differ with ``checkpoint.allow_new_questions``."""
+"""Keys of a run's identity that may differ if ``checkpoint.allow_new_questions`` is set."""
 IDENTITY, ORIGIN, FILES = "identity", "origin", "files"
-"""Keys of ``state.json``. Their values: what a resumed run must share; another run's checkpoint from which this run
-started; the size of each file of the checkpoint."""
+"""Keys of ``state.json`` for: the values that a resumed run must share; the checkpoint of another run from which this
+run started; the size of each file of the checkpoint."""
 
 FORMAT = 3
-"""Version of ``state.json`` and of the folder around it."""
+"""Version of the format of ``state.json`` and of the checkpoint's folder."""
 
 ANOTHER_STEP = "resume from another step with resume=<folder of a step>"
 _SPARE_BYTES = 64 << 20
 _GROWTH = 1.1
-"""Largest size of a checkpoint as a multiple of the previous checkpoint's size. The Mistake Book grows."""
+"""A checkpoint may need up to this multiple of the previous checkpoint's size, since the Mistake Book grows."""
 
 _STEP_FOLDER = re.compile(r"global_step_(\d+)")
 
@@ -75,10 +75,10 @@ class Checkpoint:
             allow_new_questions: accept other questions, and another number of questions in a step.
 
         Returns:
-            Whether the run goes on with the same questions in the same order.
+            Whether the run continues with the same questions in the same order.
 
         Raises:
-            CheckpointError: the message names each key that differs, with both values.
+            CheckpointError: keys differ. The message names each such key with both values.
         """
         state = self.state()
         saved = state.get(IDENTITY, {})
@@ -97,7 +97,7 @@ class Checkpoint:
         return True
 
     def changed_settings(self, config: Mapping[str, Any]) -> list[str]:
-        """List the settings that ``config`` (plain dictionaries) changes since the save, as ``key: old -> new``."""
+        """List the settings that differ between the save and ``config`` (plain dictionaries) as ``key: old -> new``."""
         saved = self.state().get("config", {})
         old, new = ({key: value for key, value in leaves(tree) if value != {}} for tree in (saved, config))
         changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
@@ -119,10 +119,10 @@ class Checkpoint:
         return state
 
     def check_whole(self) -> None:
-        """Refuse a checkpoint that has lost a file, or a part of one.
+        """Refuse a checkpoint that has lost a file or a part of a file.
 
         Raises:
-            CheckpointError: the message names the first such file.
+            CheckpointError: a file is missing or has another size. The message names the first such file.
         """
         sizes = dict.fromkeys(_NEEDED) | self.state().get(FILES, {})
         for name, size in sizes.items():
@@ -136,7 +136,7 @@ class Checkpoint:
 
 _NEEDED = (BOOK_NAME, DATA_NAME, RANDOM_NAME, ROW_NAME)
 
-# These keys change from start to start: places of files, and the way of resuming. Their changes are not shown.
+# Settings for the places of files and for resuming may differ at every start, so their changes are not shown.
 _NOT_COMPARED = (
     "run_dir",
     "resume",
@@ -157,16 +157,16 @@ def step_folder(root: Path, step: int) -> Path:
 
 @contextmanager
 def writing(root: Path, step: int) -> Iterator[Path]:
-    """Make a folder to write a checkpoint into. Rename and announce it when the block ends without an error.
+    """Yield a new folder for a checkpoint. If the block ends without an error, rename and announce the folder.
 
     On an error the partial folder is removed, since a full disk may be the reason. The previous checkpoint stays the
     latest.
 
     Raises:
-        DiskFullError: there is less room than the last checkpoint took. Nothing was written.
+        DiskFullError: there is less free room than a checkpoint needs. Nothing was written.
     """
     root.mkdir(parents=True, exist_ok=True)
-    for left in root.glob(f"*{_PARTIAL}"):  # a killed start has left these folders
+    for left in root.glob(f"*{_PARTIAL}"):  # a killed run has left these folders
         shutil.rmtree(left, ignore_errors=True)
     _check_room(root)
     partial = root / f"global_step_{step}{_PARTIAL}"
@@ -181,14 +181,14 @@ def writing(root: Path, step: int) -> Iterator[Path]:
         raise
     _remove(step_folder(root, step))
     partial.rename(step_folder(root, step))
-    # The tracker comes last. Until it names this step, a start resumes from the previous checkpoint.
+    # The tracker comes last. Until the tracker names this step, a start resumes from the previous checkpoint.
     announce(root, step)
     for given_up in root.glob(f"{_GIVEN_UP}*"):
         _remove(given_up)
 
 
 def announce(root: Path, step: int) -> list[str]:
-    """Name ``step`` in the tracker as the newest, and move later checkpoints aside. The next save removes them.
+    """Name ``step`` in the tracker as the newest, and move later checkpoints aside until the next save removes them.
 
     Returns:
         The new names of the moved folders.
@@ -198,7 +198,7 @@ def announce(root: Path, step: int) -> list[str]:
     best = best_checkpoint(root)
     if best is not None and best["step"] > step:  # the run will reach that step again, with other weights
         (root / BEST_NAME).unlink()
-    # The run goes on from ``step``, so the next start must not take a later checkpoint for the newest.
+    # The run goes on from ``step``, so the next start must not treat a later checkpoint as the newest.
     aside = {later: root / f"{_GIVEN_UP}{later}" for later in saved_steps(root) if later > step}
     for later, folder in aside.items():
         _remove(folder)
@@ -207,7 +207,7 @@ def announce(root: Path, step: int) -> list[str]:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder. It is renamed first, so that a kill cannot leave a half-removed checkpoint that looks whole."""
+    """Rename a folder and then remove it, so that a kill cannot leave a half-removed checkpoint that looks whole."""
     if folder.exists():
         aside = folder.with_name(f"{folder.name}.old{_PARTIAL}")
         shutil.rmtree(aside, ignore_errors=True)
@@ -218,7 +218,7 @@ def _remove(folder: Path) -> None:
 def _check_room(root: Path) -> None:
     steps = saved_steps(root)
     needed = _SPARE_BYTES
-    if steps:  # before the first checkpoint the plan has checked the room
+    if steps:  # the plan has checked the room for the first checkpoint
         needed += int(_GROWTH * sum(_sizes(step_folder(root, steps[-1])).values()))
     free = shutil.disk_usage(root).free
     if free < needed:
@@ -247,7 +247,7 @@ def saved_steps(root: Path) -> list[int]:
 
 
 def keep_newest(root: Path, count: int | None) -> None:
-    """Remove all checkpoints except the newest ``count`` and the best. With None all are kept."""
+    """Remove all checkpoints except the newest ``count`` and the best. If ``count`` is None, keep all."""
     if count is None:
         return
     best = best_checkpoint(root)
@@ -273,12 +273,12 @@ def note_best(root: Path, *, step: int, metric: str, value: float) -> bool:
     """Remember the checkpoint of ``step`` if its ``value`` is above the best value so far.
 
     Returns:
-        Whether the step is the best. It must have a checkpoint.
+        Whether the step is now the best. A step without a checkpoint is never the best.
     """
     best = best_checkpoint(root)
     if not step_folder(root, step).is_dir() or not math.isfinite(value):
         return False
-    # Values of different metrics cannot be compared, so the best of another metric does not count.
+    # Values of different metrics cannot be compared, so the best value of another metric is ignored.
     if best is not None and best["metric"] == metric and best["step"] < step and best["value"] >= value:
         return False
     write_whole(root / BEST_NAME, json.dumps({"step": step, "metric": metric, "value": value}))
@@ -291,7 +291,7 @@ def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | 
     Args:
         root: folder of all checkpoints of a run.
         mode: verl's ``trainer.resume_mode``: "auto" (the newest checkpoint, if any), "disable" or "resume_path".
-        path: with "resume_path" the folder of one step, of a run, or of a run's checkpoints (their newest is taken).
+        path: for "resume_path", the folder of one step. A run folder or its ``checkpoints`` means the newest step.
 
     Raises:
         CheckpointError: the named checkpoint does not exist, or the run folder holds another run.
@@ -306,7 +306,7 @@ def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | 
     named = named_checkpoint(wanted)
     if own is None or named.folder.parent == root:
         return named
-    # If the command is the one that started this run, the run resumes from its own newest step.
+    # If the same command started this run earlier, the run resumes from its own newest step.
     origin = Path(own.state().get(ORIGIN) or "")
     is_one_step = _STEP_FOLDER.fullmatch(wanted.name) is not None
     if origin == named.folder or (not is_one_step and origin.parent == named.folder.parent):
@@ -318,7 +318,7 @@ def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | 
 
 
 def named_checkpoint(path: Path) -> Checkpoint:
-    """Find the checkpoint in a step's folder, or the newest one of a run folder or of its ``checkpoints``.
+    """Find the checkpoint in a step's folder, or the newest checkpoint in a run folder or its ``checkpoints``.
 
     Raises:
         CheckpointError: there is no such checkpoint.
@@ -332,7 +332,7 @@ def named_checkpoint(path: Path) -> Checkpoint:
 def _newest(root: Path) -> Checkpoint | None:
     tracker = root / TRACKER_NAME
     if not tracker.is_file():
-        steps = saved_steps(root)  # a kill may come after the first checkpoint's renaming and before its tracker
+        steps = saved_steps(root)  # a kill may come just before the first tracker is written
         return _checkpoint_at(step_folder(root, steps[-1])) if steps else None
     text = tracker.read_text(encoding="utf-8", errors="replace").strip()
     if not text.isdecimal():

@@ -1,4 +1,4 @@
-"""The checkpoints of a run: the run saves them and resumes from them."""
+"""Saves the checkpoints of a run, and resumes a run from a checkpoint."""
 
 import json
 import logging
@@ -49,12 +49,12 @@ class TrainState:
     data: Any
     """Position and order of the questions (``StatefulDataLoader.state_dict``); None before step 1."""
     row: Mapping[str, Any] = field(default_factory=dict)
-    """The step's metrics that were known before its checkpoint. A resumed run writes them to ``metrics.jsonl`` if the
-    step's row is missing there."""
+    """The step's metrics that were known before the save. A resumed run writes these metrics to ``metrics.jsonl`` if
+    the file has no row for the step."""
     random_states: dict[str, Any] | None = None
     """Random states of the trainer's process, see ``random_states.capture``; None before step 1."""
     extensions: Mapping[str, Any] = field(default_factory=dict)
-    """States of the extensions by name, as JSON values. They are copies, which the next step does not change."""
+    """States of the extensions by name, as JSON values. The states are copies, which the next step does not change."""
 
 
 @dataclass(eq=False)
@@ -64,9 +64,9 @@ class CheckpointKeeper:
     config: RunConfig
     run_folder: RunFolder
     identity: Mapping[str, Any] = field(kw_only=True)
-    """Values that a resumed run must share, see ``preflight.run_identity``."""
+    """Values that must be equal in a checkpoint and in the run that resumes it, see ``preflight.run_identity``."""
     saved_step: int = field(default=0, init=False)
-    """Newest step that is saved in this run's own folder, or 0."""
+    """Newest step that is saved in this run's own folder; 0 if there is none."""
     _origin: str | None = field(default=None, init=False)
     """Checkpoint of another run from which this run started, if any."""
 
@@ -74,7 +74,7 @@ class CheckpointKeeper:
         self._root = Path(self.config.trainer.default_local_dir).resolve()
 
     def save(self, finished: TrainState, *, policies: Mapping[str, Policy], book: MistakeBook) -> Path:
-        """Save the newest finished step, unless it is saved. Policies and book must not have changed since its end.
+        """Save the newest finished step, unless it is saved. Policies and book must not have changed since this step.
 
         Returns:
             The checkpoint's folder.
@@ -111,7 +111,7 @@ class CheckpointKeeper:
         return target
 
     def resume(self, *, policies: Mapping[str, Policy], dataloader: Any) -> tuple[TrainState, MistakeBook] | None:
-        """Load the checkpoint that the configuration asks for into policies and dataloader.
+        """Load the policies and the dataloader from the checkpoint that the configuration asks for.
 
         Returns:
             The state and the Mistake Book of the checkpoint, or None for a fresh start.
@@ -141,7 +141,7 @@ class CheckpointKeeper:
         if folder.parent == self._root:
             self.saved_step = checkpoint.step
             self._origin = checkpoint.state().get(ORIGIN)
-            # This comes before ``continue_records``, which removes the records of later steps.
+            # Later checkpoints are moved aside before ``continue_records`` removes the records of later steps.
             aside = announce(self._root, checkpoint.step)
             if aside:
                 what = f"later checkpoints are now {', '.join(aside)} and the next save removes them"
@@ -154,10 +154,11 @@ class CheckpointKeeper:
         return finished, book
 
     def continue_records(self, finished: TrainState, book: MistakeBook, *, last_step: int) -> bool:
-        """Remove rollouts and metrics of steps after the resumed step, and add its row of metrics if that is missing.
+        """Remove the records of steps after the resumed step. Add the metrics of the resumed step if they are missing.
 
         Returns:
-            Whether the validation of that step is still due. For a fresh start ``trainer.val_before_train`` decides.
+            Whether the validation of the resumed step is still due. For a fresh start ``trainer.val_before_train``
+            decides.
         """
         step, folder, trainer = finished.step, self.run_folder, self.config.trainer
         if not self.saved_step:
@@ -174,7 +175,7 @@ class CheckpointKeeper:
         return is_due and not is_done
 
     def keep_best(self, metrics: Mapping[str, float], *, step: int) -> None:
-        """Remember the checkpoint of ``step`` if ``checkpoint.keep_best`` is set and its validation is the best so far.
+        """Remember the checkpoint of ``step`` if the step has the best value so far of ``checkpoint.keep_best``.
 
         Raises:
             SettingsError: ``checkpoint.keep_best`` names a metric that validation does not have.
@@ -183,7 +184,7 @@ class CheckpointKeeper:
         if name is None:
             return
         if name not in metrics:
-            # A metric may be undefined in a single validation: it may be a share of events that did not occur.
+            # A single validation may lack a metric, such as a share of events that did not occur.
             if self.run_folder.has_metric(name):
                 return
             raise SettingsError(
@@ -199,7 +200,7 @@ class CheckpointKeeper:
 
 
 def _check_shards(folder: Path, policies: Mapping[str, Policy]) -> None:
-    """Raise CheckpointError if the weights of a rank are missing. The rank may have written them on another node."""
+    """Raise CheckpointError if the weights of a rank are missing. The rank may have saved on another node."""
     for name, policy in policies.items():
         found = len(list((folder / name / "actor").glob("model_world_size_*_rank_*.pt")))
         if found != policy.pool.world_size:
@@ -234,7 +235,7 @@ def _load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader:
                 raise
             last_line = str(error).strip().splitlines()[-1]
             raise CheckpointError(f"{folder / name} cannot be loaded: {last_line}; {ANOTHER_STEP}") from error
-    if dataloader is not None:  # with new questions it is None, since the saved position does not fit them
+    if dataloader is not None:  # None if the questions are new, since the saved position fits other questions
         dataloader.load_state_dict(data)
     logger.info("resumed from %s at step=%d", folder, checkpoint.step)
     return TrainState(step=checkpoint.step, data=data, row=row, random_states=states, extensions=extensions)

@@ -1,6 +1,6 @@
 """The random states of the trainer's process.
 
-verl's checkpoints hold the states of its workers. Servers, episodes and judges get a seed with each request.
+verl's checkpoints hold the random states of the workers. Servers, episodes and judges get a seed with each request.
 """
 
 import random

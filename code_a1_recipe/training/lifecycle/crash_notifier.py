@@ -1,7 +1,8 @@
-"""Tells the user how to resume after the trainer's process was killed.
+"""Tells the user how to resume if the trainer's process is killed.
 
-The killed process cannot print this, so a small second process waits for its end. The killer may be a user, the kernel
-(out of memory), or Ray, whose C++ code ends a driver after Ray's own processes have died.
+A killed process cannot print a message, so a small second process waits for the trainer's end. The trainer may be
+killed by a user, by Ray, or by the kernel if memory runs out. Ray's C++ code ends a driver when Ray's own processes
+have died.
 """
 
 import subprocess
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _END = b"end"
-# The waiting process ignores signals of the terminal, which reach all processes of a run. It reads until the pipe ends.
+# The waiting process ends when the pipe ends. It ignores signals of the terminal, which reach all processes of a run.
 _WAITER = """
 import signal, sys
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

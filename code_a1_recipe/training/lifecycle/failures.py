@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from ...errors import CodeA1Error
 
 _SHOWN_CHARS = 300
-# The last two come from torch when it could not write all of the weights.
+# torch raises errors with the last two texts when it cannot write all of the weights.
 _DISK_FULL_TEXTS = ("No space left on device", "Disk quota exceeded", "inline_container", "PytorchStreamWriter")
 _ENGINE_TEXTS = ("EngineDeadError", "CUDA error")
 _AT_ITS_START = "creation task"
@@ -14,7 +14,7 @@ _AT_ITS_START = "creation task"
 
 
 def explain(error: BaseException, *, run_dir: str) -> str | None:
-    """Explain an expected failure by rule, value, place and hint. Return None for any other error, which is a bug.
+    """Explain an expected failure with rule, value, place and hint. Return None for any other error, which is a bug.
 
     Args:
         error: ended the run. Errors of Ray's workers carry the worker's own error as a cause.
@@ -61,7 +61,8 @@ def _lost_process(error: BaseException) -> str | None:
 
     lost = (ActorDiedError, ActorUnavailableError, NodeDiedError, WorkerCrashedError)
     causes = list(_chain(error))
-    # This comes first, since a process may also run out of memory while it starts. Ray and torch have such errors.
+    # Memory is checked first, since a process may run out of memory while it starts. Ray and torch have out-of-memory
+    # errors.
     if any("OutOfMemory" in f"{type(cause).__name__} {cause}" for cause in causes):
         return (
             "a machine ran out of memory, and Ray or CUDA ended what used most; nothing was made up for what was not "

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 _OF_A_CLUSTERS_START = ("num_cpus", "num_gpus", "object_store_memory", "include_dashboard")
 """Arguments of ``ray.init`` that Ray accepts only when it starts a new cluster."""
 _CLOSE_SECONDS = 60.0
-"""Longest time for the processes of a run to end."""
+"""Time limit for ending the processes of a run."""
 _VLLM_SOCKETS = "VLLM_RPC_BASE_PATH"
 _PLUGIN = "code_a1_recipe.verl_plugin.plugin"
 
@@ -41,16 +41,16 @@ def train(config: RunConfig, *, command: str = "") -> RunFolder:
 
     Args:
         config: configuration of the run, not yet resolved.
-        command: the command that the user typed. It is recorded in the folder.
+        command: the command that the user typed, which is recorded in the folder.
 
     Raises:
         SettingsError: models, data or the folder cannot be used. No process was started.
-        Exception: any error that ended the run early. Files that were written before stay.
+        Exception: any error that ended the run early. Files that are already written stay.
     """
     leftovers = Leftovers(Path(prepare_environment(config).get(_VLLM_SOCKETS, "")))
     stages = StageClock(RunFolder.show)
     try:
-        # verl loads the plug-in by itself, but hides its errors. This import shows them.
+        # verl loads the plug-in by itself, but hides the plug-in's errors. The import below shows such errors.
         import verl  # noqa: F401
 
         from ...verl_plugin import plugin  # noqa: F401
@@ -96,7 +96,7 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers, stag
 
     limit = config.checkpoint.leave_within_seconds
     signals = SignalHandler(leave_within_seconds=limit, show=folder.show, clean_up=leftovers.remove)
-    with ThreadPoolExecutor(1) as importer:  # import the trainer (seconds) while Ray's processes start
+    with ThreadPoolExecutor(1) as importer:  # imports the trainer, which takes seconds, while Ray starts
         module = importer.submit(importlib.import_module, "code_a1_recipe.training.trainer")
         ray.init(**_ray_arguments(config))
         CodeA1Trainer = module.result().CodeA1Trainer
@@ -117,8 +117,8 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers, stag
                 )
                 has_started = watches.enter_context(watch)
                 trainer = CodeA1Trainer(config, signals=signals)
-                # These are the two parts of verl's `init`. The watch starts between them, because the second part would
-                # wait for a lost server for ever.
+                # `_setup` and `on_init_end` are the two parts of verl's `init`. The watch starts between these parts,
+                # because the second part would wait for ever if a server is lost.
                 trainer._setup()
                 processes = process_watch(
                     trainer.processes(),
@@ -130,7 +130,7 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers, stag
                 has_started()
                 leftovers.segments = segments_below(os.getpid())
                 trainer.fit(None)
-        except KeyboardInterrupt:  # Ray raises a KeyboardInterrupt too if a signal comes while it waits
+        except KeyboardInterrupt:  # Ray also raises KeyboardInterrupt if a signal comes while Ray waits
             if signals.signal_number is None:
                 raise
             raise InterruptedRunError(signals.signal_number, "left at once") from None
@@ -142,10 +142,10 @@ def _ray_arguments(config: RunConfig) -> dict[str, Any]:
     arguments = dict(config.ray_kwargs.ray_init)
     arguments["address"] = config.ray_kwargs.address
     if arguments["address"] != "local":
-        # Ray refuses these arguments for a running cluster.
+        # If the cluster runs already, Ray refuses the arguments of a cluster's start.
         arguments = {key: value for key, value in arguments.items() if key not in _OF_A_CLUSTERS_START}
     elif config.trainer.device == "cpu" and arguments.get("num_gpus") is None:
-        # These GPUs are logical: verl's placement groups need them to count.
+        # A CPU run has logical GPUs, since verl's placement groups count GPUs.
         arguments["num_gpus"] = sum(sum(gpus) for gpus in config.pool_spec().values())
     runtime_env = ray_runtime_env(config.for_verl())
     users_env = arguments.pop("runtime_env", None) or {}
@@ -155,7 +155,7 @@ def _ray_arguments(config: RunConfig) -> dict[str, Any]:
         **runtime_env["env_vars"],
         **prepare_environment(config),
         "TRANSFER_QUEUE_ENABLE": "1",
-        # Nodes whose installation lacks the entry point load the plug-in because of this variable.
+        # This variable loads the plug-in on nodes whose installation lacks the entry point.
         "VERL_USE_EXTERNAL_MODULES": _with_another("VERL_USE_EXTERNAL_MODULES", ",", _PLUGIN),
         # Workers must find the recipe even if it is not installed but runs from a checkout.
         "PYTHONPATH": _with_another("PYTHONPATH", os.pathsep, checkout),
@@ -165,7 +165,7 @@ def _ray_arguments(config: RunConfig) -> dict[str, Any]:
 
 
 def _with_another(variable: str, separator: str, item: str) -> str:
-    """Put an item before those that an environment variable lists."""
+    """Put an item in front of the items that an environment variable lists."""
     listed = os.environ.get(variable)
     return f"{item}{separator}{listed}" if listed else item
 
@@ -175,15 +175,16 @@ def prepare_environment(config: RunConfig) -> dict[str, str]:
 
     A second call sets the same values.
     """
-    # Each server gets all cores. Suites follow the programs, so mostly only one of both servers computes.
+    # Each server gets all cores. Suites are written after the programs, so mostly one of the two servers computes at a
+    # time.
     server_threads = _threads(config, at_a_time=False)
     training_threads = _threads(config, at_a_time=config.layout == SEPARATE)
     defaults = {
         "TENSORBOARD_DIR": str(RunFolder(Path(config.run_dir)).tensorboard),
         "VERL_LOGGING_LEVEL": "WARN",
         "VLLM_LOGGING_LEVEL": "ERROR",
-        # verl disables the cache, because engines that compiled at the same time wrote broken files. torch 2.10 and
-        # newer write each file as a whole (pytorch#162432).
+        # verl disables vLLM's compile cache, because engines that compiled at the same time wrote broken files. torch
+        # 2.10 and newer write each file as a whole (pytorch#162432).
         "VLLM_DISABLE_COMPILE_CACHE": "0",
         # transformers would report that torchvision is missing, which text models do not need.
         "TRANSFORMERS_VERBOSITY": "error",
@@ -195,7 +196,8 @@ def prepare_environment(config: RunConfig) -> dict[str, str]:
         variables |= {"VERL_FULL_DETERMINISM": "1", "VLLM_BATCH_INVARIANT": "1", "PYTHONHASHSEED": str(rollout.seed)}
     if config.trainer.device == "cpu":
         variables |= cpu_environment(threads=server_threads, training_threads=training_threads)
-    # The nodes of a running cluster may lack this folder, so it is set only for a Ray of this machine.
+    # The nodes of a running cluster may lack this folder, so the variable is set only if Ray runs on this machine
+    # alone.
     if config.trainer.device == "cpu" or config.ray_kwargs.address == "local":
         variables[_VLLM_SOCKETS] = os.environ.get(_VLLM_SOCKETS) or make_sockets_folder()
     os.environ.update(variables)
@@ -203,15 +205,15 @@ def prepare_environment(config: RunConfig) -> dict[str, str]:
 
 
 def _threads(config: RunConfig, *, at_a_time: bool) -> int:
-    """Return the OpenMP threads of one policy's process: all cores, or a share if both policies compute at once."""
+    """Return the number of threads for one policy's process: all cores, or a share if both policies compute at once."""
     if not all(config.policy(name).model.path for name in config.policy_names):
-        return 1  # the matrices of the tiny models are too small for more
+        return 1  # the matrices of the tiny models are too small for more threads
     shares = len(config.policy_names) if at_a_time else 1
     return max(1, usable_cores() // shares)
 
 
 def ray_log_folder() -> Path:
-    """Return the folder of the workers' logs of this Ray session. It has the same path on each node."""
+    """Return the folder of the workers' logs of this Ray session. The folder's path is the same on each node."""
     from ray._private.worker import global_worker
 
     node = global_worker.node
@@ -219,7 +221,7 @@ def ray_log_folder() -> Path:
 
 
 def _close(trainer: Any, failure: BaseException | None, config: RunConfig, leftovers: Leftovers) -> None:
-    """End all that the run started within ``_CLOSE_SECONDS``. After a loss, other processes may never answer."""
+    """Within ``_CLOSE_SECONDS``, end all that the run has started. After a loss, other processes may never answer."""
     import ray
 
     from ...verl_plugin import row_queue
@@ -233,7 +235,7 @@ def _close(trainer: Any, failure: BaseException | None, config: RunConfig, lefto
             _exit(f"error: {explain(failure, run_dir=config.run_dir) or failure}", 1, config, leftovers)
 
     timer = threading.Timer(_CLOSE_SECONDS, give_up)
-    timer.daemon = True  # so that it does not keep the process alive by itself
+    timer.daemon = True  # so that the timer does not keep the process alive
     timer.start()
     steps: list[Callable[[], object]] = [row_queue.close, ray.shutdown, leftovers.remove]
     if trainer is not None:
@@ -268,8 +270,9 @@ def resume_hint(run_dir: str) -> str:
 def configure_logging() -> None:
     """Log warnings to stderr. ``CODE_A1_LOGGING_LEVEL`` sets another level for the recipe's own packages."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    # At its import verl warns about every engine that is not installed, and that there is no critic (GRPO has none).
+    # The import of verl warns about engines that are not installed, and about a missing critic, which GRPO does not
+    # need.
     warnings.filterwarnings("ignore", category=UserWarning, module=r"(verl|torchdata)\.")
-    # Each package gets its own level, because importing vLLM raises the root logger's.
+    # Each package gets its own level, because the import of vLLM raises the level of the root logger.
     for package in ("code_a1_recipe", "reward_fns", "sandbox"):
         logging.getLogger(package).setLevel(os.environ.get("CODE_A1_LOGGING_LEVEL", "WARNING"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 _PREFIX = "/dev/shm/psm_"
-"""Beginning of the names that Python's ``multiprocessing.shared_memory`` chooses."""
+"""Beginning of the file names that Python's ``multiprocessing.shared_memory`` chooses."""
 _SOCKETS_PREFIX = "code-a1-"
 
 
@@ -18,7 +18,7 @@ class Leftovers:
     """Files that outlive the processes of a run on this machine."""
 
     sockets: Path
-    """Folder of vLLM's sockets. It is removed only if ``make_sockets_folder`` made it."""
+    """Folder of vLLM's sockets. The folder is removed only if ``make_sockets_folder`` made it."""
     segments: set[Path] = field(default_factory=set)
     """Segments of shared memory that the servers use. A process can go on using a segment after its file is removed."""
 

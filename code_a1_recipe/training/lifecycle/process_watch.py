@@ -1,7 +1,7 @@
 """Ends a run that waits for a lost process.
 
-The trainer learns of most losses by an exception. But a process that waits on a socket of verl's queue, or for a server
-inside another call, would wait for ever.
+Most losses raise an exception in the trainer. But a call that waits for a lost server, or for a socket of verl's queue,
+would wait for ever.
 """
 
 import logging
@@ -17,17 +17,17 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
 GRACE_SECONDS = 30.0
-"""Time in which the trainer may notice the loss by itself. Its own error says more about the cause."""
+"""Time in which the trainer may notice the loss by itself. The trainer's own error says more about the cause."""
 
 
 @contextmanager
 def process_watch(actors: Mapping[str, Any], give_up: Callable[[str], None]) -> Iterator[None]:
-    """Check again and again, until the block ends, that the actors are alive.
+    """Check regularly that the actors are alive, until the block ends.
 
     Args:
-        actors: maps names that a user understands to handles.
-        give_up: must end the process. Another thread calls it with the name of a lost actor, if the block has not ended
-            ``GRACE_SECONDS`` after the loss.
+        actors: handles of the actors, by names that a user understands.
+        give_up: must end the process. Another thread calls ``give_up`` with the name of a lost actor, if the block has
+            not ended ``GRACE_SECONDS`` after the loss.
     """
     is_over = threading.Event()
 

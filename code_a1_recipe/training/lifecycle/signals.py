@@ -1,4 +1,4 @@
-"""Handles Ctrl-C and SIGTERM: the run saves and ends within a time limit. A second signal ends it at once."""
+"""Handles Ctrl-C and SIGTERM: the run saves and ends within a time limit. A second signal ends the run at once."""
 
 import contextlib
 import logging
@@ -19,7 +19,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _SAVES = 2.0
 """The time limit is at least this many times the duration of the last save."""
 _EXIT_BASE = 128
-"""A shell adds the number of a signal to this value for the exit status of a process that the signal ended."""
+"""If a signal ends a process, the shell's exit status is the signal's number plus this value."""
 
 
 class LeaveRequestedError(Exception):
@@ -27,7 +27,7 @@ class LeaveRequestedError(Exception):
 
 
 class InterruptedRunError(CodeA1Error):
-    """A signal ended the run after it had saved its finished steps.
+    """A signal ended the run after the run had saved its finished steps.
 
     Args:
         signal_number: the signal's number.
@@ -44,13 +44,14 @@ class SignalHandler:
     """Handles signals while a run goes on."""
 
     leave_within_seconds: float
-    """Longest time from the first signal to the end of the process. After it the process ends without a save."""
+    """Longest time from the first signal to the end of the process. After this time the process ends, even without a
+    save."""
     show: Callable[[str], None]
     """Prints a line for the user."""
     clean_up: Callable[[], None] = lambda: None
     """Called before ``os._exit``, which runs no ``finally`` block."""
     can_save: bool = False
-    """The trainer sets this once there is something to save. Until then a signal ends the run at once."""
+    """The trainer sets this as soon as there is something to save. Before that, a signal ends the run at once."""
     is_saved: bool = False
     """The trainer sets this after it has saved because of a signal."""
     signal_number: int | None = None
@@ -67,7 +68,7 @@ class SignalHandler:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Handle the signals until the block ends. Does nothing outside the main thread, where Python forbids it."""
+        """Handle the signals until the block ends. Do nothing in other threads, where Python forbids handlers."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -94,7 +95,7 @@ class SignalHandler:
         self._print(f"{name}: saving and leaving, within {self.leave_within_seconds:g} s; once more: leave at once")
 
     def _print(self, line: str) -> None:
-        # The reader of the output (`... | tee log`) may have ended by the same signal. The run must save all the same.
+        # The same signal may have ended the reader of the output (`... | tee log`). Even then the run must save.
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             self.show(line)
 
@@ -106,5 +107,5 @@ class SignalHandler:
         )
         dismiss_notifier()
         self.clean_up()
-        # The main thread may hang in a library, so it cannot end the process. Ray's processes end with their driver.
+        # The main thread may hang in a library, so this thread ends the process. Ray's processes end with their driver.
         os._exit(_EXIT_BASE + number)

@@ -21,8 +21,8 @@ class StageClock:
         """Show a stage that has just ended.
 
         Args:
-            stage: its name.
-            since: its start (``time.monotonic()``); by default the end of the previous stage.
+            stage: name of the stage.
+            since: start of the stage (``time.monotonic()``); by default the end of the previous stage.
         """
         with self._lock:
             now = time.monotonic()

@@ -11,7 +11,7 @@ from ray.exceptions import RayError
 from ray.util.placement_group import placement_group_table
 
 NOTE_SECONDS = 60.0
-"""Time after which the user is told about processes for which Ray has no CPUs or GPUs."""
+"""After this time a message tells the user for which processes Ray has no CPUs or GPUs."""
 
 
 @contextmanager
@@ -23,7 +23,8 @@ def start_watch(
     Args:
         limit_seconds: time limit of the whole start, above 0.
         note: called with one line if Ray could not place some processes for ``NOTE_SECONDS``.
-        give_up: must end the process. Another thread calls it with the reason, if the start has not ended in time.
+        give_up: must end the process. Another thread calls ``give_up`` with the reason, if the start has not ended in
+            time.
     """
     is_over = threading.Event()
 
@@ -48,7 +49,7 @@ def start_watch(
 
 
 def _pending_actors() -> dict[str, str]:
-    """Map the id of each actor that has no process yet to its class. Return an empty map if Ray does not answer."""
+    """Return the classes of actors that have no process yet, by the actors' ids. Return {} if Ray does not answer."""
     try:
         actors = state.actors()
     except RayError:
@@ -61,11 +62,11 @@ def _pending_actors() -> dict[str, str]:
 
 
 def without_a_place(before: Collection[str] | None = None) -> str:
-    """Describe the processes that Ray cannot place, the CPUs and GPUs that they need, and those that are free.
+    """Describe the processes that Ray cannot place, the CPUs and GPUs that they need, and the free CPUs and GPUs.
 
     Args:
-        before: ids of actors that had no process half a minute ago. Only these count, because newer ones may be
-            starting now. None: all actors count.
+        before: ids of actors that had no process half a minute ago. Newer actors do not count, because they may be
+            starting now. If ``before`` is None, all actors count.
 
     Returns:
         A sentence, or "" if Ray has placed everything.

@@ -9,9 +9,9 @@ Result = TypeVar("Result")
 
 
 def in_background(call: Callable[[], Result], *, name: str) -> Future[Result]:
-    """Run ``call`` in a daemon thread called ``name``. The future gets its result or its error.
+    """Run ``call`` in a daemon thread called ``name``. The future gets the result or the error of ``call``.
 
-    An executor's threads are no daemons, so they would keep the process alive.
+    Threads of an executor are not daemons, so they would keep the process alive.
     """
     future: Future[Result] = Future()
 
@@ -40,7 +40,7 @@ def within(seconds: float, call: Callable[[], object], *, name: str) -> bool:
         Exception: the error of the call.
     """
     future = in_background(call, name=name)
-    # ``wait`` does not take an infinite time.
+    # ``wait`` does not accept an infinite timeout.
     if not wait([future], timeout=min(seconds, threading.TIMEOUT_MAX)).done:
         return False
     future.result()

@@ -1,1 +1,1 @@
-"""The room that a run needs on a machine, counted before the run starts. No import here loads torch, verl or Ray."""
+"""The room (memory, disk, devices) that a run needs, counted before the start. No import loads torch, verl or Ray."""

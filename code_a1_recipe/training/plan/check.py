@@ -1,4 +1,4 @@
-"""The plan of a run: the least room that it needs, compared with the room that a machine has."""
+"""The plan of a run: the least memory, disk and devices that the run needs, compared with what a machine has."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,26 +22,26 @@ _HINTS = {
     "actor_rollout_ref.model.lora_rank=32 and actor_rollout_ref.actor.fsdp_config.param_offload=true with "
     "optimizer_offload=true",
 }
-"""Hint for each kind of place, in case that the place is too small."""
+"""For each kind of place, a hint for the case that the place is too small."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """The room that a run needs in a place, and the room that the machine has there, in bytes, CPUs or GPUs."""
+    """The room that a run needs in one place, and the room that the machine has in this place: bytes, CPUs or GPUs."""
 
     place: str
     needed: int
     there: int
     """Room that the machine has."""
     when: str
-    """Moment of the run that needs most room. ``needed`` is counted for this moment."""
+    """Moment of the run that needs the most room. ``needed`` is the room for this moment."""
 
     @property
     def fits(self) -> bool:
         return self.needed <= self.there
 
     def text(self) -> str:
-        """Write both numbers and the moment in one line."""
+        """Write the needed room, the moment and the room of the machine in one line."""
         needed, there = amount_text(self.needed, self.place), amount_text(self.there, self.place)
         return f"{self.place}: {needed} needed ({self.when}), {there} there"
 
@@ -86,7 +86,7 @@ def plan_of(config: RunConfig, machine: Machine) -> Plan:
     """Count the room that a run needs on a machine.
 
     Raises:
-        SettingsError: the size of a model cannot be found out here.
+        SettingsError: the size of a model cannot be found on this machine.
     """
     sizes = {}
     for name in config.policy_names:
@@ -95,7 +95,7 @@ def plan_of(config: RunConfig, machine: Machine) -> Plan:
             raise SettingsError(f"policies.{name}.model.path must be set before a run can be planned, got null")
         sizes[name] = size_of(model)
     needs = needs_of(config, sizes, gpu_memory=machine.gpu_memory)
-    # For each moment of a step, the policies that train in it.
+    # The policies that train in each moment of a step.
     moments: dict[str, tuple[str, ...]] = {"episodes": ()}
     if config.layout == SEPARATE:
         moments["updates"] = config.policy_names
@@ -117,6 +117,6 @@ def plan_of(config: RunConfig, machine: Machine) -> Plan:
                     taken[moment] += need.amount * need.count
         worst = max(taken, key=taken.__getitem__)
         when = worst if len(set(taken.values())) > 1 else "always"
-        # A place that is not in ``there`` is a card. Each policy may have cards of its own.
+        # A place that is not in ``there`` is the memory of a GPU. Each policy may have GPUs of its own.
         rows.append(Row(place, taken[worst], there.get(place, machine.gpu_memory), when))
     return Plan(needs, rows)

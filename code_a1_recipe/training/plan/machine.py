@@ -23,7 +23,7 @@ class Machine:
     shared_memory: int
     """Size of /dev/shm."""
     disk: int
-    """Free room where the run saves. The room of its own earlier checkpoints counts as free."""
+    """Free room on the disk for checkpoints. The room of the run's own earlier checkpoints counts as free."""
     num_gpus: int
     gpu_memory: int
     """Size of the smallest GPU."""
@@ -34,7 +34,7 @@ class Machine:
 
         Args:
             folder: the folder of the run's checkpoints; it need not exist.
-            device: "cuda" or "cpu". Only with "cuda" the GPUs are looked for.
+            device: "cuda" or "cpu". With "cpu" no GPUs are looked for.
         """
         limits = [path.read_text().strip() for path in _LIMITS if path.is_file()]
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -58,7 +58,7 @@ class Machine:
             gpus: number of GPUs.
             gpu_memory: size of a GPU in GiB, as its label says.
             cores: number of CPU cores.
-            memory: size of the memory in GiB. /dev/shm is taken to be half as large.
+            memory: size of the memory in GiB. /dev/shm is assumed to be half as large.
         """
         given = {
             "num_gpus": gpus,

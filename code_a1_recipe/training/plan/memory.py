@@ -1,8 +1,8 @@
-"""The least bytes that training and serving a model take, by arithmetic alone.
+"""The least memory that training and serving a model take, computed by arithmetic alone.
 
 verl trains with float32 master weights, which FSDP2 shards over the GPUs of a policy. Each parameter always takes
-``WEIGHT`` + ``ADAM`` bytes, and ``GRADIENT`` bytes more during an update. These are 16 bytes in all, as in ZeRO (arXiv
-1910.02054, section 3.1).
+``WEIGHT`` + ``ADAM`` bytes, and ``GRADIENT`` bytes more during an update. Together a parameter takes 16 bytes, as in
+ZeRO (arXiv 1910.02054, section 3.1).
 """
 
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ WEIGHT, ADAM, GRADIENT = 4, 8, 4
 """Bytes of a parameter in float32, of its two moments of Adam, and of its gradient."""
 _FOUR_BYTES = ("float32", "float", "fp32")
 _FUSED_BYTES = 18
-"""Bytes of a logit with fused kernels: 2 bytes as computed, and 4 bytes each for the logit in float32, its softmax,
+"""Bytes of a logit with fused kernels: 2 bytes for the computed logit, and 4 bytes each for its float32 copy, softmax,
 log-softmax and gradient."""
 _ENGINE_BYTES = 2 * GIB
-"""Assumed size of an engine's context and CUDA graphs. It was not measured."""
+"""Size of an engine's context and CUDA graphs. The size is assumed and was not measured."""
 LABEL_LOSS = 0.6
-"""GiB that are missing from a GPU's reported memory, compared with the GPU's label."""
+"""GiB by which the reported memory of a GPU is smaller than the label says."""
 PROCESSES = {
     "driver": 615 * MIB,
     "Ray": 620 * MIB,  # all of Ray's own processes on a node, idle workers included
@@ -28,12 +28,13 @@ PROCESSES = {
     "judge": 85 * MIB,
     "program": 20 * MIB,  # a confined interpreter
     "worker": 640 * MIB,
-    "server": 1170 * MIB,  # the HTTP server's process and its engine's
+    "server": 1170 * MIB,  # the processes of the HTTP server and of the engine
 }
 """Bytes that processes take without a model, mostly for imports.
 
-These are proportional set sizes: memory that several processes share is divided among them. They were measured in a run
-of the preset `cpu` by ``python -m studies.plan_against_measured``. With CUDA's libraries processes take more."""
+The values are proportional set sizes: memory that several processes share is divided among these processes. The values
+were measured in a run of the preset `cpu` by ``python -m studies.plan_against_measured``. With CUDA's libraries
+processes take more."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class ModelSize:
 
     @property
     def largest_weight(self) -> int:
-        """Elements of the largest matrix: the embedding, or a matrix of the MLP."""
+        """Number of elements of the largest matrix: the embedding, or a matrix of the MLP."""
         return self.hidden * max(self.vocabulary, self.ffn)
 
 
@@ -60,10 +61,11 @@ def width(dtype: str) -> int:
 def activation_bytes(size: ModelSize, *, tokens: int, width: int, checkpointing: bool) -> int:
     """Return the bytes that autograd keeps of one forward pass, without the logits.
 
-    For each token a layer keeps 11 vectors of the hidden size (inputs and results of two norms; queries, keys and
-    values with repeated heads; attention's output and its copy; the MLP's input) and 4 vectors of the MLP's size (gate,
-    SiLU of the gate, up, product). With gradient checkpointing every layer keeps only its input, and one layer at a
-    time is computed again and keeps everything.
+    For each token a layer keeps 11 vectors of the hidden size and 4 vectors of the MLP's size. The vectors of the
+    hidden size are inputs and results of two norms; queries, keys and values with repeated heads; attention's output
+    and its copy; the MLP's input. The vectors of the MLP's size are gate, SiLU of the gate, up and product. With
+    gradient checkpointing every layer keeps only its input. One layer at a time is computed again, and keeps all its
+    vectors.
     """
     one_layer = 11 * size.hidden + 4 * size.ffn
     vectors = size.hidden * size.layers + one_layer if checkpointing else one_layer * size.layers
@@ -71,7 +73,7 @@ def activation_bytes(size: ModelSize, *, tokens: int, width: int, checkpointing:
 
 
 def kv_cache_bytes(size: ModelSize, *, room: int, ranks: int, tokens: int, sequences: int) -> int:
-    """Return the bytes that are left on a card for the KV cache of a vLLM engine, whose weights are in bfloat16.
+    """Return the bytes that are left on a card for the KV cache of a vLLM engine with weights in bfloat16.
 
     A pass takes 4 vectors of the hidden size and 3 of the MLP's size for each token, and 4 copies of each sequence's
     logits in float32. The engine's context and graphs take ``_ENGINE_BYTES``.
@@ -92,9 +94,10 @@ def kv_cache_bytes(size: ModelSize, *, room: int, ranks: int, tokens: int, seque
 def logit_bytes(size: ModelSize, *, tokens: int, width: int, chunk: int | None) -> int:
     """Return the bytes of the logits, and of the tensors that log-probabilities need until the backward pass.
 
-    In bfloat16 with flash-attn's cross entropy these are 2.6 copies of the logits: the logits, which their gradient
-    overwrites, and the entropy in chunks. In float32 on a CPU these are 5 copies: the logits, the logits without
-    padding, and three gradients. verl 0.9.1 was measured at 4.92 copies, with 2,048 tokens and a vocabulary of 49,152.
+    In bfloat16 with flash-attn's cross entropy, all tensors together are as large as 2.6 copies of the logits. The
+    gradient overwrites the logits, and the entropy is computed in chunks. In float32 on a CPU there are 5 copies: the
+    logits, the logits without padding, and three gradients. verl 0.9.1 was measured at 4.92 copies, with 2,048 tokens
+    and a vocabulary of 49,152.
 
     Args:
         size: size of the model.

@@ -47,18 +47,19 @@ class Need:
     amount: int
     """Room for one process: bytes, or a number of CPUs or GPUs."""
     count: int
-    """Processes of this kind on a node, or on a GPU."""
+    """Number of processes of this kind on a node, or on a GPU."""
     when: str = ALWAYS
-    """``ALWAYS``, ``EPISODES``, ``UPDATES`` (of any policy), or the name of the policy that updates."""
+    """When the room is taken: ``ALWAYS``, ``EPISODES``, ``UPDATES`` (updates of any policy), or a policy's name (its
+    updates)."""
 
     def is_taken(self, updating: tuple[str, ...]) -> bool:
-        """Whether the room is taken while the policies ``updating`` train. Empty stands for the time of episodes."""
+        """Whether the room is taken while the policies ``updating`` train. If ``updating`` is empty, episodes run."""
         moments = (*updating, UPDATES) if updating else (EPISODES,)
         return self.when in (ALWAYS, *moments)
 
 
 def needs_of(config: RunConfig, sizes: Mapping[str, ModelSize], *, gpu_memory: int) -> list[Need]:
-    """List all room that a run takes on a node and on the disk of its folder.
+    """List all room that a run takes on one node, and on the disk of the run folder.
 
     Args:
         config: the run's.
@@ -75,7 +76,7 @@ def needs_of(config: RunConfig, sizes: Mapping[str, ModelSize], *, gpu_memory: i
 def _shared_processes(config: RunConfig) -> Iterator[Need]:
     """Yield the needs of processes that belong to no policy, and the CPUs and GPUs that Ray counts.
 
-    Ray starts an actor only when enough of the CPUs and GPUs that it counts are free. Otherwise it waits for ever.
+    Ray counts CPUs and GPUs, and starts an actor only when enough are free. Otherwise Ray waits for ever.
     """
     sandbox = config.sandbox
     pools = config.pool_spec().values()
@@ -100,11 +101,11 @@ def _shared_processes(config: RunConfig) -> Iterator[Need]:
     yield Need("pool of devices", "CPUs", Place.CPUS, CPUS_PER_DEVICE, sum(map(sum, pools)))
     if config.trainer.device == "cuda":
         yield Need("pool of devices", "GPUs", Place.GPUS, 1, sum(map(max, pools)))
-    # If the configuration has no size, Ray fits its object store to the machine, so no size is needed.
+    # If the configuration sets no size, Ray fits its object store to the machine, so the store counts as 0.
     store = int(config.ray_kwargs.ray_init.get("object_store_memory") or 0)
     yield Need("Ray", "object store", Place.SHARED, store, 1)
     if config.trainer.device == "cpu":
-        # New weights reach the servers through a shared segment. The policies send their weights in turn.
+        # New weights reach the servers through a segment of shared memory. The policies send their weights in turn.
         engines = [config.policy(name).rollout.checkpoint_engine for name in config.policy_names]
         bucket = max(int(engine["update_weights_bucket_megabytes"]) for engine in engines)
         yield Need("worker", "sync bucket", Place.SHARED, bucket * MIB, 1)
@@ -122,7 +123,8 @@ class _PolicyNeeds:
         self.card = Place.CARD if config.layout == COLOCATED else f"{Place.CARD} of the {name} policy"
         pools = config.pool_spec()
         self.per_node = max(pools.get(name) or pools[COLOCATED])
-        # The adapter itself is not counted. It is small compared with its model, and the plan is a lower bound.
+        # The LoRA adapter itself is not counted. The adapter is small compared with the model, and the plan is a lower
+        # bound.
         self.has_adapter = self.policy.model.rank_of_lora > 0
 
     def _need(self, process: str, part: str, amount: int, *, on_card: bool, when: str = ALWAYS) -> Need:
@@ -162,7 +164,7 @@ class _PolicyNeeds:
         """Yield the needs of one forward and backward pass of the training process."""
         actor, model, rollout = self.policy.actor, self.policy.model, self.policy.rollout
         longest = rollout.prompt_length + rollout.response_length
-        if actor.use_dynamic_bsz:  # a pass takes the token budget, or a device's part of a mini-batch if that is less
+        if actor.use_dynamic_bsz:  # a pass fills the token budget, or is a device's whole part of a mini-batch
             rows = max(1, actor.ppo_mini_batch_size * rollout.n // self.config.num_devices(self.name))
             tokens = min(actor.ppo_max_token_len_per_gpu or longest, rows * longest)
         else:
@@ -204,10 +206,10 @@ class _PolicyNeeds:
             yield self._need("server", "weights asleep", asleep, on_card=False, when=UPDATES)
 
     def checkpoints(self) -> Need:
-        """Return the disk for the kept checkpoints, the best checkpoint, and the checkpoint that is being written."""
+        """Return the disk room for the kept checkpoints, the best checkpoint, and the one that is being written."""
         trainer = self.config.trainer
         kept = trainer.max_actor_ckpt_to_keep
-        if trainer.save_freq <= 0:  # the run saves once, if it is interrupted
+        if trainer.save_freq <= 0:  # such a run saves only once, when it is interrupted
             kept = 0
         elif kept is None:
             kept = (trainer.total_training_steps or 1) // trainer.save_freq

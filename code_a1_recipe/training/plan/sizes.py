@@ -24,9 +24,10 @@ KNOWN = {
         "micro": (566_688, 4, 96, 288, 451),
     }.items()
 }
-"""Sizes of models by name, so that these models need no hub. They follow from ``config.json`` and transformers.
+"""Sizes of models by name, so that these models need no hub. The sizes follow from the models' ``config.json`` and from
+transformers.
 
-"micro" is the larger of the two tiny models. A run without ``policies.*.model.path`` makes these models only later."""
+"micro" is the larger of the two tiny models. A run without ``policies.*.model.path`` uses the tiny models."""
 
 
 def with_sizes(config: RunConfig) -> RunConfig:
@@ -45,7 +46,8 @@ def with_sizes(config: RunConfig) -> RunConfig:
         length = rollout.prompt_length + rollout.response_length
         context = rollout.max_model_len or length
         bucket = -(-WEIGHT * size_of(policy.model).largest_weight // MIB)
-        # Values that fit are not written, since a policy's own value would hide a change under ``actor_rollout_ref``.
+        # Values that are large enough are not set again: a policy's own value would hide a change under
+        # ``actor_rollout_ref``.
         own: dict[str, int] = {}
         if rollout.max_model_len is None:
             own["rollout.max_model_len"] = context
@@ -61,12 +63,12 @@ def with_sizes(config: RunConfig) -> RunConfig:
 
 
 def engines(config: RunConfig, machine: Machine) -> dict[str, Any]:
-    """Choose vLLM's options with which the servers of both policies can start at the same time on one card.
+    """Choose options of vLLM so that the servers of both policies can start at the same time on one card.
 
     The first option is the size of the KV cache. Without this size vLLM measures the card's free memory during its
-    start, and the start of another engine falsifies the measurement. The second option lets an engine of one card
-    compute in its server's process. A separate process would import vLLM again, which takes 20 s on a machine with an
-    H100. The user's own options stay. On a CPU, or if the cards are in other machines, no option is chosen.
+    start, and the start of another engine falsifies the measurement. The second option lets an engine on one card run
+    in the process of its server. A separate process would import vLLM again, which takes 20 s on a machine with an
+    H100. Options that the user has set stay. On a CPU, or if the cards are in other machines, no option is chosen.
     """
     if config.trainer.device != "cuda" or not machine.num_gpus:
         return {}
@@ -122,7 +124,7 @@ def model_size(path: str | None, *, trust_remote_code: bool = False) -> ModelSiz
             ffn=getattr(config, "intermediate_size", None) or 4 * config.hidden_size,
             vocabulary=config.vocab_size,
         )
-    except Exception as error:  # transformers may raise any class for a damaged file
+    except Exception as error:  # transformers may raise any error for a damaged file
         raise SettingsError(
             f"policies.*.model.path={path!r} cannot be read: {in_a_line(error)}; give a folder with its config.json "
             f"(`code-a1 model get` makes one), or an id where the hub answers; known without it: {', '.join(KNOWN)}"

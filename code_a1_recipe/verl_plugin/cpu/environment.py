@@ -9,8 +9,8 @@ TRAINING_THREADS_VARIABLE = "CODE_A1_TRAINING_THREADS"
 KV_CACHE_GIB = 1
 """KV cache of a vLLM server. Tiny models need a few MiB, but vLLM accepts only whole GiB."""
 
-# Softmax and its gradient take five times this memory. On a card large chunks are faster. They also round the gradient
-# of the head less often, since this gradient is a sum with one bfloat16 matrix for each chunk.
+# Softmax and its gradient take five times the memory of the logits. On a card, large chunks are faster. Large chunks
+# also round the head's gradient less often, since this gradient is a sum of one bfloat16 matrix for each chunk.
 LOGITS_MIB = 64
 """MiB of float32 logits that a worker holds at a time."""
 LOGITS_MIB_ON_CARD = 512
@@ -27,21 +27,21 @@ def cpu_environment(*, threads: int, training_threads: int = 1) -> dict[str, str
 
     Args:
         threads: OpenMP threads of a process, at least 1. Two servers that compute at the same time need a core for each
-            thread. Otherwise every parallel region waits for a thread that the other server has displaced.
+            thread. With fewer cores, every parallel region waits for a thread that the other server has displaced.
         training_threads: OpenMP threads of a process that trains.
     """
     return {
         PLATFORM_VARIABLE: PLATFORM_NAME,
         "OMP_NUM_THREADS": str(threads),
         TRAINING_THREADS_VARIABLE: str(training_threads),
-        # Waiting threads sleep. By default they spin, on cores that other processes need.
+        # Waiting threads sleep. By default, waiting threads spin on cores that other processes need.
         "OMP_WAIT_POLICY": "PASSIVE",
         "TOKENIZERS_PARALLELISM": "false",
         "VLLM_CPU_KVCACHE_SPACE": str(KV_CACHE_GIB),
         # Binding threads to cores is right for one server that owns the machine, not for two that share it.
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-        # With these values glibc keeps freed memory and uses it again. By default each large block gets new pages. That
-        # takes a sixth of an update's time, and with a large vocabulary a sixth of a server's time.
+        # With these values glibc keeps freed memory and uses it again. By default each large block gets new pages. New
+        # pages take a sixth of an update's time, and with a large vocabulary a sixth of a server's time.
         "MALLOC_MMAP_THRESHOLD_": str(2**30),
         "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
         # Tiny models would spend longer in the compiler than in training, and a laptop may have no C++ compiler.
@@ -55,7 +55,7 @@ def cpu_environment(*, threads: int, training_threads: int = 1) -> dict[str, str
 
 
 def give_back_freed_memory() -> None:
-    """Return the freed memory of tensors to the system. glibc would keep it, while another process needs it next."""
+    """Return the freed memory of tensors to the system. Otherwise glibc keeps memory that another process needs."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

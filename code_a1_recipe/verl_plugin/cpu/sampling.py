@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 MIN_VOCABULARY = 4096
-"""Smallest vocabulary for :func:`sample_by_inversion`. With fewer words vLLM's sampling costs almost nothing."""
+"""Smallest vocabulary for :func:`sample_by_inversion`. With a smaller vocabulary, vLLM's own sampling costs almost
+nothing."""
 
 _AMONG = 1024
 """Number of likeliest words that top-k and top-p look at first."""
@@ -23,7 +24,7 @@ class InversionSampling:
 def use_sampling_by_inversion() -> None:
     """Let vLLM draw one random number for each token of a seeded request.
 
-    By default vLLM draws one for each word of the vocabulary, which takes a third of its time.
+    By default vLLM draws a number for each word of the vocabulary, which takes a third of vLLM's time.
     """
     from vllm.v1.sample.ops import topk_topp_sampler as sampler
 
@@ -58,14 +59,16 @@ def keep_likeliest(
     *,
     among: int = _AMONG,
 ) -> Tensor:
-    """Keep the top-k words, and among them the nucleus (top-p): the fewest likeliest words that together reach ``p``.
+    """Keep the top-k words, and of these the nucleus (top-p): the fewest likely words that together reach ``p``.
 
     vLLM sorts the whole vocabulary for each token, which takes longer than a pass of a model of half a billion
-    parameters. Here a row is sorted only if its ``among`` likeliest words do not decide it. Source: arXiv 1904.09751.
+    parameters. This function sorts a row only if the ``among`` likeliest words do not decide which words are kept.
+    Source: arXiv 1904.09751.
 
     Args:
         logits: (rows, words).
-        k: (rows,), at least 1. A row keeps all words if ``k`` is their number. With None all rows keep all words.
+        k: (rows,), at least 1. If ``k`` is the number of all words, the row keeps all words. With None all rows keep
+            all words.
         p: (rows,), above 0 and at most 1. A row with 1 keeps all words. With None all rows keep all words.
         among: number of likeliest words that are looked at first.
 
@@ -92,8 +95,8 @@ def keep_likeliest(
         values, words = row_logits.topk(count, dim=-1)  # (undecided, count)
         is_beyond_k = torch.arange(count) >= row_limit
         values = values.masked_fill(is_beyond_k, -torch.inf)
-        # The nucleus is a share of the total of the top-k words. If k is above ``count``, this total is unknown. The
-        # total of all words is then an upper bound.
+        # The nucleus is a share of the total probability of the top-k words. If k is above ``count``, the total of the
+        # top-k words is unknown, and the total of all words is an upper bound.
         has_limit = row_limit <= count
         total_of_k = values.logsumexp(-1, keepdim=True)
         total_of_all = row_logits.logsumexp(-1, keepdim=True)

@@ -1,9 +1,9 @@
 """Run verl's SFT trainer on a machine without a GPU: ``python -m code_a1_recipe.verl_plugin.cpu.sft key=value ...``.
 
 This command is for tiny models and for trials of a command line. verl's SFT trainer opens its process group for
-``cpu:gloo,<device>:<backend>``. With the device "cpu" this text names one device twice, and torch refuses it. The
-function that opens the group is therefore replaced by that of verl's Ray workers, which takes a backend. The trainer,
-its data set and its keys are verl's.
+``cpu:gloo,<device>:<backend>``. With the device "cpu", this text names the device "cpu" twice, and torch refuses it.
+The function that opens the group is therefore replaced by the function of verl's Ray workers, which takes a backend.
+The trainer, its data set and its keys are verl's.
 """
 
 import functools
@@ -26,7 +26,7 @@ OVERRIDES = (
     "model.enable_gradient_checkpointing=false",
     "+model.override_config.attn_implementation=sdpa",
 )
-"""Keys that are set before those of the command line, which may change them."""
+"""Default keys, which the keys of the command line override."""
 
 
 PROCESS_VARIABLES = {
@@ -45,7 +45,7 @@ def main() -> None:
     for name, value in variables.items():
         os.environ.setdefault(name, value)
 
-    import verl.utils.distributed as verl_distributed  # verl reads the environment at its import
+    import verl.utils.distributed as verl_distributed  # the import of verl reads the environment
 
     verl_distributed.initialize_global_process_group = functools.partial(
         verl_distributed.initialize_global_process_group_ray, backend="cpu:gloo"

@@ -1,6 +1,6 @@
 """A verl platform for machines without an accelerator (through verl's ``PlatformRegistry``).
 
-It also replaces one function of verl.
+This module also replaces one function of verl.
 """
 
 import functools
@@ -21,14 +21,14 @@ DEVICES_VARIABLE = "CODE_A1_CPU_DEVICES"
 
 
 def _always(answer: Any) -> Callable[..., Any]:
-    """Make a function or method that returns this answer for all arguments."""
+    """Make a function or method that returns ``answer`` for all arguments."""
     return lambda *args, **kwargs: answer
 
 
 class _CpuDeviceModule(types.ModuleType):
     """``torch.cpu`` plus the accelerator functions that verl calls on its device module."""
 
-    is_available = _always(False)  # verl asks for an accelerator, which a CPU is not
+    is_available = _always(False)  # verl asks for an accelerator, and a CPU is none
     current_device = _always(PLATFORM_NAME)
     get_device_name = _always("CPU")
     mem_get_info = _always((0, 0))
@@ -43,7 +43,7 @@ class _CpuDeviceModule(types.ModuleType):
 
 @PlatformRegistry.register(platform=PLATFORM_NAME)
 class CpuPlatform(PlatformBase):
-    """verl's platform with ``VERL_PLATFORM=cpu``. verl never detects it, so a GPU machine cannot get it by accident."""
+    """verl's platform with ``VERL_PLATFORM=cpu``. verl never detects this platform, so no GPU machine gets it."""
 
     device_name = "cpu"
     vendor_name = "cpu"
@@ -75,7 +75,7 @@ def use_gloo_only() -> None:
     """Let verl's Ray workers open a process group with ``cpu:gloo`` alone.
 
     ``verl.utils.distributed.initialize_global_process_group_ray`` builds ``cpu:gloo,<device>:<backend>``. With the
-    device "cpu" this text names one device twice, and torch refuses it. A caller may still give another backend.
+    device "cpu", this text names the device "cpu" twice, and torch refuses it. A caller may still give another backend.
     """
     original = verl_distributed.initialize_global_process_group_ray
     verl_distributed.initialize_global_process_group_ray = functools.partial(original, backend="cpu:gloo")
