@@ -21,7 +21,7 @@ from ..verl_plugin.phases import UpdatePhases
 from ..verl_plugin.row_queue import clear_rows
 from ..verl_plugin.sampler import PolicyEndpoint, load_tokenizer
 from ..verl_plugin.trajectories import StoredRows
-from ..verl_plugin.workers import start_workers, weight_sync
+from ..verl_plugin.workers import start_workers
 from .lifecycle.time_limit import in_background, within
 
 logger = logging.getLogger(__name__)
@@ -84,8 +84,9 @@ class Policy:
         """Load the model into its workers and start its servers, which sleep until the first weight sync."""
         policy = cls(name, config, pool=pool, total_updates=total_updates)
         # Servers and workers can start at the same time, since both mostly import packages and load weights.
-        start_servers = partial(PolicyServerManager.beside_workers, policy.config, pool)
-        servers = in_background(start_servers, name=f"start-{name}-servers")
+        servers = in_background(
+            partial(PolicyServerManager.beside_workers, policy.config, pool), name=f"start-{name}-servers"
+        )
         policy.start_workers()
         policy.phases = UpdatePhases(
             policy.config,
@@ -98,7 +99,7 @@ class Policy:
         check_shared_folder(config.trainer.default_local_dir, policy.workers.workers)
         policy.workers.init_model()
         policy.llm_server_manager = servers.result()
-        policy.checkpoint_manager = weight_sync(policy.config, policy.workers, policy.llm_server_manager.get_replicas())
+        policy.checkpoint_manager = policy.llm_server_manager.weight_sync(policy.workers)
         policy.sleep()
         logger.info("policy=%s model=%s servers=%s", name, config.policy(name).model.path, policy.addresses)
         return policy
@@ -176,8 +177,9 @@ class Policy:
         """Return what an episode worker needs to sample from this policy."""
         settings, rollout = self.settings, self.config.actor_rollout_ref.rollout
         # The client reads only the rollout block. Every episode sends the endpoint to its worker, so keep it small.
-        plain_rollout = OmegaConf.to_container(rollout, resolve=True)
-        client_config = OmegaConf.create({"actor_rollout_ref": {"rollout": plain_rollout}})
+        client_config = OmegaConf.create(
+            {"actor_rollout_ref": {"rollout": OmegaConf.to_container(rollout, resolve=True)}}
+        )
         most_requests = _QUEUED * rollout.max_num_seqs * len(self.addresses)
         return PolicyEndpoint(
             client=self.llm_server_manager.client(client_config),
@@ -236,9 +238,9 @@ class Policy:
 
     def save(self, folder: Path, *, step: int) -> None:
         """Save weights, optimizer, scheduler and random state of every rank, in verl's own format."""
-        self.workers.save_checkpoint(str(folder / "actor"), None, step, max_ckpt_to_keep=None)
+        self.workers.save_checkpoint(str(folder / "actor"), global_step=step)
 
     def load(self, folder: Path) -> None:
         """Load what ``save`` has written."""
-        self.workers.load_checkpoint(local_path=str(folder / "actor"), del_local_after_load=False)
+        self.workers.load_checkpoint(str(folder / "actor"))
         self._empty_caches()

@@ -33,7 +33,7 @@ PROCESSES = {
 """Bytes that processes take without a model, mostly for imports.
 
 These are proportional set sizes: memory that several processes share is divided among them. They were measured in a run
-of the preset `cpu` by ``python -m studies.plan_against_measured``. With CUDA's libraries processes take more."""
+of the preset `cpu`. With CUDA's libraries processes take more."""
 
 
 @dataclass(frozen=True)
