@@ -24,8 +24,7 @@ if [ "$installed" != "$pinned" ]; then
 fi
 
 TESTS=(tests/unit/verl_plugin tests/unit/config/test_verl_keys.py tests/unit/training/test_trainer_step.py
-    tests/unit/verl_plugin/test_trajectories.py tests/unit/verl_plugin/test_server_sampler.py
-    tests/unit/training/test_reporting.py)
+    tests/unit/verl_plugin/test_trajectories.py tests/unit/verl_plugin/test_server_sampler.py)
 # Not what it is about: the version, which is another one.
 LEFT_OUT=tests/unit/verl_plugin/test_verl_contract.py::test_the_pinned_version_is_the_same_in_all_places
 KEYS=trainer/config/_generated_ppo_trainer.yaml

@@ -99,7 +99,7 @@ def doctor(
     folder: Annotated[Path, Argument(help="folder in which runs will be written")] = Path(),
     as_json: Annotated[bool, Option("--json", help="print JSON, for a bug report")] = False,
 ) -> None:
-    """Check versions, GPUs, sandbox, Ray, shared memory and disk. Exit status 1 means that no run would start."""
+    """Check versions, GPUs, sandbox, shared memory and disk. Exit status 1 means that no run would start."""
     from ..training.doctor import check_findings, examine, table_of_findings
 
     if "=" in str(folder) and not folder.exists():

@@ -188,8 +188,6 @@ class TrainerConfig(VerlBlock):
     val_before_train: bool
     logger: Annotated[list[str], BeforeValidator(lambda raw: [raw] if isinstance(raw, str) else raw)]
     """One name, such as tensorboard, or a list of names."""
-    log_val_generations: Amount
-    """Number of programs of each validation that the loggers show in a table."""
     rollout_data_dir: str | None
     validation_data_dir: str | None
     max_actor_ckpt_to_keep: Count | None

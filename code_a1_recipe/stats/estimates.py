@@ -109,8 +109,9 @@ def bootstrap(*columns: Sequence[float], statistic: Statistic = mean_over_questi
         statistic: reduces the last axis of its arguments.
 
     Returns:
-        The estimate, which is the same for the same input. Its bounds are NaN if the statistic is undefined on more than 1 % of the resamples, because the
-        remaining resamples would be biased. Without any question the value is NaN too.
+        The estimate, which is the same for the same input. Its bounds are NaN if the statistic is undefined on more
+        than 1 % of the resamples, because the remaining resamples would be biased. Without any question the value is
+        NaN too.
 
     Raises:
         ValueError: the columns have different lengths.

@@ -104,11 +104,6 @@ def _sandbox() -> Iterator[Finding]:
 
 
 def _room(machine: Machine, folder: str) -> Iterator[Finding]:
-    address = os.environ.get("RAY_ADDRESS", "")
-    # The check does not connect to Ray, since a connection would start processes of Ray on this machine.
-    lack = "RAY_ADDRESS names it; whether it answers was not checked" if address else ""
-    yield Finding("Ray", address or "a cluster of its own", lack, is_needed=False)
-    yield Finding("memory", f"{machine.memory / GIB:.1f} GiB")
     lack = "enlarge it: docker run --shm-size=2g" if machine.shared_memory < _MIN_SHARED else ""
     yield Finding("/dev/shm", f"{machine.shared_memory / GIB:.1f} GiB", lack)
     place = Path(folder).absolute()

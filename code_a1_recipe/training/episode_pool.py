@@ -57,7 +57,7 @@ class EpisodePool:
         tasks: Iterable[EpisodeTask],
         *,
         validate: bool,
-        while_waiting: Callable[[], None] = lambda: None,
+        while_waiting: Callable[[], None],
     ) -> Iterator[EpisodeReport]:
         """Run all tasks and yield each report as soon as its episode ends, in no fixed order.
 

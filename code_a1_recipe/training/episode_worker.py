@@ -137,20 +137,19 @@ class EpisodeWorker:
         self.connect(connections)
         episode = await self._runners[False].run(task)
         selection = self._settings.selection
-        select_groups = GROUP_SELECTORS[selection.name]
-        selected = select_groups(episode.suite_rewards_CS(), update_n=selection.update_n)
+        selected = GROUP_SELECTORS[selection.name](episode.suite_rewards_CS(), update_n=selection.update_n)
         group = GroupId(task.step, task.index)
         extra = [added for extension in self._extensions for added in extension.extra_groups(episode)]
-        programs = code_trajectories(episode, group=group)
-        programs += extra_trajectories(extra, "code", group=group)
-        suites = test_trajectories(episode, selected=selected, group=group)
-        suites += extra_trajectories(extra, "test", group=group)
-        suites += self._lessons(task, group=group)
+        programs = code_trajectories(episode, group=group) + extra_trajectories(extra, "code", group=group)
+        suites = (
+            test_trajectories(episode, selected=selected, group=group)
+            + extra_trajectories(extra, "test", group=group)
+            + self._lessons(task, group=group)
+        )
         trajectories = {"code": programs, "test": suites}
         if self._settings.self_play:
             trajectories = {"code": programs + suites}
-        stores = [store(name, rows, step=task.step) for name, rows in trajectories.items()]
-        stored = await asyncio.gather(*stores)
+        stored = await asyncio.gather(*(store(name, rows) for name, rows in trajectories.items()))
         grpo_rows = dict(zip(trajectories, stored, strict=True))
         return _report(episode, self._extensions, grpo_rows=grpo_rows, selected=selected)
 

@@ -21,7 +21,7 @@ from ..verl_plugin.phases import UpdatePhases
 from ..verl_plugin.row_queue import clear_rows
 from ..verl_plugin.sampler import PolicyEndpoint, load_tokenizer
 from ..verl_plugin.trajectories import StoredRows
-from ..verl_plugin.workers import start_workers, weight_sync
+from ..verl_plugin.workers import start_workers
 from .lifecycle.time_limit import in_background, within
 
 logger = logging.getLogger(__name__)
@@ -86,8 +86,9 @@ class Policy:
         """Load the model into new workers, and start servers, which sleep until the first weight sync."""
         policy = cls(name, config, pool=pool, total_updates=total_updates)
         # Servers and workers can start at the same time, since both mostly import packages and load weights.
-        start_servers = partial(PolicyServerManager.beside_workers, policy.config, pool)
-        servers = in_background(start_servers, name=f"start-{name}-servers")
+        servers = in_background(
+            partial(PolicyServerManager.beside_workers, policy.config, pool), name=f"start-{name}-servers"
+        )
         policy.start_workers()
         policy.phases = UpdatePhases(
             policy.config,
@@ -100,7 +101,7 @@ class Policy:
         check_shared_folder(config.trainer.default_local_dir, policy.workers.workers)
         policy.workers.init_model()
         policy.llm_server_manager = servers.result()
-        policy.checkpoint_manager = weight_sync(policy.config, policy.workers, policy.llm_server_manager.get_replicas())
+        policy.checkpoint_manager = policy.llm_server_manager.weight_sync(policy.workers)
         policy.sleep()
         logger.info("policy=%s model=%s servers=%s", name, config.policy(name).model.path, policy.addresses)
         return policy
@@ -239,9 +240,9 @@ class Policy:
 
     def save(self, folder: Path, *, step: int) -> None:
         """Save weights, optimizer, scheduler and random state of every rank, in verl's own format."""
-        self.workers.save_checkpoint(str(folder / "actor"), None, step, max_ckpt_to_keep=None)
+        self.workers.save_checkpoint(str(folder / "actor"), global_step=step)
 
     def load(self, folder: Path) -> None:
         """Load what ``save`` has written."""
-        self.workers.load_checkpoint(local_path=str(folder / "actor"), del_local_after_load=False)
+        self.workers.load_checkpoint(str(folder / "actor"))
         self._empty_caches()

@@ -187,10 +187,7 @@ def check_run(config: RunConfig) -> None:
         attempt(_check_plan, config)
     if problems:
         raise SettingsError(*dict.fromkeys(problems))
-    trainer = config.trainer
-    checkpoint = find_checkpoint(
-        Path(trainer.default_local_dir), mode=trainer.resume_mode, path=trainer.resume_from_path
-    )
+    checkpoint = find_checkpoint(config.trainer)
     if checkpoint is not None:
         checkpoint.check_whole()
         checkpoint.check_fits(run_identity(config, train), allow_new_questions=config.checkpoint.allow_new_questions)

@@ -27,7 +27,6 @@ from .lifecycle.signals import InterruptedRunError, LeaveRequestedError, SignalH
 from .lifecycle.stage_clock import StageClock
 from .lifecycle.time_limit import within
 from .preflight import run_identity
-from .reporting import log_generations
 from .startup import start_parts
 from .step import CoTrainingStep
 
@@ -36,16 +35,15 @@ from .step import CoTrainingStep
 class CodeA1Trainer(CoTrainingStep):
     """Trains a Code LLM and a Test LLM against each other (arXiv 2603.15611), on shared or separate GPUs."""
 
-    def __init__(self, config: RunConfig, *, signals: SignalHandler | None = None) -> None:
+    def __init__(self, config: RunConfig, *, signals: SignalHandler) -> None:
         self.settings = config
         self.run_folder = RunFolder(Path(config.run_dir))
         self.book = MistakeBook()
         self.extensions = extensions_of(config)
-        self.policies = {}
         self.finished = TrainState(step=0, data=None)
         self._has_stepped = False
         self.stages = StageClock(self.run_folder.show)
-        self.signals = signals or SignalHandler(leave_within_seconds=math.inf, show=self.run_folder.show)
+        self.signals = signals
         super().__init__(config.for_verl())
 
     def _setup(self) -> None:
@@ -165,8 +163,6 @@ class CodeA1Trainer(CoTrainingStep):
         questions = self.val_dataset.questions
         with self._saving():
             reports = self._reports(questions, validate=True)
-        rollouts = self.run_folder.rollout_file(self.global_steps, validation=True)
-        log_generations(self, rollouts, questions)
         sums = [(questions[report.index].data_source, report.accumulator) for report in reports]
         metrics = measures.validation_metrics(sums)
         if not self._has_stepped:

@@ -8,6 +8,7 @@ import ray
 from ray.actor import ActorHandle
 from ray.util.placement_group import PlacementGroup
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+from verl.checkpoint_engine import CheckpointEngineManager
 from verl.single_controller.ray import RayResourcePool
 from verl.single_controller.ray.base import sort_placement_group_by_node_ip
 from verl.utils.device import get_resource_name
@@ -72,6 +73,11 @@ class PolicyServerManager(LLMServerManager):
     async def _init_global_load_balancer(self) -> None:
         if len(self.server_handles) > 1:
             await super()._init_global_load_balancer()
+
+    def weight_sync(self, workers: Any) -> CheckpointEngineManager:
+        """Make verl's manager that puts the servers to sleep and wakes them with the workers' weights."""
+        engine = self.rollout_config.checkpoint_engine
+        return CheckpointEngineManager(config=engine, actor_wg=workers, replicas=self.rollout_replicas)
 
     def client(self, config: Any) -> LLMServerClient:
         """Return a client for episode workers.

@@ -22,7 +22,6 @@ CPUS_PER_DEVICE = 3
 CPUS_PER_QUEUE_ACTOR = 1
 """CPUs for TransferQueue's controller, and for each storage unit."""
 
-_TRAINING_PREFIX = "training/"
 _METRICS_OF_STEP = frozenset({"global_step", "epoch", "timing_s/gen", "timing_per_token_ms/gen"})
 
 
@@ -37,8 +36,11 @@ def rename_training_metrics(metrics: dict[str, float]) -> dict[str, float]:
     ``training/rollout_probs_diff_mean`` becomes ``rollout_probs_diff_mean``. Step counters and the time of generation
     are left out, since they belong to the step and not to one policy.
     """
-    renamed = {name.removeprefix(_TRAINING_PREFIX): value for name, value in metrics.items()}
-    return {name: value for name, value in renamed.items() if name not in _METRICS_OF_STEP}
+    return {
+        short: value
+        for name, value in metrics.items()
+        if (short := name.removeprefix("training/")) not in _METRICS_OF_STEP
+    }
 
 
 def ray_runtime_env(config: Any) -> dict[str, Any]:

@@ -1,15 +1,12 @@
 """verl's V1 training loop (``PPOTrainer.fit``) for a trainer with several policies and its own step."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
-from verl.utils.debug import marked_timer
+from verl.utils.debug import marked_timer as marked_timer  # the trainer imports it from here
 
 from .compat import SYNC_MODE, TRAINER_NAME
-
-__all__ = ["AllWorkers", "Metrics", "SyncTrainer", "TrainingLoop", "marked_timer", "register"]
 
 Metrics = dict[str, Any]
 """Metrics of a step or of an update, by name."""
@@ -56,16 +53,13 @@ class TrainingLoop(SyncTrainer):
             self._stop_rollout_profiling()
 
 
-class AllWorkers:
+class AllWorkers(list[Any]):
     """Stands for the worker groups of all policies, where verl's trainer expects a single group to profile."""
 
-    def __init__(self, groups: Iterable[Any]) -> None:
-        self._groups = list(groups)
-
     def start_profile(self, **arguments: Any) -> None:
-        for group in self._groups:
+        for group in self:
             group.start_profile(**arguments)
 
     def stop_profile(self, **arguments: Any) -> None:
-        for group in self._groups:
+        for group in self:
             group.stop_profile(**arguments)

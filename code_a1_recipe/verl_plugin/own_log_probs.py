@@ -81,21 +81,21 @@ def loss_with_own_log_probs(
     return loss, metrics
 
 
-def finalize(metrics: dict[str, Any], *, ranks: int, prefix: str) -> dict[str, float]:
+def finalize(metrics: dict[str, Any], *, ranks: int) -> dict[str, float]:
     """Remove the sums from an update's metrics. Compute from the sums the metrics that verl's separate pass would give.
 
     Args:
-        metrics: metrics of the update. verl has divided the sums by the number of ranks.
+        metrics: metrics of the update, to whose names verl has added ``actor/``. It has divided the sums by the number
+            of ranks.
         ranks: data-parallel ranks.
-        prefix: the prefix that verl has put before ``PREFIX``.
 
     Returns:
         The metrics under verl's names, or {} if the update collected no sums.
     """
-    if prefix + _MAX not in metrics:
+    largest = metrics.pop(f"actor/{_MAX}", None)
+    if largest is None:
         return {}
-    largest = metrics.pop(prefix + _MAX)
-    sums = [metrics.pop(f"{prefix}{PREFIX}{number}") for number in range(_NUM_VALUES**2)]
+    sums = [metrics.pop(f"actor/{PREFIX}{number}") for number in range(_NUM_VALUES**2)]
     shape = (_NUM_VALUES, _NUM_VALUES)
     products = ranks * np.reshape(sums, shape)
     # If no token is counted, all sums are 0, and the divisor 1 makes all metrics 0.

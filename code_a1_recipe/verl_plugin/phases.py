@@ -17,7 +17,6 @@ from .loop import Metrics, SyncTrainer, marked_timer
 from .row_queue import KVBatchMeta, clear_rows, get_fields, put_rows
 from .trajectories import StoredRows, is_lesson
 
-_GRADIENT = "actor/grad_norm"
 _PER_TOKEN = "timing_per_token_ms/"
 
 
@@ -27,11 +26,9 @@ def _groups(batch: KVBatchMeta) -> list[str]:
 
 def _fillers(batch: KVBatchMeta) -> set[int]:
     """Return the indices of the filler rows, which verl has added to the batch."""
-    fillers = set()
-    for row, (key, tag) in enumerate(zip(batch.keys, batch.tags, strict=True)):
-        if tag.get("is_padding") and not is_lesson(key):  # lessons have the same tag
-            fillers.add(row)
-    return fillers
+    rows = enumerate(zip(batch.keys, batch.tags, strict=True))
+    # Lessons have the same tag.
+    return {row for row, (key, tag) in rows if tag.get("is_padding") and not is_lesson(key)}
 
 
 class UpdatePhases(SyncTrainer):
@@ -96,11 +93,7 @@ class UpdatePhases(SyncTrainer):
         self.global_steps = step
         metrics: dict[str, float] = {}
         timing: dict[str, float] = {}
-        batch = KVBatchMeta(
-            partition_id=self.name,
-            keys=list(rows.keys),
-            tags=[dict(tag) for tag in rows.tags],
-        )
+        batch = KVBatchMeta(partition_id=self.name, keys=list(rows.keys), tags=list(rows.tags))
         batch.extra_info["temperature"] = self.config.actor_rollout_ref.rollout.temperature
         with marked_timer("step", timing):
             batch = self._balance_batch(batch, metrics=metrics)
@@ -174,17 +167,10 @@ class UpdatePhases(SyncTrainer):
         # No server sampled the lessons, so lessons get the trainer's probabilities as the server's. The metrics below
         # compare trainer and servers on the sampled rows only.
         self._copy_log_probs(lessons, "old", "rollout")
-        sampled = []
-        for key, tag in zip(batch.keys, batch.tags, strict=True):
-            if not tag.get("is_padding"):
-                sampled.append(key)
+        sampled = [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding")]
         if sampled:
             fields = ["rollout_log_probs", "old_log_probs", "response_mask", "responses"]
-            rows = get_fields(
-                keys=sampled,
-                partition_id=self.name,
-                select_fields=fields,
-            )
+            rows = get_fields(keys=sampled, partition_id=self.name, select_fields=fields)
             metrics.update(calculate_debug_metrics(DataProto(batch=rows.to_padded_tensor())))
         return batch
 
@@ -211,7 +197,7 @@ class UpdatePhases(SyncTrainer):
         batch.extra_info[own_log_probs.FLAG] = self._takes_own_log_probs
         batch = super()._update_actor(batch, metrics)
         if self._takes_own_log_probs:
-            reported = own_log_probs.finalize(metrics, ranks=self._ranks(), prefix="actor/")
+            reported = own_log_probs.finalize(metrics, ranks=self._ranks())
             if not reported:  # an engine other than the recipe's trained on the copied column
                 raise CodeA1Error(
                     f"the {self.name} policy's workers train with another engine than the recipe's, so step "
@@ -230,7 +216,7 @@ class UpdatePhases(SyncTrainer):
         epoch: int,
     ) -> None:
         compute_all = super()._compute_metrics
-        known = {key: value for key, value in metrics.items() if key == _GRADIENT}
+        known = {key: value for key, value in metrics.items() if key == "actor/grad_norm"}
 
         def compute(part: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
             metrics |= known  # verl computes further metrics from the gradient's norm

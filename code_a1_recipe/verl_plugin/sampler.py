@@ -16,7 +16,6 @@ from ..config.run_config import RunConfig
 from ..errors import CodeA1Error, OutageError
 
 _KEPT_PROMPTS = 64
-_ABORTED = ("aborted", "abort")
 
 
 def load_tokenizer(config: RunConfig, name: str) -> Any:
@@ -73,7 +72,7 @@ class ServerSampler:
                     output = await self.endpoint.client.generate(
                         session, prompt_ids=prompt_ids, sampling_params=sampling
                     )
-                    if output.stop_reason not in _ABORTED:
+                    if output.stop_reason != "aborted":
                         return output
         except TimeoutError as error:
             raise OutageError(

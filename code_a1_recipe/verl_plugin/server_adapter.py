@@ -19,9 +19,5 @@ class PolicyServerAdapter(ServerAdapter):
         super().__init__(config, *args, **kwargs)
         context = ray.get_runtime_context()
         job_id = context.get_job_id()
-        job_of_policy = socket_job(
-            job_id,
-            self.config.name,
-            context.gcs_address,
-        )
-        self.zmq_handle = self.zmq_handle.replace(job_id, job_of_policy, 1)
+        policys_job = socket_job(job_id, self.config.name, context.gcs_address)
+        self.zmq_handle = self.zmq_handle.replace(job_id, policys_job, 1)

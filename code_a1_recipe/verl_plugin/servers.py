@@ -34,8 +34,7 @@ class PolicyHttpServer(vLLMHttpServer):
         rollout_config = super()._init_config(config)
         # The engine's processes start later, inherit the variable, and make the path of their socket from it.
         address = ray.get_runtime_context().gcs_address
-        job_id = os.environ[_JOB_VARIABLE]
-        os.environ[_JOB_VARIABLE] = socket_job(job_id, rollout_config.name, address)
+        os.environ[_JOB_VARIABLE] = socket_job(os.environ[_JOB_VARIABLE], rollout_config.name, address)
         return rollout_config
 
     async def generate(

@@ -28,14 +28,12 @@ class GroupId:
     candidate: int | None = None
     """Number of the candidate whose suites are the group; None if the group consists of candidates."""
     extra: str = ""
-    """Name of an extension's group, or number of a lesson."""
-    is_lesson: bool = False
+    """Name of an extension's group, or number of a lesson and ``_LESSON``."""
 
     def __str__(self) -> str:
         candidate = "" if self.candidate is None else f"c{self.candidate}"
         extra = f"-{self.extra}" if self.extra else ""
-        lesson = _LESSON if self.is_lesson else ""
-        return f"s{self.step}q{self.question}{candidate}{extra}{lesson}"
+        return f"s{self.step}q{self.question}{candidate}{extra}"
 
 
 def is_lesson(key: str) -> bool:
@@ -62,14 +60,14 @@ class Trajectory:
 class StoredRows:
     """Keys and tags of stored rows, without text and tensors. With the keys the trainer can fetch the rows."""
 
-    keys: tuple[str, ...] = ()
-    tags: tuple[dict[str, Any], ...] = ()
+    keys: Sequence[str] = ()
+    tags: Sequence[dict[str, Any]] = ()
 
 
 def join_rows(parts: Sequence[StoredRows]) -> StoredRows:
     """Join the rows of several episodes, in their order."""
-    keys = tuple(key for part in parts for key in part.keys)
-    tags = tuple(tag for part in parts for tag in part.tags)
+    keys = [key for part in parts for key in part.keys]
+    tags = [tag for part in parts for tag in part.tags]
     return StoredRows(keys=keys, tags=tags)
 
 
@@ -82,8 +80,7 @@ def test_trajectories(episode: Episode, *, selected: Sequence[int], group: Group
     """Make a group for each selected candidate, with one row for each rewarded suite, at most S."""
     rows = []
     for number in selected:
-        suites = episode.candidates[number].suites
-        rows += _group(replace(group, candidate=number), enumerate(suites))
+        rows += _group(replace(group, candidate=number), enumerate(episode.candidates[number].suites))
     return rows
 
 
@@ -98,16 +95,11 @@ def extra_trajectories(extra: Sequence[ExtraGroup], policy: str, *, group: Group
 
 def _group(group: GroupId, members: Iterable[tuple[int, CandidateResult | SuiteResult]]) -> list[Trajectory]:
     """Make a row for each rewarded member. If fewer than two members have a reward, make no row."""
-    rows = []
-    for number, result in members:
-        if result.reward is not None and result.response.token_ids:
-            row = Trajectory(
-                group=group,
-                member=number,
-                response=result.response,
-                reward=result.reward.total,
-            )
-            rows.append(row)
+    rows = [
+        Trajectory(group=group, member=number, response=result.response, reward=result.reward.total)
+        for number, result in members
+        if result.reward is not None and result.response.token_ids
+    ]
     # A single member has no mean to compare with: GRPO would take its raw reward as the advantage.
     return rows if len(rows) >= 2 else []
 
@@ -122,11 +114,10 @@ def lesson_trajectories(lessons: Sequence[tuple[Response, float]], *, group: Gro
         lessons: suites to imitate with their weights.
         group: the question's group.
     """
-    rows = []
-    for number, (response, weight) in enumerate(lessons):
-        own_group = replace(group, extra=str(number), is_lesson=True)
-        rows.append(Trajectory(group=own_group, member=0, response=response, reward=weight))
-    return rows
+    return [
+        Trajectory(group=replace(group, extra=f"{number}{_LESSON}"), member=0, response=response, reward=weight)
+        for number, (response, weight) in enumerate(lessons)
+    ]
 
 
 def _fields(row: Trajectory) -> dict[str, Any]:
@@ -153,35 +144,26 @@ def _fields(row: Trajectory) -> dict[str, Any]:
     }
 
 
-def _tag(row: Trajectory, *, step: int) -> dict[str, Any]:
-    prompt_len, response_len = len(row.response.prompt_ids), len(row.response.token_ids)
+def _tag(row: Trajectory) -> dict[str, Any]:
+    response = row.response
     tag = {
-        "status": "success",
-        "prompt_len": prompt_len,
-        "response_len": response_len,
-        "seq_len": prompt_len + response_len,
-        "global_steps": step,
-        "min_global_steps": row.response.policy_version,
-        "max_global_steps": row.response.policy_version,
+        "seq_len": len(response.prompt_ids) + len(response.token_ids),
+        "min_global_steps": response.policy_version,
+        "max_global_steps": response.policy_version,
     }
     # verl trains on rows with this tag but leaves them out of its metrics. Lessons belong in no metric, since they were
     # not sampled.
-    if row.group.is_lesson:
+    if is_lesson(row.key):
         tag["is_padding"] = True
     return tag
 
 
-async def store(partition: str, rows: Sequence[Trajectory], *, step: int) -> StoredRows:
+async def store(partition: str, rows: Sequence[Trajectory]) -> StoredRows:
     """Put rows into a partition of the TransferQueue and return their keys and tags."""
     if not rows:
         return StoredRows()
     keys = [row.key for row in rows]
-    tags = [_tag(row, step=step) for row in rows]
+    tags = [_tag(row) for row in rows]
     fields = list_of_dict_to_tensordict([_fields(row) for row in rows])
-    await put_rows_async(
-        keys=keys,
-        fields=fields,
-        tags=tags,
-        partition_id=partition,
-    )
-    return StoredRows(keys=tuple(keys), tags=tuple(tags))
+    await put_rows_async(keys=keys, fields=fields, tags=tags, partition_id=partition)
+    return StoredRows(keys=keys, tags=tags)

@@ -1,12 +1,11 @@
-"""The policies' worker groups on the GPUs of their pools, and the sync of their weights to the servers."""
+"""The policies' worker groups on the GPUs of their pools."""
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import ray
 from omegaconf import DictConfig, OmegaConf
-from verl.checkpoint_engine import CheckpointEngineManager
 from verl.single_controller.ray import (
     RayClassWithInitArgs,
     RayResourcePool,
@@ -15,7 +14,6 @@ from verl.single_controller.ray import (
     create_colocated_worker_cls,
 )
 from verl.trainer.ppo.utils import Role
-from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.engine_workers import ActorRolloutRefWorker
 
 from .compat import CPUS_PER_DEVICE
@@ -93,9 +91,3 @@ def _profiler_arguments(config: DictConfig) -> dict[str, Any]:
         options = profiler.global_tool_config.nsys.worker_nsight_options
         arguments["worker_nsight_options"] = OmegaConf.to_container(options)
     return arguments
-
-
-def weight_sync(config: DictConfig, workers: Any, replicas: Iterable[Any]) -> CheckpointEngineManager:
-    """Make verl's manager that puts servers to sleep and wakes them with the workers' weights."""
-    engine = omega_conf_to_dataclass(config.actor_rollout_ref.rollout.checkpoint_engine)
-    return CheckpointEngineManager(config=engine, actor_wg=workers, replicas=replicas)

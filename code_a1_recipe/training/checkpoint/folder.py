@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...config.run_config import TrainerConfig
 from ...config.verl_keys import leaves
 from ...errors import CheckpointError, DiskFullError
 from ...files import flush, write_whole
@@ -67,7 +68,7 @@ class Checkpoint:
     folder: Path
     step: int
 
-    def check_fits(self, identity: Mapping[str, Any], *, allow_new_questions: bool = False) -> bool:
+    def check_fits(self, identity: Mapping[str, Any], *, allow_new_questions: bool) -> bool:
         """Refuse the checkpoint of another run.
 
         Args:
@@ -285,24 +286,23 @@ def note_best(root: Path, *, step: int, metric: str, value: float) -> bool:
     return True
 
 
-def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | None:
+def find_checkpoint(trainer: TrainerConfig) -> Checkpoint | None:
     """Find the checkpoint to resume from. The result is None for a fresh start.
 
     Args:
-        root: folder of all checkpoints of a run.
-        mode: verl's ``trainer.resume_mode``: "auto" (the newest checkpoint, if any), "disable" or "resume_path".
-        path: for "resume_path", the folder of one step. A run folder or its ``checkpoints`` means the newest step.
+        trainer: verl's settings. ``resume_mode`` is "auto" (the newest checkpoint, if any), "disable" or "resume_path".
+            Then ``resume_from_path`` is the folder of a step, or of a run, whose newest step is taken.
 
     Raises:
         CheckpointError: the named checkpoint does not exist, or the run folder holds another run.
     """
-    if mode == "disable":
+    if trainer.resume_mode == "disable":
         return None
-    root = root.resolve()
+    root = Path(trainer.default_local_dir).resolve()
     own = _newest(root)
-    if mode != "resume_path":
+    if trainer.resume_mode != "resume_path":
         return own
-    wanted = Path(path or "")
+    wanted = Path(trainer.resume_from_path or "")
     named = named_checkpoint(wanted)
     if own is None or named.folder.parent == root:
         return named

@@ -119,12 +119,7 @@ class CheckpointKeeper:
         Raises:
             CheckpointError: the checkpoint is missing, damaged, or belongs to another run.
         """
-        trainer = self.config.trainer
-        checkpoint = find_checkpoint(
-            self._root,
-            mode=trainer.resume_mode,
-            path=trainer.resume_from_path,
-        )
+        checkpoint = find_checkpoint(self.config.trainer)
         if checkpoint is None:
             return None
         folder = checkpoint.folder

@@ -36,7 +36,7 @@ _VLLM_SOCKETS = "VLLM_RPC_BASE_PATH"
 _PLUGIN = "code_a1_recipe.verl_plugin.plugin"
 
 
-def train(config: RunConfig, *, command: str = "") -> RunFolder:
+def train(config: RunConfig, *, command: str) -> RunFolder:
     """Train, and return the folder with all files of the run.
 
     Args:

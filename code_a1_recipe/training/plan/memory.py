@@ -33,8 +33,7 @@ PROCESSES = {
 """Bytes that processes take without a model, mostly for imports.
 
 The values are proportional set sizes: memory that several processes share is divided among these processes. The values
-were measured in a run of the preset `cpu` by ``python -m studies.plan_against_measured``. With CUDA's libraries
-processes take more."""
+were measured in a run of the preset `cpu`. With CUDA's libraries processes take more."""
 
 
 @dataclass(frozen=True)

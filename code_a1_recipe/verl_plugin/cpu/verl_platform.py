@@ -29,12 +29,11 @@ class _CpuDeviceModule(types.ModuleType):
     """``torch.cpu`` plus the accelerator functions that verl calls on its device module."""
 
     is_available = _always(False)  # verl asks for an accelerator, and a CPU is none
-    current_device = _always(PLATFORM_NAME)
     get_device_name = _always("CPU")
     mem_get_info = _always((0, 0))
     memory_allocated = memory_reserved = max_memory_allocated = max_memory_reserved = _always(0)
     empty_cache = ipc_collect = reset_peak_memory_stats = _always(None)
-    manual_seed = manual_seed_all = set_device = synchronize = _always(None)
+    manual_seed = manual_seed_all = _always(None)
     get_rng_state, set_rng_state = staticmethod(torch.get_rng_state), staticmethod(torch.set_rng_state)
 
     def __getattr__(self, name: str) -> Any:

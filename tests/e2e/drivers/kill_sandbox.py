@@ -73,7 +73,7 @@ def main() -> None:
             saboteur.join()
 
     CodeA1Trainer._run_episodes = sabotaged
-    train(config)
+    train(config, command="")
 
 
 if __name__ == "__main__":

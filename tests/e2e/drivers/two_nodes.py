@@ -107,7 +107,7 @@ def main() -> None:
                 saboteur.join()
 
         CodeA1Trainer._run_episodes = watched
-        train(config)
+        train(config, command="")
     finally:
         for node in reversed(nodes):  # a node whose head is gone takes its time to leave
             node.terminate()  # it ends its own processes, in their order

@@ -1,6 +1,5 @@
 """Each study still runs: a tiny input through its real entry point."""
 
-import importlib
 import json
 
 import pytest
@@ -19,7 +18,6 @@ def check(f):
         assertion(f(*inp), exp, 0)
 """
 FORGED = "class Any:\n    def __eq__(self, other):\n        return True\n\n\ndef f(items):\n    return Any()\n"
-NAMES = ("plan_against_measured",)
 
 
 def test_the_reward_ranks_258_of_261_pairs_right(capsys):
@@ -76,13 +74,6 @@ def test_corpora_are_judged(tmp_path, capsys):
     path.write_text(json.dumps([honest | {"honest": 1}, honest | {"id": "b", "honest": {"pass": 0, "valid": 1}}]))
     assert run_study(judge_benchmark.app, ["corpora", str(path)], name="judge_benchmark") == 1
     assert "['programs.json/b']" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_study_that_takes_minutes_at_least_says_its_options(name, capsys):
-    module = importlib.import_module(f"studies.{name}")
-    assert run_study(module.app, ["--help"], name=name) == 0
-    assert "--help" in capsys.readouterr().out
 
 
 def test_a_recorded_steps_judging_is_replayed(tmp_path, capsys):

@@ -320,7 +320,7 @@ def test_an_update_takes_its_own_log_probs_as_old_ones_and_reports_what_a_pass_o
     expected = calculate_debug_metrics(DataProto(batch=arguments_of(0, 1, 2, 3)["data"].to_padded_tensor()))
     counted = torch.cat(table["response_mask"]).bool()
     expected["actor/entropy"] = torch.cat(of_responses[1])[counted].mean().item()
-    assert own_log_probs.finalize(metrics, ranks=1, prefix="actor/") == pytest.approx(expected, rel=1e-5)
+    assert own_log_probs.finalize(metrics, ranks=1) == pytest.approx(expected, rel=1e-5)
     assert not [name for name in metrics if own_log_probs.PREFIX in name]
 
 

@@ -67,9 +67,9 @@ def test_a_group_of_the_code_llm_is_a_question():
 def test_a_lesson_is_a_group_of_its_own_whose_advantage_is_its_weight():
     rows = lesson_trajectories([(response(1), 0.5), (response(2), 2.0)], group=GROUP)
     assert key_and_reward(rows) == [("s4q0-0!_0_0", 0.5), ("s4q0-1!_0_0", 2.0)]
-    assert all(is_lesson(row.key) and _tag(row, step=4)["is_padding"] for row in rows)
+    assert all(is_lesson(row.key) and _tag(row)["is_padding"] for row in rows)
     sampled = programs(0.5, 1.0)
-    assert not any(is_lesson(row.key) or "is_padding" in _tag(row, step=4) for row in sampled)
+    assert not any(is_lesson(row.key) or "is_padding" in _tag(row) for row in sampled)
 
 
 def test_a_group_of_the_test_llm_is_a_question_and_a_candidate():
@@ -101,7 +101,7 @@ def test_a_group_that_an_outage_left_alone_is_dropped():
 
 
 def test_groups_of_a_step_have_ids_of_their_own_without_the_underscore_at_which_verl_splits_keys():
-    kinds = [(None, "", False), (5, "", False), (None, "c5", False), (None, "5", False), (None, "5", True)]
+    kinds = [(None, ""), (5, ""), (None, "c5"), (None, "5"), (None, "5!")]
     ids = [str(GroupId(3, 17, *kind)) for kind in kinds]
     assert len(set(ids)) == len(ids)
     assert "_" not in "".join(ids)
@@ -130,14 +130,6 @@ def test_the_reward_sits_on_the_last_response_token_in_float32():
     assert fields["uid"] == "s4q0"
 
 
-def test_the_tag_carries_lengths_and_the_step_of_the_weights():
+def test_the_tag_carries_the_length_and_the_step_of_the_weights():
     row = programs(0.0, 1.0)[0]
-    assert _tag(row, step=4) == {
-        "status": "success",
-        "prompt_len": 3,
-        "response_len": 2,
-        "seq_len": 5,
-        "global_steps": 4,
-        "min_global_steps": 3,
-        "max_global_steps": 3,
-    }
+    assert _tag(row) == {"seq_len": 5, "min_global_steps": 3, "max_global_steps": 3}

@@ -25,12 +25,16 @@ def save(root, *steps, **state):
             write_state(folder, {"step": step, **state})
 
 
+def found(root, mode, path=None):
+    return find_checkpoint(SimpleNamespace(default_local_dir=str(root), resume_mode=mode, resume_from_path=path))
+
+
 def newest(root):
-    return find_checkpoint(root, mode="auto", path=None)
+    return found(root, "auto")
 
 
 def named(root, path):
-    return find_checkpoint(root, mode="resume_path", path=str(path))
+    return found(root, "resume_path", str(path))
 
 
 def break_off(root, step):
@@ -116,7 +120,7 @@ def test_only_the_newest_are_kept(tmp_path):
 def test_the_modes_of_resuming(tmp_path):
     assert newest(tmp_path) is None
     save(tmp_path, 2, 4)
-    assert find_checkpoint(tmp_path, mode="disable", path=None) is None
+    assert found(tmp_path, "disable") is None
     assert named(tmp_path, step_folder(tmp_path, 2)).step == 2
 
 
@@ -176,8 +180,7 @@ def test_a_run_behind_a_symbolic_link_is_the_same_run(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "run")
     through = tmp_path / "link" / "checkpoints"
     for mode, path in (("auto", None), ("resume_path", str(step_folder(through, 2)))):
-        found = find_checkpoint(through, mode=mode, path=path)
-        assert found.folder == step_folder((tmp_path / "run" / "checkpoints").resolve(), 2)
+        assert found(through, mode, path).folder == step_folder((tmp_path / "run" / "checkpoints").resolve(), 2)
 
 
 def test_a_first_checkpoint_that_was_not_announced_is_found(tmp_path):
