@@ -9,7 +9,8 @@ from pydantic import Field
 
 from ..algorithm.prompts import FIELDS, render
 from ..algorithm.settings_block import Amount, Block, Count, Rate, one_of
-from .world import WORLDS, Split, draw_questions
+from .difficulty import WORLDS
+from .world import Split, draw_questions
 
 FORMAT_VERSION = 7
 """Raise this number whenever the code of this package would build other files from the same settings."""

@@ -10,6 +10,7 @@ from sandbox import Kind
 from sandbox.text import INPUT_ENTRY
 
 from ..files import json_lines
+from .difficulty import WORLDS, World
 from .mistakes import Mistake, draw_mistake, mistakes_of
 from .operations import ORDERS, Action, Condition, Decision, Operation, Selection, Value, answer_or_none, conditions_of
 
@@ -22,41 +23,6 @@ _CONSTANTS = range(10)
 
 _HIDDEN_TESTS_PER_QUESTION = 14
 _GOLDEN_TESTS_PER_QUESTION = 4
-
-
-@dataclass(frozen=True, kw_only=True)
-class World:
-    """Ranges of integers in questions and tests, and frequencies that decide how hard the questions are."""
-
-    inputs: range
-    bounds: range
-    nested_chance: float = 0.0
-    """Chance that a question has a second condition inside the first one."""
-    boundary_chance: float
-    """Chance that a demonstrated test has a boundary input, where branches change."""
-    num_boundary_lessons: int = 0
-    """Number of demonstrations at the start of a Test LLM's training in which all inputs are boundary inputs. Boundary
-    inputs teach the model to copy numbers out of a program. Later demonstrations teach that testers seldom use boundary
-    inputs. RL training alone cannot teach copying, because a model that never copies earns no reward for it."""
-
-
-WORLDS = {
-    "narrow": World(
-        inputs=range(-2, 10),
-        bounds=range(8),
-        boundary_chance=0.2,
-    ),
-    "wide": World(
-        inputs=range(-5, 45),
-        bounds=range(40),
-        nested_chance=0.25,
-        boundary_chance=0.1,
-        num_boundary_lessons=12_600,
-    ),
-}
-"""Maps names, as in ``MicroSettings.world``, to worlds. In the narrow world a few random asserts detect nearly every
-mistake. In the wide world most mistakes show on only one input of fifty, so a suite must choose its inputs. The
-arithmetic is equally easy in both worlds."""
 
 
 @dataclass(frozen=True, kw_only=True)

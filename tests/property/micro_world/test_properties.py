@@ -5,12 +5,13 @@ import random
 from hypothesis import given, strategies as st
 
 from code_a1_recipe.micro_world.demonstrations import draw_code_demonstrations, draw_test_demonstrations
+from code_a1_recipe.micro_world.difficulty import WORLDS
 from code_a1_recipe.micro_world.mistakes import misread, mistakes_of
 from code_a1_recipe.micro_world.operations import answer_or_none
 from code_a1_recipe.micro_world.settings import NoiseSettings
 from code_a1_recipe.micro_world.sft import corpus_texts
 from code_a1_recipe.micro_world.tokenizer import build_tokenizer
-from code_a1_recipe.micro_world.world import WORLDS, draw_questions
+from code_a1_recipe.micro_world.world import draw_questions
 
 any_text = st.text(max_size=80)
 code_like = st.lists(

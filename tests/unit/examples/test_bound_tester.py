@@ -4,8 +4,9 @@ import ast
 
 import pytest
 
+from code_a1_recipe.micro_world.difficulty import WORLDS
 from code_a1_recipe.micro_world.operations import answer_or_none
-from code_a1_recipe.micro_world.world import WORLDS, draw_questions
+from code_a1_recipe.micro_world.world import draw_questions
 from examples.bound_tester import write_suites
 
 
