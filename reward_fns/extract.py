@@ -238,7 +238,12 @@ def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | Extr
     Returns:
         The source texts of the asserts in their order, at least one, or an ``ExtractionFailure``. The function never
         raises because of ``text``.
+
+    Raises:
+        ValueError: ``max_asserts`` is below 1.
     """
+    if max_asserts < 1:
+        raise ValueError(f"max_asserts must be at least 1, got {max_asserts!r}")
     if failure := _unreadable(text):
         return failure
     answer = answer_of(text)

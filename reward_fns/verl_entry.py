@@ -114,6 +114,10 @@ def compute_score(
         ValueError: the ground truth or an argument is wrong, or this machine cannot confine programs as required.
         sandbox.SandboxUnavailableError: the sandbox could not run the program. An outage earns no reward.
     """
+    if not isinstance(solution_str, str):
+        raise ValueError(f"solution_str must be the decoded response, got {solution_str!r} ({data_source})")
+    if not isinstance(extra_info or {}, Mapping):
+        raise ValueError(f"extra_info must be a mapping, got {type(extra_info).__name__} ({data_source})")
     if not isinstance(sandbox or {}, Mapping):
         raise ValueError(f"sandbox must be a mapping of arguments of sandbox.LocalRunner, got {sandbox!r}")
     role = (extra_info or {}).get("role", "code")

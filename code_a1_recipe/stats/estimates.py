@@ -80,7 +80,12 @@ def pass_at_k(num_samples: int, num_right: int, k: int) -> float:
 
     Returns:
         A value in [0, 1].
+
+    Raises:
+        ValueError: ``k`` is outside of [1, num_samples], or ``num_right`` outside of [0, num_samples].
     """
+    if not 1 <= k <= num_samples or not 0 <= num_right <= num_samples:
+        raise ValueError(f"pass@k needs 1 <= k <= n and 0 <= c <= n, got k={k}, c={num_right}, n={num_samples}")
     num_wrong_draws = math.comb(num_samples - num_right, k)
     return 1.0 - num_wrong_draws / math.comb(num_samples, k)
 

@@ -162,6 +162,11 @@ def test_asserts_beyond_the_limit_are_not_read():
         assert extract_suite(f"{text}\n{BROKEN}", max_asserts=max_asserts) == tuple(text.split("\n")[:max_asserts])
 
 
+def test_a_limit_below_one_is_refused():
+    with pytest.raises(ValueError, match="max_asserts must be at least 1, got 0"):
+        extract_suite("assert f(1) == 2", max_asserts=0)
+
+
 @pytest.mark.parametrize("text", ["", "no tests", "```python\nx = 1\n```"])
 def test_a_response_without_asserts_is_refused(text):
     assert isinstance(extract_suite(text), ExtractionFailure)

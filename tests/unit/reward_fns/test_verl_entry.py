@@ -223,6 +223,13 @@ def test_listed_outputs_judge_no_suite():
         compute_score("eurus", "assert add(1, 2) == 3", truth, json.loads('{"role": "test"}'))
 
 
+def test_arguments_of_other_types_are_refused():
+    with pytest.raises(ValueError, match=r"solution_str must be the decoded response, got None \(mine\)"):
+        compute_score("mine", None, TRUTH)
+    with pytest.raises(ValueError, match=r"extra_info must be a mapping, got list \(mine\)"):
+        compute_score("mine", GOOD, TRUTH, ["code"])
+
+
 def test_an_unknown_role_is_refused():
     with pytest.raises(ValueError, match=r"must be 'code' or 'test', got 'tests'"):
         compute_score("mine", GOOD, TRUTH, {"role": "tests"})

@@ -21,6 +21,12 @@ def test_pass_at_k_is_the_share_of_subsets_that_hold_a_right_sample(numbers):
     assert pass_at_k(*numbers) == pytest.approx(share, abs=1e-12)
 
 
+@pytest.mark.parametrize(("num_samples", "num_right", "k"), [(3, 1, 4), (3, 1, 0), (3, 4, 1), (3, -1, 1)])
+def test_pass_at_k_refuses_impossible_numbers(num_samples, num_right, k):
+    with pytest.raises(ValueError, match="needs 1 <= k <= n and 0 <= c <= n"):
+        pass_at_k(num_samples, num_right, k)
+
+
 def test_the_interval_is_that_of_scipys_percentile_bootstrap():
     values = np.random.default_rng(3).normal(0.4, 0.2, size=120)
     ours = bootstrap(list(values))
