@@ -4,7 +4,7 @@ Axes: C candidates of a question, S suites of a candidate.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,8 +14,11 @@ from sandbox import CandidateVerdict, JudgeRequest, SuiteVerdict
 from .question import Question
 from .spans import Span
 
-ScriptedTester = Callable[..., list[str]]
-"""A function ``(question, program, *, num_suites, num_cases, seed) -> suites``, which returns S texts with asserts."""
+
+class ScriptedTester(Protocol):
+    """Writes the suites of a program in place of the Test LLM. Returns S texts with asserts."""
+
+    def __call__(self, question: str, program: str, *, num_suites: int, num_cases: int, seed: int) -> list[str]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

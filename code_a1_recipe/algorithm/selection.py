@@ -4,12 +4,17 @@ Axes: C candidates of one question, S suites per candidate.
 """
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 RewardsCS = Sequence[Sequence[float | None]]
 """[C, S] rewards of one question's suites; None marks a suite without a reward, for example after an outage."""
-GroupSelector = Callable[..., tuple[int, ...]]
-"""A function ``(reward_CS, *, update_n) -> indices of candidates``, such as :func:`top_variance`."""
+
+
+class GroupSelector(Protocol):
+    """Returns the indices of the candidates whose suites train the Test LLM, as :func:`top_variance` does."""
+
+    def __call__(self, reward_CS: RewardsCS, *, update_n: int) -> tuple[int, ...]: ...
 
 
 def top_variance(reward_CS: RewardsCS, *, update_n: int) -> tuple[int, ...]:

@@ -3,8 +3,6 @@
 The function can play a perfect tester. With a perfect tester, the effect on the Code LLM is an upper bound.
 """
 
-from typing import Any
-
 from reward_fns import load_module
 
 from ..algorithm.episode_types import ScriptedTester
@@ -31,9 +29,10 @@ def find_scripted_tester(path: str | None) -> ScriptedTester | None:
     if not callable(function):
         raise SettingsError(f"episode.tester={path!r}: {module} has no function {name!r}")
 
-    def write(question: str, program: str, *, num_suites: int, **sizes: Any) -> list[str]:
+    def write(question: str, program: str, *, num_suites: int, num_cases: int, seed: int) -> list[str]:
         with user_code(f"episode.tester={path!r}", function):
-            suites = [str(suite) for suite in function(question, program, num_suites=num_suites, **sizes)]
+            texts = function(question, program, num_suites=num_suites, num_cases=num_cases, seed=seed)
+            suites = list(map(str, texts))
         # A wrong number of suites would cause an error much later, in code that cannot name the user's function.
         if len(suites) != num_suites:
             raise CodeA1Error(f"episode.tester={path!r} must return {num_suites} suites, got {len(suites)}")
