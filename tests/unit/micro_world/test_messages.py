@@ -108,7 +108,7 @@ def test_the_two_models_differ_in_size():
         ({"code": {"num_layers": 1}}, "micro.code.hidden_size is missing"),
         (
             {"test": dict(TINY, hidden_size=48)},
-            "micro.test.hidden_size must be a multiple of 32, got 48 .A multiple of the width",
+            "micro.test.hidden_size must be a multiple of 32, got 48 .Width of the model: a multiple of the width",
         ),
         ({"noise": {"slip_chance": 1.5}}, "micro.noise.slip_chance must be at most 1, got 1.5"),
     ],
