@@ -77,8 +77,8 @@ def mutants_of(source: str, *, max_mutants: int | None = None, seed: int = 0) ->
 
     Args:
         source: a Python program, such as a reference. The program is parsed and compiled, but never run.
-        max_mutants: largest number of mutants, at least 1. The chosen mutants are spread evenly over all mutants,
-            sorted by line.
+        max_mutants: largest number of mutants, at least 1. All mutants are sorted by line, and the chosen mutants are
+            spread evenly over this order.
         seed: seed of the choice. The same seed gives the same mutants.
 
     Raises:

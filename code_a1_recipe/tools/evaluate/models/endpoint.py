@@ -38,7 +38,7 @@ class EndpointModel:
         )
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
-        """Return one response. The endpoint counts the tokens; if it gives no count, the response has 0 tokens.
+        """Return one response. The endpoint counts the tokens; if it does not, the number of tokens is 0.
 
         Raises:
             PromptTooLongError: the prompt does not fit, even with a response of a single token.

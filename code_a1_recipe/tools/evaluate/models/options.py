@@ -126,7 +126,7 @@ class ModelOptions:
 
 
 def run_of(*models: ModelOptions) -> "RunConfig | None":
-    """Read the configuration of the first model that is a run or a part of a run. Returns None if no model is.
+    """Read the configuration of the first model that is a run or a part of a run. Returns None if there is none.
 
     Raises:
         InputError: the configuration cannot be read.

@@ -158,7 +158,8 @@ def _has_nan(number: Any) -> bool:
 def _equal_numbers(wanted: Any, returned: Any) -> bool:
     if _has_nan(wanted) or _has_nan(returned):
         return False
-    if type(wanted) is int and type(returned) is Decimal:  # equal, but with different keys if long
+    # A long int and an equal Decimal may have different keys.
+    if type(wanted) is int and type(returned) is Decimal:
         return wanted.bit_length() <= _MOST_DECIMAL_BITS and bool(wanted == returned)
     return canonical_key(wanted) == canonical_key(returned)
 
