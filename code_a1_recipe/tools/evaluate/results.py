@@ -93,7 +93,7 @@ class Results:
         return list(among)
 
     def columns(self, metric: str, questions: Sequence[str]) -> list[tuple[float, ...]]:
-        """Return a column of numerators and a column of denominators. A product has two such columns for each factor."""
+        """Return a column of numerators and a column of denominators. A product has both columns for each factor."""
         columns: list[tuple[float, ...]] = []
         for factor in self._factors(metric):
             pairs = [self.parts[factor][name] for name in questions]

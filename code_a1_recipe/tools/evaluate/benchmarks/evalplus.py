@@ -178,7 +178,7 @@ def _call_text(entry_point: str, given: ast.expr) -> str:
 def prepare(problem: EvalPlusProblem, runner: Runner) -> EvalPlusProblem:
     """Run the reference once, to time each call and to get expected values if the file lists none.
 
-    Without listed values, a call is left out if the reference answers it too slowly, or with a value that is too long.
+    Without listed values, a call is left out if the reference returns no value in time, or a value that is too long.
 
     Raises:
         SandboxUnavailableError: the reference could not be run.
