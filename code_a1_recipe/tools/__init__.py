@@ -1,1 +1,1 @@
-"""Tools beside training: evaluation, data preparation, reports, uses of a recorded run or of a trained pair."""
+"""Tools beyond training: evaluation, data preparation, reports, uses of a recorded run or of a trained pair."""

@@ -21,9 +21,9 @@ Answer = bytes | str | None
 def interface_of(programs: Sequence[str], about: Question) -> Interface:
     """Read the signatures from the first program that defines all entry points.
 
-    If no program defines them, the interface knows only their names.
+    If no program defines all entry points, the interface knows only their names.
     """
-    # A program defines `Stack`, not the entry point `Stack.items`.
+    # A program defines the class `Stack`, not the whole entry point `Stack.items`.
     names = {name.partition(".")[0] for name in about.entry_points}
     defining = (program for program in programs if names <= definitions(program).keys())
     source = next(defining, "")
@@ -31,7 +31,7 @@ def interface_of(programs: Sequence[str], about: Question) -> Interface:
 
 
 def read_cases(programs: Sequence[str], suites: Iterable[Sequence[str]], about: Question) -> list[Case]:
-    """Read the valid tests of all suites, suite by suite. They are the M tests of :func:`answer_matrix`."""
+    """Read the valid tests of all suites, suite by suite, as the M tests of :func:`answer_matrix`."""
     interface = interface_of(programs, about)
     cases: list[Case] = []
     for suite in suites:
@@ -51,17 +51,19 @@ def answer_matrix(
 
     Args:
         programs: sources of programs that a model wrote. Equal programs run only once.
-        cases: tests from :func:`read_cases`. A test of two suites counts twice, but equal calls are made once.
+        cases: tests from :func:`read_cases`. A test that stands in two suites counts twice, but equal calls are made
+            only once.
         runner: runs the programs.
-        about: the question. It gives the code that runs before each program, and the comparison of printed outputs.
+        about: the question, which gives the code that runs before each program, and the comparison of printed outputs.
         num_threads: number of programs that run at the same time.
 
     Returns:
-        passes_NM: True if the answer matches the test's expected value, by ``sandbox.text.matches`` or the checker.
-        answers_NM: numbers from 0. Two programs have the same number in a column if their answers are equal, that is
-            two values that match, or two exceptions of one type. The number is ``NO_ANSWER`` for a call that hangs,
-            dies or gives no plain value, and for all calls of a program that does not load or never returns a value.
-            Otherwise programs with the same missing import would agree with each other.
+        passes_NM: True if the answer matches the test's expected value. The question's checker decides, or without a
+            checker ``sandbox.text.matches``.
+        answers_NM: numbers from 0. Two programs have the same number in a column if their answers are equal. Two values
+            are equal if they match, and two exceptions are equal if they have the same type. The number is
+            ``NO_ANSWER`` for a call that hangs, dies or gives no plain value. A program that does not load or never
+            returns a value has only ``NO_ANSWER``, so that two programs that lack the same import do not agree.
 
     Raises:
         SandboxUnavailableError: a program could not be run.
@@ -103,8 +105,9 @@ def answer_matrix(
 def group_answers(answers: Sequence[Answer], same: Same = matches) -> list[tuple[int, ...]]:
     """Group the indices of equal answers to one call, in order of first appearance. A missing answer has no group.
 
-    Two floats are equal if they differ by at most the judge's tolerance, or if a chain of such answers joins them. A
-    tolerance alone is not transitive, so without chains the groups would depend on the order of the programs.
+    Two floats are equal if they differ by at most the judge's tolerance, or if a chain of answers with such differences
+    joins them. A tolerance alone is not transitive, so without chains the groups would depend on the order of the
+    programs.
     """
     groups: list[list[int]] = []
     for index, answer in enumerate(answers):
@@ -141,5 +144,5 @@ def _match(answer: Answer, other: Answer, same: Same) -> bool:
         return True
     if not isinstance(answer, bytes) or not isinstance(other, bytes):
         return False
-    # `same` takes the right value first, but here either answer may be right.
+    # `same` expects the right value as its first argument, but either answer may be the right one.
     return same(answer, other) or same(other, answer)

@@ -72,7 +72,7 @@ def select(options: SelectOptions) -> Report:
     )
     code = choose(options.model, policy="code")
     test = choose(test_model, policy="test")
-    # These settings and the question decide a choice, so other settings must not reuse it.
+    # A choice depends on the question and on these settings, so a call with other settings must not reuse it.
     settings = {
         "code": list(code.settings.values()),
         "test": list(test.settings.values()),
@@ -132,7 +132,7 @@ def _sampled_programs(
 
 
 def _sample_suites(pools: Sequence[Pool], model: StoredModel, *, prompt: str, num_suites: int, num_tests: int) -> None:
-    """Sample suites for each question, and show the Test LLM the question's programs in turn.
+    """Sample suites for each question. The Test LLM sees the question's programs in turn, one program for each suite.
 
     Each suite then judges all programs of its question, not only the program that the Test LLM saw.
     """
@@ -166,12 +166,12 @@ def _judge(pools: Sequence[Pool], store: JsonlStore, *, num_samples: int, num_wo
 def _judged_row(pool: Pool, runner: Runner, judges: JudgeProcesses, *, num_samples: int, num_threads: int) -> Row:
     """Let every rule choose for one question. If the question has tests, compute the chance that each choice is right.
 
-    A response without a program counts as a wrong choice of ``random``. The other rules never choose it, because any
-    user would skip it.
+    A response without a program counts as a wrong choice of ``random``. The other rules never choose such a response,
+    because any user would skip it.
 
     Returns:
         ``chosen`` maps a rule to the first program with the rule's highest score. ``expected`` maps a rule to the
-        chance in [0, 1] that its choice is right. It is None if the question has no tests.
+        chance in [0, 1] that its choice is right. ``expected`` is None if the question has no tests.
     """
     question, programs = pool.question, pool.programs
     row: Row = {
@@ -233,7 +233,7 @@ def _rules_table(rows: Sequence[Row], *, title: str) -> Table | None:
         chances = [expected[name] for expected in graded]
         difference = ""
         if name != "random":
-            # Pair by question. Otherwise the spread between easy and hard questions would widen the interval.
+            # Pair by question, so that the spread between easy and hard questions does not widen the interval.
             differences = [expected[name] - expected["random"] for expected in graded]
             difference = bootstrap(differences).text(signed=True)
         table_rows.append([name, bootstrap(chances).text(), difference])

@@ -16,7 +16,7 @@ class SelectOptions(SamplingEvalOptions):
     """The options of ``select``. The field ``model`` is the Code LLM, or a run that has both LLMs."""
 
     test_model: ModelOptions = field(default_factory=ModelOptions)
-    """The Test LLM. It may be left out if ``model`` is a run, which has both LLMs."""
+    """The Test LLM, which may be left out if ``model`` is a run with both LLMs."""
     samples: Annotated[int, Option(min=1, help="programs per question")] = 16
     suites: Annotated[int, Option(min=1, help="suites per question")] = 16
     tests: Annotated[

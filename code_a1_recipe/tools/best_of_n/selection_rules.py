@@ -11,7 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 NO_ANSWER = -1
-"""Entry of ``answers_NM`` for a call that hung, died, or gave no plain value. It equals no answer, not even itself."""
+"""Entry of ``answers_NM`` for a call that hung, died, or gave no plain value.
+
+Such an entry equals no answer, not even another ``NO_ANSWER``.
+"""
 
 Passes = NDArray[np.bool_]
 Answers = NDArray[np.int64]
@@ -32,8 +35,8 @@ def pass_count(passes_NM: Passes, answers_NM: Answers) -> Scores:
 def codet(passes_NM: Passes, answers_NM: Answers) -> Scores:
     """Score by dual execution agreement: number of programs that pass the same tests, times the number of these tests.
 
-    Source: Chen et al., CodeT, arXiv 2207.10397. Each copy of a program or a test counts. The authors' code takes the
-    square root of the first factor.
+    Source: Chen et al., CodeT, arXiv 2207.10397. Each copy of a program or a test counts. The authors' code uses the
+    square root of the number of programs.
     """
     counts_N = pass_count(passes_NM, answers_NM)
     sizes_N = _sizes_of_equal_rows(passes_NM.astype(np.int64))
@@ -43,10 +46,10 @@ def codet(passes_NM: Passes, answers_NM: Answers) -> Scores:
 def mbr_exec(passes_NM: Passes, answers_NM: Answers) -> Scores:
     """Score a program by the number of programs, itself included, that give the same answers to all calls.
 
-    The tests' expected outputs are not used. The rule is minimum Bayes risk with the loss "some answer differs" (Shi et
-    al., arXiv 2204.11454): a program of the largest group has the least expected loss. A program with a ``NO_ANSWER``
-    agrees with no program, like a failed execution in the authors' code. The authors break ties by likelihood, but here
-    ties stay.
+    The tests' expected outputs are not used. The rule is minimum Bayes risk (Shi et al., arXiv 2204.11454) with the
+    loss "some answer differs". A program of the largest group of equal programs has the least expected loss. A program
+    with a ``NO_ANSWER`` agrees with no program. The authors' code treats a failed execution in the same way. The
+    authors break ties by likelihood, but this function keeps ties.
     """
     sizes_N = _sizes_of_equal_rows(answers_NM)
     lacks_answer_NM = answers_NM == NO_ANSWER
@@ -55,7 +58,7 @@ def mbr_exec(passes_NM: Passes, answers_NM: Answers) -> Scores:
 
 
 def random_choice(passes_NM: Passes, answers_NM: Answers) -> Scores:
-    """Give all programs the same score. The chance of a right choice is pass@1, a lower bound for the rules."""
+    """Give all programs the same score. A right choice then has the chance pass@1, the baseline of the other rules."""
     return np.zeros(len(passes_NM))
 
 
@@ -67,17 +70,17 @@ RULES: dict[str, Callable[[Passes, Answers], Scores]] = {
 }
 """Name -> rule ``(passes_NM, answers_NM) -> scores_N``. A higher score is better."""
 ORACLE = "oracle"
-"""Name of the upper bound in tables: 1 if any program is right, else 0."""
+"""Name in tables of the upper bound, which is 1 if any program is right, else 0."""
 
 
 def best_programs(scores_N: Scores) -> NDArray[np.int64]:
     """Find the indices of the programs with the highest score, ties included. ``scores_N`` must not be empty."""
-    # Scores are whole numbers, because all rules count. So `==` finds ties exactly.
+    # Every rule counts programs or tests, so scores are whole numbers, and `==` finds ties exactly.
     return np.flatnonzero(scores_N == scores_N.max())
 
 
 def expected_pass(scores_N: Scores, is_right_N: Passes) -> float:
-    """Return the chance in [0, 1] that a rule's choice is right: the share of right programs among the highest scores.
+    """Return the chance in [0, 1] that a rule's choice is right: the share of right programs among the best programs.
 
     Example:
         >>> expected_pass(np.array([3.0, 3.0, 1.0]), np.array([True, False, True]))

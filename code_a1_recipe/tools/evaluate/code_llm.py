@@ -43,7 +43,7 @@ class Sample:
 
     @property
     def key(self) -> str:
-        """Key of the verdict. It changes with the response, so that another response never gets this verdict."""
+        """Key of the verdict, which changes with the response, so that no other response gets this verdict."""
         prefix = self.asked.prefix if self.asked else ""
         return f"{self.task.id} {self.number} {fingerprint(prefix, self.text or '')}"
 
@@ -56,8 +56,8 @@ def evaluate(options: CodeEvalOptions) -> tuple[Results | int, list[str]]:
     """Sample, judge and summarise. Responses, verdicts and results are written to ``options.output``.
 
     Returns:
-        The results, or with ``--sample-only`` the number of stored responses. With ``--references``, the second item
-        lists the references that do not pass, with the reasons.
+        The results and a list. With ``--sample-only``, the number of stored responses replaces the results. With
+        ``--references``, the list holds the references that do not pass, each with the reason.
 
     Raises:
         InputError, SandboxConfigError: an option, a file, the model or the sandbox cannot be used.
@@ -86,7 +86,7 @@ def evaluate(options: CodeEvalOptions) -> tuple[Results | int, list[str]]:
         tasks = all_tasks[: options.limit]
         is_sanitized = [task.extraction is not None for task in tasks]
         if all(is_sanitized) and run is None and options.model.max_tokens is None:
-            # EvalPlus's published figures come from responses of at most this length.
+            # EvalPlus's published figures come from responses of at most `MAX_TOKENS` tokens.
             model = replace(model, parameters=replace(model.parameters, max_response_tokens=MAX_TOKENS))
         judged_with = options.reading_settings()
         if options.references:
@@ -138,7 +138,7 @@ def sampled(tasks: Sequence[CodeTask], model: StoredModel, *, prompt: str, num_s
             if response:
                 text = response.text
                 is_full = len(response.token_ids) >= model.parameters.max_response_tokens
-                # A full response may still hold a whole answer, and other text after it.
+                # A response at the token limit may still hold a complete answer, followed by other text.
                 is_truncated = is_full and ready.answer(text) == text
             samples.append(Sample(task=task, number=number, asked=ready, text=text, is_truncated=is_truncated))
     return samples
@@ -166,7 +166,7 @@ def _summarise(
 
 
 def _export(judged: Sequence[Judged], folder: Path) -> dict[str, str]:
-    """Write samples for the benchmarks' own evaluators. Returns a benchmark's name -> how its evaluator is run."""
+    """Write samples for the benchmarks' own evaluators. Returns benchmark -> how to run its evaluator."""
     solutions_of = defaultdict(list)
     for sample, row in judged:
         task = sample.task
@@ -180,7 +180,7 @@ def _export(judged: Sequence[Judged], folder: Path) -> dict[str, str]:
 
 
 def judge(samples: Sequence[Sample], verdicts: JsonlStore, *, num_workers: int) -> None:
-    """Grade the samples that have no row yet. A repeated command replaces the row of an outage."""
+    """Grade the samples that have no row yet. After an outage, a repeated command grades the lost samples again."""
     left = defaultdict(list)
     for sample in samples:
         if sample.key not in verdicts:
@@ -201,7 +201,7 @@ def _grade(samples: Sequence[Sample]) -> list[Row]:
     grading = samples[0].task.grading
     if grading is None:
         return rows
-    # A set in written order, so that equal programs are graded once.
+    # Drop repeated programs but keep the order, so that equal programs are graded once.
     programs = list({row["program"]: None for row in rows if row["program"] is not None})
     verdicts = dict(zip(programs, grading.grade(programs), strict=True))
     for row in rows:

@@ -1,4 +1,4 @@
-"""Options of ``eval code`` and ``eval test``. The command ``select`` shares most of them."""
+"""Options of ``eval code`` and ``eval test``. The command ``select`` shares most of these options."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ from ...jobs.jsonl_store import Row
 from .models.options import ModelOptions
 
 _OWN_FILES = ("responses.jsonl", "verdicts.jsonl", "choices.jsonl", "models")
-"""Names of files and folders. Every output folder of these commands holds at least one of them."""
+"""Names of files and folders, of which every output folder of these commands holds at least one."""
 
 
 def check_folder(output: Path) -> None:
-    """Refuse a folder that no evaluation wrote. It may be missing or empty. Call this function before any work.
+    """Refuse a folder that no evaluation wrote, unless it is missing or empty. Call this function before any work.
 
     Raises:
         OutputError: ``output`` is a file, or a folder that has files but none of ``_OWN_FILES``.
@@ -68,7 +68,7 @@ class SamplingEvalOptions:
         check_folder(self.output)
 
     def check_own(self, option: str, *, num_samples: int = 1) -> None:
-        """Refuse options of sampling beside ``option``, which measures the files' own programs or tests."""
+        """Refuse sampling options together with ``option``, which measures the files' own programs or tests."""
         if self.model.is_named or self.sample_only or num_samples > 1:
             raise InputError(
                 f"{option} asks no model, because it measures the files' own programs or tests; leave the model out, "
@@ -81,7 +81,7 @@ class SamplingEvalOptions:
         return list(table.values())[: self.limit]
 
     def reading_settings(self) -> Row:
-        """Describe the files and how they are read. These settings belong to every verdict.
+        """Return settings that describe the files and how they are read. Every verdict depends on these settings.
 
         Raises:
             InputError: a file does not exist.

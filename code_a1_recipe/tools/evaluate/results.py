@@ -17,9 +17,9 @@ from ...stats.tables import Table, table_of
 
 RESULTS = "results.json"
 LOST = "lost to an outage"
-"""Last words of the name of a count of responses that an outage left without a verdict."""
+"""A count whose name ends with these words counts the responses that an outage left without a verdict."""
 MIN_QUESTIONS = 20
-"""Least number of questions of a settled difference. With fewer, bootstrap intervals are too narrow."""
+"""Least number of questions for a settled difference. With fewer questions, bootstrap intervals are too narrow."""
 Pair = tuple[float, float]
 PartsByQuestion = dict[str, dict[str, Pair]]
 """Metric -> question -> (numerator, denominator)."""
@@ -46,7 +46,7 @@ class Results:
     products: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Metric -> the two metrics that it multiplies."""
     counts: Mapping[str, Any] = field(default_factory=dict)
-    """Number of questions or samples that were left out, by reason; benchmark -> command that judges it."""
+    """Reason -> number of questions or samples left out; benchmark -> command that judges its programs."""
 
     def save(self, folder: Path) -> None:
         """Write ``results.json`` into the folder."""
@@ -54,7 +54,7 @@ class Results:
 
     @classmethod
     def load(cls, folder: Path) -> "Results":
-        """Read ``results.json`` of a folder. Raises InputError if it is missing or damaged."""
+        """Read ``results.json`` of a folder. Raises InputError if the file is missing or damaged."""
         path = folder / RESULTS
         try:
             return cls(**json.loads(path.read_bytes()))
@@ -86,14 +86,14 @@ class Results:
         return [*self.parts, *self.products]
 
     def questions(self, metric: str, among: Iterable[str]) -> list[str]:
-        """List the questions that have the metric. A product needs both factors."""
+        """List the questions that have the metric. For a product, a question must have both factors."""
         for factor in self._factors(metric):
             measured = self.parts.get(factor, {})
             among = [name for name in among if name in measured]
         return list(among)
 
     def columns(self, metric: str, questions: Sequence[str]) -> list[tuple[float, ...]]:
-        """Return a column of numerators and a column of denominators; for a product, two columns of each factor."""
+        """Return a column of numerators and a column of denominators. A product has both columns for each factor."""
         columns: list[tuple[float, ...]] = []
         for factor in self._factors(metric):
             pairs = [self.parts[factor][name] for name in questions]
@@ -109,9 +109,9 @@ class Results:
 
 
 def product_of_ratios(*columns: Array) -> Any:
-    """Return ``sum(columns[0]) / sum(columns[1])``. With four columns, multiply it by the ratio of the last two.
+    """Return ``sum(columns[0]) / sum(columns[1])``, for four columns times ``sum(columns[2]) / sum(columns[3])``.
 
-    In a product an undefined ratio counts as 0. So Mul is 0 if no function passes the baseline of ``mut@k``.
+    In a product, an undefined ratio counts as 0. So Mul is 0 if no function passes the baseline of ``mut@k``.
     """
     ratio = ratio_of_sums(*columns[:2])
     if len(columns) == 2:
@@ -145,7 +145,7 @@ def results_table(results: Results) -> Table:
 def comparison_table(first: Results, second: Results) -> Table:
     """Compare two evaluations on the questions that count in both. A difference is second minus first.
 
-    The row of a product keeps all questions of both evaluations, because its two factors count different questions.
+    The row of a product keeps all shared questions, because the two factors of a product count different questions.
 
     Raises:
         InputError: the evaluations are of different kinds, or share no question and metric.
@@ -190,13 +190,16 @@ def comparison_table(first: Results, second: Results) -> Table:
 
 
 def _difference(*columns: Array) -> Any:
-    """Return the metric of the first half of the columns minus the metric of the second half."""
+    """Compute the metric from each half of the columns, and return the first metric minus the second."""
     half = len(columns) // 2
     return product_of_ratios(*columns[:half]) - product_of_ratios(*columns[half:])
 
 
 def _shared(metric: str, questions: Sequence[str], first: Results, second: Results) -> list[str]:
-    """List the questions that have the metric in both evaluations. Unless it is a product, they must count in both."""
+    """List the questions that have the metric in both evaluations.
+
+    A question must also count in both evaluations, unless the metric is a product.
+    """
     shared = second.questions(metric, first.questions(metric, questions))
     if metric in first.products:
         return shared

@@ -37,7 +37,7 @@ class WrittenSuite:
 
     @property
     def key(self) -> str:
-        """Key of the measurement. It changes with the asserts, so that other asserts never get this measurement."""
+        """Key of the measurement, which changes with the asserts, so that no other asserts get this measurement."""
         return f"{self.question.id} {fingerprint(*self.asserts)}"
 
 
@@ -66,7 +66,7 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
     if options.own_tests:
         suites = [question.tests[: options.tests] for question in questions]
     else:
-        # The reference stands where training shows the program under test.
+        # The prompt shows the reference where training's prompts show the program under test.
         programs = [(question.id, question, question.reference) for question in questions]
         suites = sample_suites(model, programs, prompt=prompt, num_tests=options.tests)
     written = []
@@ -110,7 +110,7 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
 
 
 def check_measurable(questions: Sequence[Question]) -> None:
-    """Raises InputError if a question is not about functions of a reference whose code is known."""
+    """Raises InputError if a question reads standard input, or if its reference's code is unknown."""
     for question in questions:
         if question.reads_input:
             raise InputError(
@@ -125,7 +125,7 @@ def check_measurable(questions: Sequence[Question]) -> None:
 
 
 def measured_row(suite: WrittenSuite, *, max_mutants: int, judge_all: JudgeAll, runner: LocalRunner) -> Row:
-    """Measure a suite. The row's ``result`` is a ``FunctionResult``, or None if an outage lost the suite."""
+    """Measure a suite. The row's ``result`` is a ``FunctionResult``, or None if an outage ended the measurement."""
     question, asserts = suite.question, suite.asserts
     row: Row = {
         "key": suite.key,
@@ -152,7 +152,7 @@ def measured_row(suite: WrittenSuite, *, max_mutants: int, judge_all: JudgeAll, 
 
 
 def summarise(rows: Iterable[Row], *, ks: Sequence[int]) -> tuple[PartsByQuestion, dict[str, int]]:
-    """Return the parts of every metric by question, and the number of suites without a result by reason."""
+    """Return the parts of every metric by question, and the numbers of suites that were lost or not written."""
     parts: PartsByQuestion = defaultdict(dict)
     counts: Counter[str] = Counter()
     for row in rows:

@@ -1,8 +1,9 @@
 """Coverage of a reference, call by call: the lines and branches that coverage.py counts.
 
-coverage.py's parser runs in this process and finds statements and branches in the text of the reference. Its tracer
-runs in the sandbox with the reference. There each call returns its jumps between lines. These values come from an
-untrusted process, so they are checked. A call that hangs or dies loses only its own lines.
+coverage.py's parser runs in this process and finds statements and branches in the text of the reference. coverage.py's
+tracer runs in the sandbox with the reference. In the sandbox, each call returns the jumps between lines that the tracer
+recorded. The jumps come from an untrusted process, so this module checks them. A call that hangs or dies loses only its
+own lines.
 """
 
 import ast
@@ -32,17 +33,17 @@ from ...algorithm.question import Question
 from ...errors import PARSE_ERRORS
 
 Arc = tuple[int, int]
-"""A jump from line to line. The number -n is the entry or the exit of the code that begins in line n."""
+"""A jump from line to line. The number -n stands for the entry or the exit of the code that begins in line n."""
 
 _FILE = "/reference-under-coverage.py"
-# Ignore the compiler's warnings about a reference, so that they neither fill our log nor become errors.
-# coverage.py compiles the text under the first name, and parses it without a name.
+# Ignore the compiler's warnings about a reference. The warnings would fill our log or become errors. coverage.py
+# compiles the reference under the first of these names, and parses the reference under the second name.
 for _name in (_FILE.removesuffix(".py"), "<unknown>"):
     warnings.filterwarnings("ignore", module=_name)
 _CALLS_AT_ONCE = 512
 _LIBRARY = {name: value.__module__ for name, value in LIBRARY_NAMES.items()}
-# This program runs in the sandbox in place of the reference. It chooses the tracer "ctrace", because the default tracer
-# of newer Pythons reports a line only in the first call that runs it.
+# This program runs in the sandbox in place of the reference. The program chooses the tracer "ctrace". The default
+# tracer of newer Pythons would report a line only for the first call that runs the line.
 _WRAPPER = """\
 def _make_arcs_of(scope):
     import coverage, importlib
@@ -81,7 +82,7 @@ _arcs_of_call = _make_arcs_of(globals())
 class CallCoverage:
     """The lines and branches that each call covers.
 
-    Lines that run when the program is loaded, such as its ``def`` lines, belong to every call.
+    Lines that run when the program is loaded, such as its ``def`` lines, count for every call that returns or raises.
     """
 
     lines: frozenset[int]
@@ -89,21 +90,21 @@ class CallCoverage:
     branches: frozenset[Arc]
     """All jumps from lines with several exits."""
     lines_of_call: tuple[frozenset[int], ...]
-    """[calls] covered lines. Empty for None in place of a call, and for a call that timed out or ended its process."""
+    """[calls] covered lines. Empty for a test without a call, and for a call that timed out or ended its process."""
     branches_of_call: tuple[frozenset[Arc], ...]
     """[calls] covered branches."""
 
 
 def measure_coverage(runner: Runner, source: str, calls: Sequence[Call | None], *, prelude: str = "") -> CallCoverage:
-    """Make calls of a program in one process, and measure the lines and branches that each call covers.
+    """Make calls of a program's functions, and measure the lines and branches that each call covers.
 
-    A call that raises covers the lines that ran before.
+    A call that raises covers the lines that ran before the exception.
 
     Args:
-        runner: a ``LocalRunner``; the sandbox loads coverage.py from this Python environment.
+        runner: must be a ``LocalRunner``, because the sandbox loads coverage.py from this Python environment.
         source: the reference.
         calls: calls as the judge makes them. None stands for a test without a call, which covers nothing.
-        prelude: code that runs before the source. Its lines do not count.
+        prelude: code that runs before the source. The lines of the prelude do not count.
 
     Raises:
         ValueError: the source is no Python program, or does not load.
@@ -180,7 +181,8 @@ class _Scheme:
         """Return the statements and branches that the recorded jumps cover."""
         arcs = set(arcs)
         lines = self._parser.translate_lines(line for arc in arcs for line in arc if line > 0)
-        # Translate twice, as coverage.py does: it knows the exits of a `with` by the first lines of its statements.
+        # Translate twice, as coverage.py does. The first pass maps lines to the first lines of statements, from which
+        # the second pass finds the exits of `with`.
         jumps = self._parser.translate_arcs(self._parser.translate_arcs(arcs))
         return self.lines & lines, (self.branches & jumps) | self._never_missed
 
@@ -204,7 +206,7 @@ def _run(runner: Runner, source: str, calls: Sequence[Call], *, prelude: str) ->
 
 
 def _read_arcs(answer: CallResult) -> list[Arc] | None:
-    """Read the jumps of an answer. Returns None if the answer is no list of jumps."""
+    """Read the jumps that a call returned. Returns None if the returned value is no list of jumps."""
     if answer.status is not CallStatus.VALUE:
         return None
     try:

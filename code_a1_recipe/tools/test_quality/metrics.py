@@ -1,22 +1,26 @@
-"""Metrics of generated tests: correct assertions, coverage and killed mutants of N functions by their first k tests.
+"""Metrics of generated tests: correct assertions, coverage and killed mutants, for the first k tests of N functions.
 
 The definitions come from UnLeakedTestBench (Huang et al., arXiv 2508.00408) and its public scripts. All metrics are
 percentages. Each metric is a ratio of two sums over functions (``parts_of``), so that functions can be resampled.
 
 - ``pass@k`` is the number of right tests among the first k, divided by N * k. A missing test counts as wrong.
-- ``line_cov@k`` and ``branch_cov@k`` are the shares of all lines and branches that the first k tests cover, whether the
-  tests are right or wrong (micro average).
-- ``mut@k`` is the mean share of killed mutants over functions that have a test and whose first k tests are all right,
-  cosmic-ray's baseline. For ``mut_all@k`` all functions count, and a function that fails the baseline kills nothing.
+- ``line_cov@k`` and ``branch_cov@k`` are the shares of all lines and branches that the first k tests cover (micro
+  average). Wrong tests cover lines too.
+- ``mut@k`` is the mean share of killed mutants over the functions that pass cosmic-ray's baseline: they have a test,
+  and their first k tests are all right. For ``mut_all@k`` all functions count, and a function that fails the baseline
+  counts as 0.
 - ``Mul = pass@5 * mut@5 / 100`` (Code-A1, arXiv 2603.15611) is computed by ``tools.evaluate``.
 
-The scripts differ in five points:
+The public scripts differ from these definitions in five points:
 
-- They choose the functions of ``mut@k`` by the first five tests for every k. Here the first k tests choose.
-- They count a function without mutants as 100 % killed. Here the function does not count.
-- They report 100 % if no function qualifies. Here the metric is undefined.
-- They ignore the coverage of a function whose run broke off. Here its tests cover nothing.
-- They put imports before the function and count these lines as covered. Here such lines do not count.
+- For every k, the scripts choose the functions of ``mut@k`` by the first five tests. This module uses the first k
+  tests.
+- The scripts count a function without mutants as 100 % killed. This module leaves such a function out.
+- The scripts report 100 % if no function passes the baseline. In this module, the metric is then undefined.
+- The scripts ignore the coverage of a function whose run broke off. In this module, only the test that broke off covers
+  nothing.
+- The scripts put imports before the function and count the import lines as covered. This module does not count such
+  lines.
 """
 
 import itertools
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
 
 
 Pair = tuple[float, float]
-"""Numerator and denominator of a metric. Both are 0 if the function does not count."""
+"""Numerator and denominator of a metric for one function. Both are 0 if the function does not count."""
 Flags = tuple[bool, ...]
 """A truth value for each test, or for each mutant."""
 
@@ -54,7 +58,7 @@ class FunctionResult:
     kills: tuple[Flags, ...] = ()
     """[mutants][tests] True if the test is right and fails on the mutant."""
     killable: Flags | None = None
-    """[mutants] True if the question's own tests kill the mutant. None if no such test is right."""
+    """[mutants] True if the question's own tests kill the mutant. None if none of the question's own tests is right."""
     num_lines: int = 0
     """Number of statements of the reference."""
     lines: tuple[frozenset[int], ...] = ()
@@ -66,11 +70,11 @@ class FunctionResult:
 
 
 def parts_of(result: FunctionResult, k: int) -> dict[str, Pair]:
-    """Return numerator and denominator of every metric of one function by its first k tests.
+    """Return the numerator and denominator of every metric for the first k tests of one function.
 
-    The names are ``pass``, ``line_cov``, ``branch_cov``, ``mut`` and ``mut_all``. The last two have a second metric,
-    with the ending ``_killable``, which counts killable mutants only. It is left out if these are unknown. Numerators
-    of several functions add up, and so do denominators.
+    The names are ``pass``, ``line_cov``, ``branch_cov``, ``mut`` and ``mut_all``. ``mut_killable`` and
+    ``mut_all_killable`` count only killable mutants, and are left out if these mutants are unknown. To combine several
+    functions, add their numerators and add their denominators.
     """
     right = result.right[:k]
     lines = set().union(*result.lines[:k])
@@ -102,21 +106,21 @@ def measure_function(
 ) -> FunctionResult:
     """Judge the generated tests of one function on its reference and on mutants.
 
-    Mutants are judged as candidates, on the right asserts only. A test kills a mutant that returns another value,
-    raises, runs out of time or does not load.
+    Mutants are judged like candidate programs, and only on the right asserts. A test kills a mutant that returns
+    another value, raises, runs out of time or does not load.
 
     Args:
-        question: gives the function. Its own tests are not used.
+        question: gives the function and its reference. The question's own tests are not used.
         asserts: the generated tests, in order.
         judge_all: judges requests, see ``JudgeAll``. It is called twice.
         mutants: sources of mutants of the question's reference.
-        coverage: coverage by the calls of the asserts in the same order, see ``measure_coverage``.
+        coverage: coverage of each assert's call, in the order of ``asserts``, see ``measure_coverage``.
         killable: [mutants], see ``FunctionResult.killable``.
 
     Raises:
         SandboxUnavailableError: the sandbox could not judge a program.
     """
-    # Each assert is a suite of its own, because a repeated call counts twice, as in a test file.
+    # Make a suite of each single assert, so that a repeated call counts twice, as in a test file.
     suites = [(text,) for text in asserts]
     (on_reference,) = verdicts_of(judge_all, [request_for(question, None, *suites)])
     right = tuple(any(case.expected_correct for case in suite.cases) for suite in on_reference.suites)
@@ -139,11 +143,11 @@ def measure_function(
 
 
 def _kills(verdict: CandidateVerdict, right: Sequence[bool]) -> Flags:
-    """Make a mutant's row of ``kills``. Its verdict has suites for the right tests only."""
+    """Make a mutant's row of ``kills``. The mutant's verdict has suites only for the right tests."""
     suites = iter(verdict.suites)
     kills = []
     for is_right in right:
-        # The cases of a program that does not load have failed too.
+        # If a program does not load, all its cases have failed.
         cases = next(suites).cases if is_right else ()
         kills.append(any(case.outcome.failed for case in cases))
     return tuple(kills)
@@ -153,7 +157,7 @@ def verdicts_of(judge_all: JudgeAll, requests: Sequence[JudgeRequest]) -> list[C
     """Judge ``requests`` and return their verdicts in order.
 
     Raises:
-        SandboxUnavailableError: a request met an outage. The first such error is raised.
+        SandboxUnavailableError: a request met an outage. The error of the first such request is raised.
     """
     verdicts = []
     for result in judge_all(requests):
@@ -164,7 +168,7 @@ def verdicts_of(judge_all: JudgeAll, requests: Sequence[JudgeRequest]) -> list[C
 
 
 def killable_by(question: Question, sources: Sequence[str], tests: Sequence[str], judge_all: JudgeAll) -> Flags | None:
-    """Return [sources] True if a right test fails on the program. Returns None if no test is right.
+    """Return for each source whether a right test fails on it. Returns None if no test is right.
 
     Raises:
         SandboxUnavailableError: the sandbox could not judge a program.
@@ -189,13 +193,13 @@ def killable_by(question: Question, sources: Sequence[str], tests: Sequence[str]
 
 
 def cases_by_place(tests: Sequence[str], suite: SuiteVerdict) -> Iterator[tuple[int, CaseResult]]:
-    """Yield the index in ``tests`` of each valid case, and the case."""
+    """Yield (index in ``tests``, case) for each valid case."""
     refused = {rejection.text for rejection in suite.rejections}
-    # The cases stand in the order of their texts. A refused text has no case.
+    # The cases have the same order as the texts in `tests`. A refused text has no case.
     places = [place for place, text in enumerate(tests) if text not in refused]
     return zip(places, suite.cases, strict=True)
 
 
 def is_broken(case: CaseResult) -> bool:
-    """True if the program failed the case. A call that was not made counts as no failure."""
+    """True if the program failed the case. A call that was not made does not count as a failure."""
     return case.outcome.failed and not case.is_unasked

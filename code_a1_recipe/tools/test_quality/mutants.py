@@ -1,12 +1,12 @@
 """Mutants of a reference: small changes of its function bodies that a good suite should notice.
 
 The library cosmic-ray makes the changes in its default configuration, as in UnLeakedTestBench (Huang et al., arXiv
-2508.00408). ``OPERATORS`` lists them. No mutant runs here: mutants are texts that only the sandbox runs.
+2508.00408). ``OPERATORS`` lists the changes. This module makes mutants as texts, and only the sandbox runs a mutant.
 
 A mutant is left out if the original or an earlier mutant has the same syntax tree, or the same bytecode and constants
-(Papadakis et al. 2015, "Trivial compiler equivalence"). Other mutants may still be equivalent to the original, which no
-program can decide. So a perfect suite may stay below 100 %. Report also the rate over "killable" mutants, which at
-least one known test kills.
+(Papadakis et al. 2015, "Trivial compiler equivalence"). Some of the remaining mutants may still be equivalent to the
+original, but no program can decide this. So even a perfect suite may kill fewer than 100 % of the mutants. Therefore,
+also report the rate over "killable" mutants, which at least one known test kills.
 """
 
 import contextlib
@@ -43,10 +43,10 @@ OPERATORS = {
     "ReplaceUnaryOperator",  # one of + - ~ becomes another or is removed; not is removed
     "ZeroIterationForLoop",  # a for loop runs over an empty list
 }
-"""Families of operators. A family ``Replace...`` has a class in cosmic-ray for each pair of old and new operator.
+"""Families of operators. In cosmic-ray, a family ``Replace...`` has a class for each pair of an old and a new operator.
 
-VariableInserter and VariableReplacer are left out, as in cosmic-ray's default configuration. They need names of
-variables as arguments, and they choose places at random.
+VariableInserter and VariableReplacer are left out, as in cosmic-ray's default configuration. Both operators need names
+of variables as arguments, and choose places at random.
 """
 
 _PROVIDER = "core/"
@@ -54,13 +54,13 @@ _MUTANT = "<mutant>"
 _FUNCTIONS = ("funcdef", "lambdef")
 _ANNOTATED = ("annassign", "tfpdef")
 """Types of nodes whose annotation follows a colon."""
-# Ignore the compiler's warnings about mutants (`x is 1`), so that they neither fill our log nor become errors.
+# Ignore the compiler's warnings about mutants such as `x is 1`. The warnings would fill our log or become errors.
 warnings.filterwarnings("ignore", module=_MUTANT)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """A changed program. It defines the same names as the original."""
+    """A changed program, which defines the same names as the original."""
 
     source: str
     operator: str
@@ -72,12 +72,13 @@ class Mutant:
 def mutants_of(source: str, *, max_mutants: int | None = None, seed: int = 0) -> list[Mutant]:
     """Make all distinct mutants of the function bodies of a program, sorted by line.
 
-    Inner functions and methods are changed too. Docstrings, annotations, and the signatures and decorators of outer
-    functions stay unchanged. Code outside of functions is changed only if the program has no function.
+    Inner functions and methods are changed too. Docstrings and annotations stay unchanged, and so do the signatures and
+    decorators of outer functions. Code outside of functions is changed only if the program has no function.
 
     Args:
-        source: a Python program, such as a reference. It is parsed and compiled, but never run.
-        max_mutants: largest number of mutants, at least 1. The chosen mutants are spread evenly over the lines.
+        source: a Python program, such as a reference. The program is parsed and compiled, but never run.
+        max_mutants: largest number of mutants, at least 1. All mutants are sorted by line, and the chosen mutants are
+            spread evenly over this order.
         seed: seed of the choice. The same seed gives the same mutants.
 
     Raises:
@@ -87,7 +88,7 @@ def mutants_of(source: str, *, max_mutants: int | None = None, seed: int = 0) ->
     total = len(mutants)
     if max_mutants is None or total <= max_mutants:
         return mutants
-    # Cut the sorted mutants into equal parts, and draw one mutant of each part.
+    # Cut the sorted mutants into equal parts, and draw one mutant from each part.
     rng = random.Random(f"{seed}:{hashlib.sha256(source.encode()).hexdigest()}")
     starts = [part * total // max_mutants for part in range(max_mutants + 1)]
     return [mutants[rng.randrange(start, end)] for start, end in pairwise(starts)]
@@ -115,7 +116,8 @@ def _without_lines(code: types.CodeType) -> types.CodeType:
 
 
 def _make_all(source: str) -> list[Mutant]:
-    # Repeat, because CPython may raise SystemError while another thread parses (see `sandbox.text.parse_untrusted`).
+    # Try several times, because CPython may raise SystemError while another thread parses (see
+    # `sandbox.text.parse_untrusted`).
     for _ in range(5):
         with contextlib.suppress(SystemError):
             return _made(source)
@@ -159,7 +161,7 @@ def _changes(source: str) -> Iterator[tuple[str, int, str]]:
 
 
 def _surroundings(node: Any) -> tuple[bool, bool]:
-    """Return two flags: the node lies in the body of a function or lambda; it lies in an annotation."""
+    """Return whether the node lies in the body of a function or lambda, and whether it lies in an annotation."""
     is_inside = is_annotation = False
     while (parent := node.parent) is not None:
         is_inside |= parent.type in _FUNCTIONS and node is parent.children[-1]

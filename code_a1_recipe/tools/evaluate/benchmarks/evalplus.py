@@ -33,9 +33,9 @@ EVALPLUS_LIMITS = Limits(
     value_bytes=16 * _MIB,
     total_output_bytes=512 * _MIB,
 )
-"""Limits twice as long as EvalPlus's, and in CPU time, so that a busy machine fails no program that EvalPlus passes.
+"""Limits in CPU time, twice as long as EvalPlus's limits, so that no program fails because the machine is busy.
 
-EvalPlus gives an input ``max(1 s, 4 x reference)`` of wall time, all inputs together 60 s, and the program 4 GiB.
+EvalPlus allows ``max(1 s, 4 x reference)`` of wall time for an input, 60 s for all inputs, and 4 GiB of memory.
 """
 
 
@@ -55,7 +55,7 @@ class Comparison(enum.StrEnum):
     VALUE_OR_ZERO = "value_or_zero"
     """Like VALUE, but 0 is right too."""
     VALUE_OR_PADDED_DIGITS = "value_or_padded_digits"
-    """Like VALUE, but the sum of digit differences is right too if zeros pad the shorter number."""
+    """Like VALUE, but the sum of digit differences after padding the shorter number with zeros is right too."""
     VALUE_OR_PYRAMID = "value_or_pyramid"
     """Like VALUE, but the surface of a pyramid is right too if its height is measured from the centre of the base."""
 
@@ -94,7 +94,7 @@ class EvalPlusProblem:
     """Name of the data set, as EvalPlus spells it: ``humaneval`` or ``mbpp``."""
     entry_point: str
     prompt: str
-    """The statement: for HumanEval+ a signature with docstring, for MBPP+ a docstring of a task and an assert."""
+    """The statement: a signature with a docstring (HumanEval+), or a docstring with a task and an assert (MBPP+)."""
     reference: str
     """The reference, a whole program."""
     calls: tuple[str, ...]
@@ -102,17 +102,17 @@ class EvalPlusProblem:
     expected: tuple[bytes, ...]
     """Expected return value of each call, encoded as in ``sandbox.values``.
 
-    If the file lists no results, it is empty until the reference has run.
+    If the file lists no results, this field is empty until the reference has run.
     """
     comparison: Comparison
     atol: float
     """Absolute tolerance: 0, 1e-6 or 1e-4."""
     reference_cpu_seconds: tuple[float, ...] = ()
-    """CPU seconds of each call. Empty until the reference has run."""
+    """CPU seconds of the reference for each call. Empty until the reference has run."""
 
     @property
     def is_prepared(self) -> bool:
-        """True if the reference has run. Then expected values and times are known."""
+        """True if the reference has run, so that expected values and times are known."""
         return len(self.expected) == len(self.reference_cpu_seconds) == len(self.calls)
 
     def arguments(self, index: int) -> list[Any]:
@@ -178,7 +178,7 @@ def _call_text(entry_point: str, given: ast.expr) -> str:
 def prepare(problem: EvalPlusProblem, runner: Runner) -> EvalPlusProblem:
     """Run the reference once, to time each call and to get expected values if the file lists none.
 
-    In the second case, a call is left out if its answer is too long or too slow.
+    Without listed values, a call is left out if the reference returns no value in time, or a value that is too long.
 
     Raises:
         SandboxUnavailableError: the reference could not be run.

@@ -1,6 +1,6 @@
 """Problems of LiveCodeBench and BigCodeBench as tasks. The benchmarks' own evaluators judge the programs.
 
-Jain et al., arXiv 2403.07974; Zhuo et al., arXiv 2406.15877.
+Papers: LiveCodeBench (Jain et al., arXiv 2403.07974) and BigCodeBench (Zhuo et al., arXiv 2406.15877).
 """
 
 from pathlib import Path
@@ -31,7 +31,7 @@ def livecodebench_tasks(path: Path) -> list[CodeTask]:
 
 
 def last_block(response: str) -> str:
-    """Return the lines between the last two fences, as LiveCodeBench does, or "" without two fences.
+    """Return the lines between the last two fences, as LiveCodeBench does. Returns "" if two fences are missing.
 
     Example:
         >>> last_block("Like this:\\n```python\\nprint(1)\\n```\\nIt prints 1.")
@@ -84,7 +84,7 @@ def bigcodebench_tasks(path: Path, *, split: str) -> list[CodeTask]:
         benchmark=f"BigCodeBench-{split.capitalize()}",
         samples_name=f"bigcodebench_{split}_samples.jsonl",
         form=solution_lines,
-        # Write the whole response, because the benchmark's sanitizer extracts the program for published figures.
+        # Write the whole response, because the benchmark's own sanitizer extracts the program from it.
         extract=str.strip,
         command=f"bigcodebench.sanitize --samples {{stem}}.jsonl && {evaluate} --samples {{stem}}-sanitized.jsonl",
     )

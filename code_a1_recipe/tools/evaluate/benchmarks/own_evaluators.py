@@ -21,21 +21,21 @@ class OwnEvaluator:
     samples_name: str
     """Name of the file of samples in ``--output``."""
     form: Callable[[Sequence[Solution]], str]
-    """Returns the text of that file for given solutions."""
+    """Returns the text of the file of samples for given solutions."""
     extract: Callable[[str], str] | None = None
-    """Returns the program of a response, or "". None if programs of the benchmark are judged here too."""
+    """Returns the program in a response, or "". None if our own judge also judges the benchmark's programs."""
     command: str = ""
-    """Shell command that judges the samples. ``{stem}`` stands for the path of the file without its suffix."""
+    """Shell command that judges the samples. ``{stem}`` stands for the path of the samples without suffix."""
 
     def write(self, folder: Path, solutions: Sequence[Solution]) -> str:
-        """Write all samples into ``folder``. Returns the command that judges them."""
+        """Write all samples into ``folder``. Returns the shell command that judges the samples."""
         path = folder / self.samples_name
         write_whole(path, self.form(solutions))
         return self.command.format(stem=shlex.quote(str(path.with_suffix(""))))
 
 
 def solution_lines(solutions: Sequence[Solution]) -> str:
-    """Return a JSON line for each program, the form of EvalPlus and BigCodeBench.
+    """Return a JSON line for each program, as EvalPlus and BigCodeBench read it.
 
     Example:
         >>> solution_lines([("Mbpp/2", "x = 1")])
@@ -45,7 +45,7 @@ def solution_lines(solutions: Sequence[Solution]) -> str:
 
 
 def code_lists(solutions: Sequence[Solution]) -> str:
-    """Return a JSON list of problems with their programs, the form of LiveCodeBench.
+    """Return a JSON list of problems with their programs, as LiveCodeBench reads it.
 
     Example:
         >>> code_lists([("abc301_a", "x = 1"), ("abc301_a", "x = 2")])

@@ -33,25 +33,25 @@ class Reading:
     sanitizes_all: bool
     """True if EvalPlus's sanitizer also extracts programs for files of other benchmarks."""
     num_workers: int | None
-    """Number of judge processes. None starts nothing, because the caller only samples."""
+    """Number of judge processes. None if the caller only samples, so that no judge is started."""
 
 
 @contextlib.contextmanager
 def loaded_tasks(files: Sequence[Path], reading: Reading) -> Iterator[tuple[list[CodeTask], Counter[str]]]:
     """Read the tasks of all files, and count the questions and tests that are left out.
 
-    The judges and runners that grade the tasks end with the ``with`` statement.
+    The judges and runners that grade the tasks are stopped at the end of the ``with`` statement.
 
     Raises:
         InputError: a file cannot be used.
-        SandboxConfigError, SandboxUnavailableError: programs cannot be confined here.
+        SandboxConfigError, SandboxUnavailableError: programs cannot be confined on this machine.
     """
     left_out: Counter[str] = Counter()
     with contextlib.ExitStack() as stack:
 
         @functools.cache
         def started(make: Callable[..., Any], **settings: Any) -> Any:
-            """Start a judge or runner when the first file needs it. All later files share it."""
+            """Start a judge or runner when the first file needs it, and share it with all later files."""
             if reading.num_workers is None:
                 return None
             return stack.enter_context(make(num_workers=reading.num_workers, **settings))
@@ -67,10 +67,10 @@ def loaded_tasks(files: Sequence[Path], reading: Reading) -> Iterator[tuple[list
 
 
 def _tasks(path: Path, reading: Reading, started: Callable[..., Any], left_out: Counter[str]) -> list[CodeTask]:
-    """Read the tasks of one file, and count in ``left_out`` its questions and tests that cannot be used."""
+    """Read the tasks of one file. ``left_out`` counts the questions and tests of the file that cannot be used."""
     columns = columns_of(iter_rows(path))
     is_evalplus = reading.adapter in ("auto", "evalplus") and ADAPTERS["evalplus"].needs <= columns
-    # A user who names columns of the file wants it read as questions.
+    # If the user names columns of the file, read the file as questions.
     named = {column.partition(".")[0] for column in reading.columns.values()}
     if not is_evalplus and reading.adapter == "auto" and named.isdisjoint(columns):
         if columns >= LIVECODEBENCH_COLUMNS:

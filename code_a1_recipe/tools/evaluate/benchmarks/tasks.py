@@ -11,7 +11,7 @@ from ....algorithm.question import UNNAMED, Question, request_for
 from .own_evaluators import OwnEvaluator
 
 FIRST_TESTS = 16
-"""Number of asserts in the first request. Only programs that pass them get the later requests."""
+"""Number of asserts in the first request. Only a program that passes the first request gets later requests."""
 LATER_TESTS = 256
 """Number of asserts in each later request."""
 
@@ -21,7 +21,7 @@ class CodeVerdict:
     """The verdict on one program for one problem."""
 
     passed: bool | None
-    """None if the reference answers no test of the problem. Then nothing is known about the program."""
+    """None if the reference answers no test of the problem, so that nothing is known about the program."""
     reason: str = ""
     """The first failure: an outcome with its call, or the error of loading. Empty if the program passed."""
 
@@ -36,14 +36,14 @@ class Extracted:
 
     program: str | None = None
     failure: str = ""
-    """The reason why the response has no program that defines the asked names; else empty."""
+    """The reason why the response has no program with the asked names. Empty if it has such a program."""
 
 
 class Grading(Protocol):
     """The tests of one problem."""
 
     def grade(self, programs: Sequence[str]) -> Grades:
-        """Grade programs and return verdicts in their order. It blocks, and many threads call it."""
+        """Grade programs and return verdicts in the same order. Many threads call this method, and it blocks."""
         ...
 
 
@@ -55,9 +55,9 @@ class CodeTask:
     data_source: str
     prompt: str
     entry_points: str = UNNAMED
-    """Text of the prompt that lists the names a program must define."""
+    """Part of the prompt that lists the names that a program must define."""
     asked_names: tuple[str, ...] = ()
-    """The same names as identifiers; empty if they are unknown."""
+    """Identifiers that a program must define; empty if they are unknown."""
     reads_input: bool = False
     """True if programs read standard input and print their answer."""
     reference: str = ""
@@ -67,14 +67,14 @@ class CodeTask:
     extraction: Callable[[str], Extracted] | None = None
     """EvalPlus's sanitizer, or None for extraction as in training.
 
-    Many threads call it, and it may raise SandboxUnavailableError.
+    Many threads call this function, and it may raise SandboxUnavailableError.
     """
     grading: Grading | None = None
-    """The tests that grade programs. None if only the benchmark's own evaluator judges them."""
+    """The tests that grade programs. None if only the benchmark's own evaluator judges programs."""
     evaluator: OwnEvaluator | None = None
     """The benchmark's own evaluator, for which a file of samples is written."""
     official_id: str = ""
-    """The problem's id in that file."""
+    """The problem's id in the file of samples."""
 
     @classmethod
     def of(cls, question: Question, grading: Grading) -> "CodeTask":
@@ -93,7 +93,7 @@ class CodeTask:
 
 @dataclass(frozen=True, kw_only=True)
 class AssertGrading:
-    """Grades by asserts with literal values, with the reference's answers as the oracle.
+    """Grades by asserts with literal values. The reference's answers are the oracle.
 
     A program passes if it loads and answers every valid test like the reference. As in training, the reference decides,
     even if an assert expects another output.
@@ -102,7 +102,7 @@ class AssertGrading:
     question: Question
     judges: JudgeProcesses
     holds_expected_outputs: bool = False
-    """True if references are graded. A reference fails if a test contradicts it or is no valid case."""
+    """True if the graded programs are references. A reference fails if a test contradicts it or is no valid case."""
 
     def grade(self, programs: Sequence[str]) -> Grades:
         """Grade as ``Grading`` says. Only programs that pass the first tests run on the later tests."""

@@ -20,7 +20,7 @@ class EndpointModel:
     """A model at an endpoint, asked for chat completions. The client library retries failed requests."""
 
     length_is_settled = False
-    """False, because a later server at this address may take longer prompts. So a refusal for length is not stored."""
+    """False, because a later server at this address may take longer prompts. So a refused prompt is not stored."""
 
     def __init__(self, *, url: str, name: str, parameters: SamplingParameters) -> None:
         from openai import AsyncOpenAI  # imported here, because judging alone does not need the package
@@ -38,11 +38,11 @@ class EndpointModel:
         )
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
-        """Return one response. The endpoint counts its tokens; without a count, the number is 0.
+        """Return one response. The endpoint counts the tokens; if it does not, the number of tokens is 0.
 
         Raises:
             PromptTooLongError: the prompt does not fit, even with a response of a single token.
-            InputError: the endpoint refuses the request, and would refuse a repeated one too.
+            InputError: the endpoint refuses the request, and would refuse it again.
             OutageError: the endpoint does not answer. A later call may succeed.
         """
         if beginning_of_answer(messages):  # most endpoints cannot continue an answer

@@ -26,7 +26,7 @@ def set_cpu_environment() -> bool:
     variables = {
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_LOGGING_LEVEL": "ERROR",
-        "VLLM_USE_FLASHINFER_SAMPLER": "0",  # nvcc would compile it whenever an engine starts
+        "VLLM_USE_FLASHINFER_SAMPLER": "0",  # nvcc would compile this sampler at every start of an engine
         "TRANSFORMERS_VERBOSITY": "error",
     }
     on_cpu = not torch.cuda.is_available()
@@ -57,7 +57,7 @@ def check_context(path: str, parameters: SamplingParameters, options: Mapping[st
 
 
 def chat_tokenizer(path: str, parameters: SamplingParameters, options: Mapping[str, Any], *, prefix: str = "") -> Any:
-    """Load a model's tokenizer, and check the length of its context.
+    """Load a model's tokenizer, and check that the model's context is long enough.
 
     Args:
         path: folder or hub id.
@@ -97,7 +97,8 @@ class EngineModel:
 
         Args:
             path: folder or hub id.
-            parameters: how the model samples. They set the length of the context, unless ``options`` does.
+            parameters: how the model samples. Their token limits set the length of the context, unless ``options`` sets
+                it.
             options: further arguments of vLLM's engine.
 
         Raises:
@@ -119,7 +120,7 @@ class EngineModel:
                 "enforce_eager": True,
                 "distributed_executor_backend": "vllm.v1.executor.uniproc_executor.UniProcExecutor",
                 "worker_extension_cls": "code_a1_recipe.verl_plugin.cpu.sampling.InversionSampling",
-                # vLLM rewinds the seeded generator if it splits a prompt into chunks. On a CPU torch cannot rewind it.
+                # If vLLM splits a prompt into chunks, it rewinds the seeded generator, which torch cannot do on a CPU.
                 "enable_chunked_prefill": False,
                 "max_num_batched_tokens": max(4096, defaults["max_model_len"]),
             }

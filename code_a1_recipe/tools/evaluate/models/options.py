@@ -26,7 +26,7 @@ USUAL_SAMPLING = SamplingParameters(
 """Sampling of a model that no run trained, with the temperature and top-p of the paper's validation."""
 USUAL_PROMPT = "chat_v2"
 _LEVELS = 3
-"""Number of folders in the path run/checkpoints/global_step_n. A user may name any of them to mean the run."""
+"""Number of folders in the path run/checkpoints/global_step_n. A user may name any of these folders to mean the run."""
 option = partial(typer.Option, rich_help_panel="The model: where it is and how it samples")
 _AS_VALIDATED = "for a run, the value of its validation"
 _AS_TRAINED = "for a run, its own"
@@ -45,7 +45,7 @@ def _engine_arguments(texts: list[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """Options of the model. None stands for the value of the run's validation; without a run, for the usual value."""
+    """Options of the model. None stands for the value of the run's validation, or without a run for the usual value."""
 
     model: Annotated[
         str,
@@ -106,7 +106,7 @@ class ModelOptions:
         """Return the sampling parameters of the model.
 
         Args:
-            policy: "code" or "test", the policy of a run whose parameters count.
+            policy: "code" or "test". A run has separate parameters for each policy.
 
         Raises:
             InputError: the run's configuration cannot be read.
@@ -126,7 +126,7 @@ class ModelOptions:
 
 
 def run_of(*models: ModelOptions) -> "RunConfig | None":
-    """Read the configuration of the first model that is a run or a part of one. Returns None without a run.
+    """Read the configuration of the first model that is a run or a part of a run. Returns None if there is none.
 
     Raises:
         InputError: the configuration cannot be read.
@@ -140,7 +140,7 @@ def run_of(*models: ModelOptions) -> "RunConfig | None":
 
 
 def usual_prompt(run: "RunConfig | None", *policies: str) -> str:
-    """Return the name of a pair of templates, or the path of the run's own template if one policy is asked.
+    """Return the name of a pair of templates, or for a single policy the path of the run's own template.
 
     Raises:
         InputError: the command asks several policies, and the run has templates of its own.

@@ -15,7 +15,7 @@ from ..scoring.evalplus_sanitizer import INSTALL, package_text
 EVALPLUS = "evalplus"
 _FENCE = "```"
 _END_OF_BLOCK = f"\n{_FENCE}\n"
-"""A text that ends an answer in EvalPlus. ``evalplus_phrases`` reads the other such texts."""
+"""A text that ends an answer in EvalPlus. ``evalplus_phrases`` reads the other end texts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class Asked:
     """A prompt that is ready for the model."""
 
     messages: tuple[Message, ...]
-    """The chat. A last message of the assistant is the beginning of the answer."""
+    """The chat. If the last message is the assistant's, the answer begins with this message."""
     prefix: str = ""
     """The beginning of the answer. Every response repeats it."""
     ends: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Asked:
 
 
 def check_style(style: str) -> None:
-    """Raises InputError if ``style`` is no known name and no usable template, or needs a missing package."""
+    """Raises InputError if ``style`` is neither a known name nor a usable template, or needs a missing package."""
     if style == EVALPLUS:
         evalplus_phrases()
     elif style not in PROMPT_PAIRS:
@@ -64,7 +64,7 @@ def ask_code(style: str, task: CodeTask, *, can_prefill: bool) -> Asked:
     Args:
         style: name of a pair of templates, ``EVALPLUS``, or the path of a template with ``{{prompt}}``.
         task: the problem.
-        can_prefill: True if the prompt may begin the answer. Most endpoints do not allow a begun answer.
+        can_prefill: True if the prompt may contain the beginning of the answer, which most endpoints do not allow.
 
     Raises:
         InputError: the template or EvalPlus's package is missing.
@@ -92,7 +92,7 @@ def evalplus_phrases() -> tuple[str, str, tuple[str, ...]]:
     """Read three phrases from EvalPlus's source: the instruction, the beginning of an answer, the ends of an answer.
 
     Raises:
-        InputError: the package is not installed, or another version keeps the phrases in other places.
+        InputError: the package is not installed, or the installed version keeps the phrases in other places.
     """
     phrases: dict[str, Any] = {}
     for name in ("codegen.py", "provider/utility.py"):

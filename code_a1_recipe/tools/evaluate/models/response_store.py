@@ -1,4 +1,4 @@
-"""Responses on disk. A stored response is never sampled again, and needs no model to be judged."""
+"""Responses on disk. A stored response is never sampled again, and can be judged without the model."""
 
 import asyncio
 import hashlib
@@ -62,11 +62,11 @@ class StoredSampler:
     store: ResponseStore
     """The responses. All samplers of an evaluation share the store."""
     model: str
-    """Fingerprint of the weights. It is a part of every key."""
+    """Fingerprint of the weights, which is a part of every key."""
     parameters: SamplingParameters
-    """Sampling parameters. They are a part of every key."""
+    """Sampling parameters, which are a part of every key."""
     open_model: Callable[[SamplingParameters], Awaitable[OpenModel]] | None
-    """Starts the model at the first missing response. With None, a missing response is an error."""
+    """Starts the model at the first missing response. Without this function, a missing response is an error."""
     _opening: asyncio.Future[OpenModel] | None = None
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(REQUESTS_AT_ONCE))
 
@@ -77,7 +77,7 @@ class StoredSampler:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
-        """Return a response. All its token ids are 0, because the store keeps only their number.
+        """Return a response. All token ids of the response are 0, because the store keeps only the number of tokens.
 
         Raises:
             PromptTooLongError: the model finds the prompt too long, now or in an earlier call.
@@ -120,5 +120,5 @@ class StoredSampler:
         if opening is None:
             return
         if opening.done() and (opening.cancelled() or opening.exception()):
-            return  # callers of ``sample`` have got the error
+            return  # the callers of ``sample`` already got this error
         await (await opening).close()

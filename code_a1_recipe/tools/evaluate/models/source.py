@@ -24,7 +24,7 @@ from .options import ModelOptions
 from .response_store import RESPONSES, OpenModel, ResponseStore, StoredSampler, finish_all
 
 Prompts = Sequence[tuple[str, Sequence[Message]]]
-"""A name and the messages of each prompt. The names appear in error messages and in stored rows."""
+"""A name and the messages of each prompt. The names of prompts appear in error messages and in stored rows."""
 Samples = list[list[Response | None]]
 """Responses by ``[prompt][sample]``. None stands for a response to a prompt that is too long for the model."""
 _OF_PLACEMENT = {
@@ -42,9 +42,9 @@ class ModelChoice:
     """A model that is chosen but not started."""
 
     label: str
-    """The model's name in tables. Requests to an endpoint use it too."""
+    """The model's name in tables and in requests to an endpoint."""
     fingerprint: str
-    """A text that identifies the weights. It is part of the key of every stored response."""
+    """A text that identifies the weights, and is part of the key of every stored response."""
     path: str = ""
     """Folder or hub id of a model that a vLLM engine loads in this process."""
     endpoint: str = ""
@@ -82,7 +82,7 @@ def choose_model(options: ModelOptions, *, policy: str, work_folder: Path, store
     Args:
         options: the model's options.
         policy: "code" or "test", the policy that is taken from a run.
-        work_folder: exported models stay in its folder ``models``. A later call uses them again.
+        work_folder: folder whose subfolder ``models`` keeps the exported models for later calls.
         stored_only: True if the caller only reads stored responses. Then nothing is exported.
 
     Raises:
@@ -159,7 +159,7 @@ def sample_all(
     """Return stored responses, and sample the responses that are not stored yet.
 
     Args:
-        model: starts when a response is missing.
+        model: the model, which starts when a response is missing.
         prompts: a name and the messages of each prompt.
         seeds: seeds by ``[prompt][sample]``.
         parameters: how the model samples.
@@ -190,18 +190,18 @@ def sample_all(
 
 @dataclass(frozen=True, kw_only=True)
 class StoredModel:
-    """A chosen model with its sampling parameters, whose responses are stored in a folder."""
+    """A chosen model, its sampling parameters, and the folder that stores its responses."""
 
     choice: ModelChoice
     policy: str
-    """"code" or "test". The seeds depend on it."""
+    """"code" or "test". The sampling seeds depend on the policy."""
     parameters: SamplingParameters
     folder: Path
     """Output folder of the command."""
     seed: int
     """The value of ``--seed``."""
     stored_only: bool
-    """True if the model must not be asked. Then a missing response is an error."""
+    """True if the model must not be asked, so that a missing response is an error."""
 
     @classmethod
     def choose(
@@ -222,7 +222,7 @@ class StoredModel:
             folder: output folder of the command.
             seed: the value of ``--seed``.
             stored_only: True if the model must not be asked.
-            own: label of the files' own programs or tests, if the command measures these and asks no model.
+            own: label for the files' own programs or tests. If it is given, no model is chosen or asked.
 
         Raises:
             InputError: the options name no usable model, see :func:`choose_model`.
@@ -241,7 +241,7 @@ class StoredModel:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of an evaluation that describe the model."""
+        """The part of an evaluation's settings that describes the model."""
         return {"model": self.choice.fingerprint, "sampling": asdict(self.parameters)}
 
     def sample(self, prompts: Prompts, *, num_samples: int = 1, description: str = "sample") -> Samples:
@@ -273,9 +273,9 @@ def sample_suites(
 
     Args:
         model: the Test LLM.
-        programs: a name for the prompt, the question, and the program that the Test LLM sees.
+        programs: for each suite, a name for the prompt, the question, and the program that the Test LLM sees.
         prompt: name of a pair of templates, or the path of a template.
-        num_tests: number of asserts that the prompt asks for, and the largest number that is read.
+        num_tests: number of asserts that the prompt asks for. Further asserts in a response are ignored.
         description: name of the work in the progress bar.
 
     Raises:

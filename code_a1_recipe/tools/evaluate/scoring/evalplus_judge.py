@@ -1,7 +1,7 @@
 """Judges programs on EvalPlus problems in our sandbox, by the rules of EvalPlus 0.3.1 (Liu et al., arXiv 2305.01210).
 
-The program's process gets calls and returns values, but it never holds an expected value. This process compares the
-encoded values. tools/evaluate/README.md lists the verdicts that differ from EvalPlus's.
+The program's process gets calls and returns values, but it never holds an expected value. The judge's process compares
+the encoded values. tools/evaluate/README.md lists the verdicts that differ from EvalPlus's.
 
 A tolerance of 0 becomes 1e-6 at the first expected float, and **stays 1e-6 for all later inputs**.
 """
@@ -19,19 +19,19 @@ from ..benchmarks.evalplus import EVALPLUS_LIMITS, Comparison, EvalPlusProblem
 from ..benchmarks.tasks import CodeVerdict
 
 FIRST_CALLS = 16
-"""Number of calls in the first request. Most buggy programs fail one of them."""
+"""Number of calls in the first request. Most buggy programs already fail one of these calls."""
 FLOAT_ATOL = 1e-6
 RTOL = 1e-7
 _HAS_VALUE = (CallStatus.VALUE, CallStatus.UNENCODABLE, CallStatus.OUTPUT_LIMIT)
-"""Statuses of calls that returned a value, whether it can be read or not."""
+"""Statuses of calls that returned a value, whether or not the value can be read."""
 _SIZE_FACTOR = 8
 _SIZE_SLACK = 64
 _LEAST_VALUE_BYTES = 1 << 16
 """Smallest limit on the encoded bytes of a returned value."""
 _MOST_BROADCAST = 16
-"""Largest size that broadcasting may give a comparison, as a multiple of the larger side."""
+"""Largest size of the broadcast arrays of a comparison, as a multiple of the larger array's size."""
 _MOST_DECIMAL_BITS = 1 << 15
-"""Longest int that is compared with a Decimal. The comparison takes quadratic time."""
+"""Most bits of an int that is compared with a Decimal, because this comparison takes quadratic time."""
 _FLOAT_TAGS = (b"f", b"n")
 """First bytes of encoded floats."""
 _ODD_VALUE_ERRORS = (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError)
@@ -42,7 +42,8 @@ def judge_program(problem: EvalPlusProblem, program: str, *, runner: Runner) -> 
     """Judge a whole program, imports included, under ``EVALPLUS_LIMITS``.
 
     Args:
-        problem: a problem with expected values. If it lacks the reference's CPU seconds, slow calls may time out.
+        problem: a problem with expected values. Slow calls may time out if the problem lacks the reference's CPU
+            seconds.
         program: source text, untrusted.
         runner: runs the program as a candidate.
 
@@ -57,7 +58,7 @@ def judge_program(problem: EvalPlusProblem, program: str, *, runner: Runner) -> 
 
 
 def tolerances(problem: EvalPlusProblem) -> Iterator[tuple[float, float]]:
-    """Yield two absolute tolerances for each call: before and after its expected value is looked at."""
+    """Yield two absolute tolerances for each call: before and after its expected value may change the tolerance."""
     atol = problem.atol
     for expected in problem.expected:
         before = atol
@@ -74,7 +75,7 @@ def accepts(
     atol_before: float,
     atol: float,
 ) -> bool:
-    """True if an answer is right for the call at ``index``. ``tolerances`` gives the last two arguments."""
+    """True if an answer is right for the call at ``index``. ``tolerances`` gives ``atol_before`` and ``atol``."""
     comparison = problem.comparison
     expected = problem.expected[index]
     is_readable = answer.status is CallStatus.VALUE
@@ -85,7 +86,7 @@ def accepts(
     if not is_readable or len(answer.value) > _most_bytes(expected):
         return False
     if expected == answer.value and b"n" not in expected and comparison is Comparison.VALUE:
-        return True  # equal bytes are equal values, unless an "n" stands for NaN
+        return True  # equal bytes mean equal values, unless an "n" stands for NaN
     try:
         returned = decode_raw(answer.value)
         if comparison is Comparison.ROOT:
@@ -113,7 +114,7 @@ def _judge_calls(problem: EvalPlusProblem, source: str, num_calls: int, runner: 
             # The program's process makes the set, because a returned generator can only be read there.
             text = f"{{*{text}}}"
         calls.append(Call(expression=text))
-    # An answer may be as long as the longest right answer. So a thousand wrong answers fit into our memory.
+    # The limit grows with the longest right answer, so that a thousand wrong answers fit into our memory.
     longest = max(map(_most_bytes, problem.expected))
     value_bytes = max(_LEAST_VALUE_BYTES, longest)
     program = Program(
@@ -138,7 +139,7 @@ def _judge_calls(problem: EvalPlusProblem, source: str, num_calls: int, runner: 
 
 
 def _is_floats(data: bytes) -> bool:
-    """True for an encoded float, and for a nonempty encoded list or tuple of floats alone."""
+    """True for an encoded float, and for an encoded nonempty list or tuple of only floats."""
     if data.startswith(_FLOAT_TAGS):
         return True
     _, _, first_item = data.partition(b":")
@@ -150,24 +151,25 @@ def _is_floats(data: bytes) -> bool:
 
 def _has_nan(number: Any) -> bool:
     if isinstance(number, Decimal):
-        return number.is_nan()  # a comparison raises for the signalling NaN, which a program may return
+        return number.is_nan()  # a program may return a signalling NaN, and comparing it raises an error
     return bool(number != number)
 
 
 def _equal_numbers(wanted: Any, returned: Any) -> bool:
     if _has_nan(wanted) or _has_nan(returned):
         return False
-    if type(wanted) is int and type(returned) is Decimal:  # long numbers have different keys, although they are equal
+    # A long int and an equal Decimal may have different keys.
+    if type(wanted) is int and type(returned) is Decimal:
         return wanted.bit_length() <= _MOST_DECIMAL_BITS and bool(wanted == returned)
     return canonical_key(wanted) == canonical_key(returned)
 
 
 equal_raw = comparer(_equal_numbers, lambda wanted, returned: _keys(wanted) == _keys(returned))
-"""Compares raw values in linear time, as Python's ``==`` does. NaN equals nothing."""
+"""Compares raw values by the rules of Python's ``==``, but in linear time. NaN equals nothing."""
 
 
 def _keys(value: Any) -> set[bytes]:
-    """Return a collection's items as canonical bytes. A program cannot make the hashes of bytes collide."""
+    """Return a collection's items as canonical bytes, because a program cannot make the hashes of bytes collide."""
     if isinstance(value, RawSet):
         value = value.items
     elif isinstance(value, RawDict):
@@ -193,7 +195,7 @@ def _is_close(wanted: Any, returned: Any, atol: float) -> bool:
 
 
 def _is_second_answer(problem: EvalPlusProblem, index: int, returned: Any, atol: float) -> bool:
-    """True if the problem has a second right answer to the call at ``index``, and it was returned."""
+    """True if the problem has a second right answer to the call at ``index``, and the program returned it."""
     match problem.comparison:
         case Comparison.VALUE_OR_ZERO:
             return equal_raw(0, returned)

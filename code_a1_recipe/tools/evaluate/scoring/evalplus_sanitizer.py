@@ -1,9 +1,9 @@
 """EvalPlus's own sanitizer, which extracts programs from responses for the published figures.
 
-It takes the longest run of lines that parses. Of these lines it keeps the imports and the definitions that the asked
-function needs, and drops prose, examples, asserts and prints. The sanitizer runs in the sandbox, because it parses a
-model's text. Its source is read as a file, because an import of the package would also need download tools and the
-clients of many providers.
+The sanitizer takes the longest block of consecutive lines that parses. From this block it keeps the imports and the
+definitions that the asked function needs, and drops prose, examples, asserts and prints. The sanitizer runs in the
+sandbox, because it parses a model's text. The sanitizer's source is read as a file. An import of the package would also
+need download tools and the clients of many providers.
 """
 
 import ast
@@ -24,15 +24,15 @@ from ..benchmarks.tasks import Extracted
 
 INSTALL = "pip install --no-deps evalplus==0.3.1 tree-sitter==0.26.1 tree-sitter-python==0.25.0"
 MAX_TOKENS = 768
-"""EvalPlus's usual limit of a response, ``max_new_tokens`` of its ``DecoderBase``."""
+"""EvalPlus's default limit on the tokens of a response: ``max_new_tokens`` of EvalPlus's ``DecoderBase``."""
 PRELOAD = ("tree_sitter", "tree_sitter_python")
 """Modules that the sanitizer imports."""
 _LIMITS = replace(EVALPLUS_LIMITS, cpu_seconds_per_case=300.0, wall_seconds_per_case=300.0, total_seconds=330.0)
-"""The sanitizer is slow. It parses every run of lines, and n lines have about n²/2 runs."""
+"""The sanitizer is slow: it parses every block of consecutive lines, and n lines have about n²/2 blocks."""
 _KEPT = (ast.Import, ast.FunctionDef, ast.Assign)
-"""Statements of its files that the sanitizer needs, beside most ``from`` imports."""
+"""Types of statements that the sanitizer needs from its source files, in addition to most ``from`` imports."""
 _OF_ITS_COMMANDS = ("evalplus", "termcolor", "tqdm")
-"""Packages that the files import only for command lines and downloads."""
+"""Packages that the sanitizer's source files import only for command lines and downloads."""
 
 
 def package_text(name: str, *, wanted_by: str) -> str:
@@ -71,7 +71,7 @@ def sanitizer_source() -> str:
 
 
 def sanitizer_version() -> str:
-    """Return the sanitizer's name for the settings of verdicts. It raises like :func:`sanitizer_source`."""
+    """Return the sanitizer's version, for the settings of verdicts. It raises like :func:`sanitizer_source`."""
     sanitizer_source()
     return f"evalplus {importlib.metadata.version('evalplus')}"
 
