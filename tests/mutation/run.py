@@ -82,7 +82,11 @@ TESTS = {
         f"{GOLDEN}/reward_fns/test_worked_example.py",
         f"{UNIT}/algorithm/test_rewards.py",
     ),
-    f"{REWARDS}/extract.py": (f"{UNIT}/reward_fns/test_extract.py", f"{PROPERTY}/reward_fns/test_extraction_laws.py"),
+    f"{REWARDS}/extract.py": (
+        f"{UNIT}/reward_fns/test_which_text_is_the_program.py",
+        f"{UNIT}/reward_fns/test_extract.py",
+        f"{PROPERTY}/reward_fns/test_extraction_laws.py",
+    ),
     f"{REWARDS}/interface.py": (f"{UNIT}/reward_fns/test_registry.py", f"{UNIT}/algorithm/test_rewards.py"),
     f"{REWARDS}/listed.py": (f"{UNIT}/reward_fns/test_verl_entry.py", f"{UNIT}/data/test_questions.py"),
     f"{REWARDS}/lookup.py": (f"{UNIT}/reward_fns/test_registry.py",),
