@@ -4,13 +4,11 @@
     python -m studies.evalplus_agreement evalplus.parquet --programs samples.jsonl
 
 The programs come from a model (``--programs``, a file of ``code-a1 eval code``), or are made from the references of
-HumanEval+ and MBPP+: the reference itself, mutants, and references with a changed result. The changes test the
-comparison of values: another type of an equal value, a close value, another order. About a third of these programs are
-correct.
-
-Our judge is ``evalplus_judge``. EvalPlus's judge is ``untrusted_check`` of the package ``evalplus``, with the defaults
-of its command line (``fast_check``). EvalPlus's judge does not confine programs, so here the judge itself runs inside
-the sandbox. EvalPlus's judge needs tier 1, because it writes files into a folder.
+HumanEval+ and MBPP+: the reference itself, mutants, and references with a changed result. The changes test how values
+are compared: another type, a close value, another order. About a third of the made programs are correct. Our judge is
+``evalplus_judge``. EvalPlus's judge is ``untrusted_check`` of the package ``evalplus``, with its command line's
+defaults (``fast_check``). EvalPlus's judge writes files and does not confine programs, so it runs in the sandbox on
+tier 1.
 """
 
 import ast
@@ -108,8 +106,7 @@ def ask(data):
     status, details = theirs.untrusted_check(**pickle.loads(data))
     return status, len(details)
 """
-"""Runs ``untrusted_check`` unchanged, but in the process of the sandbox instead of a fork. The sandbox limits the
-memory to 4 GiB, as EvalPlus does."""
+"""Runs ``untrusted_check`` in the sandbox's process instead of a fork. The sandbox limits memory as EvalPlus does."""
 THEIR_SECONDS = 62.0
 """EvalPlus gives all inputs of a problem 60 seconds together, and ends the process two seconds later."""
 THEIR_LIMITS = Limits(
@@ -139,10 +136,8 @@ class Sample:
 def plan_samples(problems: Sequence[EvalPlusProblem], num_samples: int, *, seed: int) -> dict[str, list[Sample]]:
     """Draw samples: the problems take turns in random order, and kinds are drawn by their shares.
 
-    A plan of more samples begins with the samples of a smaller plan.
-
     Returns:
-        Id of the problem -> its samples.
+        Id of the problem -> its samples. A plan of more samples begins with the samples of a smaller plan.
     """
     rng = random.Random(seed)
     kinds = [kind for kind, share in KIND_SHARES.items() for _ in range(share)]
