@@ -3,12 +3,11 @@
     python -m studies.evalplus_agreement evalplus.parquet --samples 2100
     python -m studies.evalplus_agreement evalplus.parquet --programs samples.jsonl
 
-The programs come from a model (``--programs``, a file of ``code-a1 eval code``), or are made from the references of
-HumanEval+ and MBPP+: the reference itself, mutants, and references with a changed result. The changes test how values
-are compared: another type, a close value, another order. About a third of the made programs are correct. Our judge is
-``evalplus_judge``. EvalPlus's judge is ``untrusted_check`` of the package ``evalplus``, with its command line's
-defaults (``fast_check``). EvalPlus's judge writes files and does not confine programs, so it runs in the sandbox on
-tier 1.
+The programs come from a model (``--programs``), or are made from the references of HumanEval+ and MBPP+: the reference
+itself, mutants, and references with changed results. The changes test how values are compared: another type, a close
+value, another order. About a third of the made programs are correct. Our judge is ``evalplus_judge``. EvalPlus's judge
+is ``untrusted_check`` of the package ``evalplus``, with its command line's defaults (``fast_check``). EvalPlus's judge
+writes files and does not confine programs, so it runs in the sandbox on tier 1.
 """
 
 import ast
