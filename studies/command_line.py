@@ -1,4 +1,4 @@
-"""Command lines of the studies. Their help, errors and exit statuses are like those of ``code-a1``."""
+"""Command lines of the studies. The help, errors and exit statuses of all studies are like those of ``code-a1``."""
 
 from collections.abc import Sequence
 

@@ -3,14 +3,11 @@
     python -m studies.evalplus_agreement evalplus.parquet --samples 2100
     python -m studies.evalplus_agreement evalplus.parquet --programs samples.jsonl
 
-The programs come from a model (``--programs``, a file of ``code-a1 eval code``), or are made from the references of
-HumanEval+ and MBPP+: the reference itself, mutants, and references with a changed result. The changes test the
-comparison of values: another type of an equal value, a close value, another order. About a third of these programs are
-correct.
-
-Our judge is ``evalplus_judge``. EvalPlus's judge is ``untrusted_check`` of the package ``evalplus``, with the defaults
-of its command line (``fast_check``). EvalPlus's judge does not confine programs, so here the judge itself runs inside
-the sandbox. It needs tier 1, because it writes files into a folder.
+The programs come from a model (``--programs``), or are made from the references of HumanEval+ and MBPP+: the reference
+itself, mutants, and references with changed results. The changes test how values are compared: another type, a close
+value, another order. About a third of the made programs are correct. Our judge is ``evalplus_judge``. EvalPlus's judge
+is ``untrusted_check`` of the package ``evalplus``, with its command line's defaults (``fast_check``). EvalPlus's judge
+writes files and does not confine programs, so it runs in the sandbox on tier 1.
 """
 
 import ast
@@ -45,7 +42,7 @@ from sandbox.text import decode
 from studies.command_line import run_study, study_app
 
 PASS = "pass"
-"""EvalPlus's status of a correct program."""
+"""EvalPlus's status for a correct program."""
 PATIENT_SECONDS = 20.0
 """Time limit of an input when EvalPlus is asked again. The second answer shows if the usual limit was the reason."""
 KIND_SHARES = {"reference": 1, "reformatted": 1, "mutant": 6, "reshaped": 2}
@@ -75,7 +72,7 @@ RESHAPES = {
     "none_after_40_calls": ("", "value if len(calls) < 40 else None"),
     "none_for_long_inputs": ("", "value if len(repr(arguments)) < 50 else None"),
 }
-"""Name -> types of results that the change applies to (empty for any type), and the expression for the new result."""
+"""Change -> types of results to which it applies (empty for any type), and the expression for the new result."""
 RESHAPED = """{reference}
 
 _reference = {entry_point}
@@ -108,8 +105,7 @@ def ask(data):
     status, details = theirs.untrusted_check(**pickle.loads(data))
     return status, len(details)
 """
-"""Runs ``untrusted_check`` unchanged, but in the process of the sandbox instead of a fork. The sandbox limits the
-memory to 4 GiB, as EvalPlus does."""
+"""Runs ``untrusted_check`` in the sandbox's process instead of a fork. The sandbox limits memory as EvalPlus does."""
 THEIR_SECONDS = 62.0
 """EvalPlus gives all inputs of a problem 60 seconds together, and ends the process two seconds later."""
 THEIR_LIMITS = Limits(
@@ -139,10 +135,8 @@ class Sample:
 def plan_samples(problems: Sequence[EvalPlusProblem], num_samples: int, *, seed: int) -> dict[str, list[Sample]]:
     """Draw samples: the problems take turns in random order, and kinds are drawn by their shares.
 
-    A larger number of samples begins with the same samples as a smaller number.
-
     Returns:
-        Id of the problem -> its samples.
+        Id of the problem -> its samples. A plan of more samples begins with the samples of a smaller plan.
     """
     rng = random.Random(seed)
     kinds = [kind for kind, share in KIND_SHARES.items() for _ in range(share)]
@@ -234,7 +228,7 @@ def compare(problem: EvalPlusProblem, sample: Sample, *, ours: Runner, theirs: R
 
 
 def ask_evalplus(problem: EvalPlusProblem, program: str, *, runner: Runner, least_seconds: float = 1.0) -> str:
-    """Get EvalPlus's own verdict: ``pass``, ``fail`` or ``timeout``. Its judge and the program run in the sandbox.
+    """Get EvalPlus's verdict: ``pass``, ``fail`` or ``timeout``. The judge and the program run in the sandbox.
 
     Args:
         problem: a problem with expected answers and the reference's seconds.
@@ -274,7 +268,7 @@ def ask_evalplus(problem: EvalPlusProblem, program: str, *, runner: Runner, leas
 
 
 def agreement_table(rows: Sequence[Row]) -> Table:
-    """Count programs by kind and by the verdicts of both judges. Rows with an outage do not count."""
+    """Count programs by kind and by the verdicts of both judges. Rows with an outage are not counted."""
     table = [["programs", "number", "both pass", "both fail", "only ours passes", "only EvalPlus passes"]]
     judged = [row for row in rows if not row["outage"]]
     for kind in [*dict.fromkeys(row["kind"] for row in judged), "all"]:

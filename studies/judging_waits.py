@@ -2,12 +2,12 @@
 
     python -m studies.judging_waits RUN/rollouts/train_*.jsonl --questions FILE --limit reference_cpu_seconds_per_case=1
 
-Each program goes to the judge at the time at which the run had its last suite. `--limit` sets values of
-`sandbox.limits`. The study prints a line for each file, and the slowest programs of the file.
+The study sends each program to the judge at the time at which its last suite was written in the run. `--limit` sets
+values of `sandbox.limits`. The study prints a line for each file, and the slowest programs of the file.
 
 With `--hidden`, the greedy programs of a validation are judged on the tests of their questions instead, one after the
-other. The reference's answers are computed before. The study measures two ways: all tests are run, and tests are run
-only until the first time-out (`validation.until_timeout`).
+other. The reference's answers are computed before the measurement. The study measures twice: once it runs all tests,
+and once it runs tests only until the first time-out (`validation.until_timeout`).
 """
 
 import sys
@@ -50,7 +50,7 @@ def judging_waits(
         bool, typer.Option("--hidden", help="judge greedy programs on the tests of their questions")
     ] = False,
 ) -> None:
-    """Judge the programs of a run again, at the times of the run."""
+    """Judge the programs of a run again, each at the time of its last suite in the run."""
     limits = Limits.from_mapping(OmegaConf.from_dotlist(limit or []), where="--limit")
     table = question_table([questions])
     for file in files:
@@ -127,7 +127,7 @@ def _replay(programs: Sequence[_Program], judge: Judge, places: int) -> tuple[li
         judge.judge(program.request)
         return time.monotonic() - started, time.monotonic() - began
 
-    # A judge in a run has as many threads. Its runner limits the number of programs that run at once.
+    # In a run, the judge has the same number of threads. The runner limits how many programs run at once.
     with ThreadPoolExecutor(8 * places) as pool:
         futures = []
         for program in programs:

@@ -32,7 +32,8 @@ PANELS = (
 
 
 def main(run_folder: str, picture: str) -> None:
-    # Names of fonts, instead of outlines, keep the file small. With fixed ids, the same run gives the same file.
+    # The file names fonts instead of storing outlines, so it stays small. With fixed ids, the same run gives the same
+    # file.
     with mpl.rc_context({**STYLE, "svg.fonttype": "none", "svg.hashsalt": "learning curves"}):
         figure = draw_panels(RunRecords.open(Path(run_folder)), PANELS)
         if figure is None:

@@ -5,8 +5,8 @@
 
 Every program of the training rollouts is judged by the tests of its question, which were not used for its reward. The
 study counts pairs of a correct and an incorrect program of one question, and correct and incorrect programs with full
-reward. Responses without a program, and programs without a reward, are left out. A program whose own examples fail
-counts as incorrect, as in the judge that gave the stored rewards.
+reward. Responses without a program, and programs without a reward, are left out. A program with examples that fail when
+it loads counts as incorrect, as in the judge that gave the stored rewards.
 
 The stored rollouts are three steps with Qwen2.5-Coder-0.5B-Instruct as both LLMs. Each step has 16 MBPP questions, 8
 programs for each question, and 4 suites of 4 asserts for each program (commit 903dc83, one H100).

@@ -3,7 +3,7 @@
     code-a1 train cpu rewards.test.path=examples/own_reward/crowding.py rewards.test.name=crowding \
         'rewards.test.kwargs={power: 0.5}'
 
-The parameter ``alpha`` gets the value of ``rewards.alpha``, because it has the name of this key. The parameter
+The parameter ``alpha`` gets the value of ``rewards.alpha``, because both have the name ``alpha``. The parameter
 ``power`` gets its value from ``rewards.test.kwargs``.
 """
 

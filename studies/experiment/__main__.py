@@ -37,8 +37,8 @@ def run(
 ) -> None:
     """Run a grid of arms and seeds, then report. A repeated command resumes."""
     experiment = Experiment.load(file)
-    # SIGTERM comes from a scheduler, SIGHUP from a closed terminal. Both end the runs as Ctrl-C does, except that nohup
-    # makes the process ignore SIGHUP.
+    # SIGTERM comes from a scheduler, SIGHUP from a closed terminal. Both signals end the runs as Ctrl-C does. Under
+    # nohup, the process ignores SIGHUP.
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)

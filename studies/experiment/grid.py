@@ -45,7 +45,7 @@ class Arm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     overrides: tuple[Override, ...] = ()
     harvest: str | None = None
-    """Name of another arm. The tests of its run with the same seed become the training data."""
+    """Name of another arm. The tests of that arm's run with the same seed become the training data."""
 
 
 class GridFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -68,7 +68,7 @@ class Experiment:
     overrides: tuple[str, ...]
     arms: dict[str, Arm]
     text: str
-    """The text of the file."""
+    """The text of the experiment's file."""
 
     @classmethod
     def load(cls, path: Path) -> "Experiment":
@@ -79,7 +79,7 @@ class Experiment:
         """
         try:
             text = path.read_text(encoding="utf-8")
-            # OmegaConf refuses repeated keys. YAML's own loader would silently use the last of them.
+            # OmegaConf refuses repeated keys. Of several equal keys, YAML's own loader would silently use the last.
             grid = msgspec.convert(OmegaConf.to_container(OmegaConf.create(text)), GridFile)
         except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException, msgspec.ValidationError) as error:
             raise InputError(f"{path} is no experiment: {error}; see the example studies/micro_arms.yaml") from error
@@ -109,7 +109,7 @@ class Experiment:
         return self.folder / arm / f"seed{seed}"
 
     def is_finished(self, arm: str, seed: int) -> bool:
-        """Say if the run has ended without error."""
+        """Say whether the run has ended without error."""
         return (self.run_folder(arm, seed) / FINISHED).is_file()
 
     def settings_of(self, arm: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The leaderboard: the gain of the Code LLM by a rule for the Test LLM, compared with a Test LLM that never learns."""
+"""The leaderboard: how much each rule for the Test LLM improves the Code LLM, compared with a frozen Test LLM."""
 
 import statistics
 from pathlib import Path
@@ -40,8 +40,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     arm: str
     commit: str
     narrow: str = ""
-    """Share of narrow recorded programs that are detected. Only for a ``results.json`` of an earlier release, which
-    lacks this measure."""
+    """Share of narrow recorded programs that are detected. ``narrow`` is set only if the ``results.json`` is from an
+    earlier release, which lacks this measure."""
     narrow_over_frozen: str = ""
     """``narrow`` divided by the same share of the arm ``FROZEN``."""
 

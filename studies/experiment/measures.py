@@ -1,7 +1,7 @@
 """Further measures of an experiment, from the records of training and validation.
 
-They show disagreements of rewards and hidden tests, the variety of suites, and forgetting. All measures except
-``distinct_calls`` need ``validation.hidden_in_training``. Programs lost to an outage do not count.
+The measures show where rewards and hidden tests disagree, how varied the suites are, and how much is forgotten. All
+measures except ``distinct_calls`` need ``validation.hidden_in_training``. Programs lost to an outage do not count.
 """
 
 import statistics
@@ -22,7 +22,8 @@ SPLIT_MEASURES: dict[str, str] = {
 
 
 def split_kills(records: Sequence[RolloutRecord]) -> dict[str, dict[str, float]]:
-    """Compute ``kill`` on both parts of the buggy programs: name in ``SPLIT_MEASURES`` -> question id -> value."""
+    """Compute ``kill`` for each of the two parts of the buggy programs: name in ``SPLIT_MEASURES`` -> question id ->
+    value."""
     parts: dict[str, list[RolloutRecord]] = {name: [] for name in SPLIT_MEASURES}
     for record in records:
         if record.kind == "buggy_program":
@@ -37,7 +38,7 @@ def split_kills(records: Sequence[RolloutRecord]) -> dict[str, dict[str, float]]
 
 
 def reward_errors(records: Iterable[RolloutRecord]) -> dict[str, float | None]:
-    """Compute shares of programs whose reward and hidden tests disagree. A share of no programs is None.
+    """Compute shares of programs whose reward and hidden tests disagree. A share is None if there are no such programs.
 
     - reward_false_positive_rate: of the programs with full reward, the share that fails a hidden test
     - false_negative_rate: of the programs that load and fail a hidden test, the share that no case (new, given or
@@ -95,8 +96,8 @@ def forgetting(records_by_step: Sequence[Sequence[RolloutRecord]]) -> dict[str, 
       the last visit
     - fails_next_visit: if a program passes, the probability that a program of the next visit to the question fails
     - fails_same_visit: if a program passes, the probability that another program of the same visit fails. This is the
-      effect of sampling alone. If the policy does not change between visits, its expectation is that of
-      fails_next_visit
+      effect of sampling alone. If the policy does not change between visits, fails_same_visit and fails_next_visit have
+      the same expectation
 
     Args:
         records_by_step: the records of each step, in order.
@@ -122,11 +123,11 @@ def forgetting(records_by_step: Sequence[Sequence[RolloutRecord]]) -> dict[str, 
 
 
 def _failures_after_a_pass(visits: Iterable[tuple[float, float, int]]) -> float | None:
-    """Compute the share of failing programs among the programs with which passing programs are compared.
+    """Compute how often a program fails that is compared with a passing program.
 
     Args:
-        visits: the number of passing programs, the number of programs with which each is compared that pass too, and
-            the number of programs with which each is compared.
+        visits: three numbers for each visit: its passing programs; the passing programs with which each of them is
+            compared; all programs with which each of them is compared.
     """
     num_failing = num_pairs = 0.0
     for num_passing, num_others_passing, num_others in visits:
@@ -144,7 +145,7 @@ def training_measures(
     Args:
         records_by_step: the records of each step.
         end: the last step that counts.
-        last: rewards and suites are measured on so many last steps; forgetting is measured on all steps.
+        last: number of last steps on which rewards and suites are measured. Forgetting is measured on all steps.
     """
     steps = [step for step in sorted(records_by_step) if step <= end]
     latest = [record for step in steps if step > end - last for record in records_by_step[step]]

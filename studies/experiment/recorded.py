@@ -3,8 +3,8 @@
 A run on complete hidden tests (``arm=golden_full``) is validated at its start, in its middle and at its end. Programs
 of these validations that fail a hidden test become the column ``buggy_programs`` of the held-out questions. A narrow
 program fails exactly one hidden test, a wide program fails several. For each question, at most one narrow program of
-each validation and one wide program are recorded. The runs that are compared get the file as ``data.val_files``. A
-second file has the kind of each program.
+each validation and one wide program are recorded. The compared runs get the file with these questions as
+``data.val_files``. A second file has the kind of each program.
 """
 
 import json
@@ -23,7 +23,7 @@ Kinds = dict[str, dict[str, str]]
 
 
 def kinds_of(run: RunRecords) -> Kinds:
-    """Choose the programs of a run that are recorded."""
+    """Choose which programs of a run are recorded."""
     found: Kinds = defaultdict(dict)
     taken: set[tuple[str, str, int]] = set()
     for step in run.validation_steps:
@@ -57,12 +57,13 @@ def record_programs(run: RunRecords, output: Path) -> str:
 
 
 def kinds_file(questions: Path) -> Path:
-    """Return the path of the file of kinds for a file of questions."""
+    """Return the path of the kinds file that belongs to a file of questions."""
     return questions.with_name(questions.name + ".kinds.json")
 
 
 def read_kinds(run: RunRecords) -> Kinds:
-    """Read the kinds of a run's recorded programs. They are empty if ``record_programs`` did not make its questions."""
+    """Read the kinds of a run's recorded programs. The result is empty if ``record_programs`` did not write the
+    questions."""
     found: Kinds = {}
     for file in run.question_files("val_files"):
         if kinds_file(file).is_file():
@@ -71,7 +72,7 @@ def read_kinds(run: RunRecords) -> Kinds:
 
 
 def detection_rates(records: Sequence[RolloutRecord], kinds: Kinds) -> dict[str, float]:
-    """Compute the shares of narrow and of wide programs, in [0, 1], that a valid case of their suites breaks."""
+    """Compute the share of narrow programs, and of wide programs, that a valid case of their suites breaks."""
     broken: dict[str, list[bool]] = defaultdict(list)
     for record in records:
         if record.kind == "buggy_program" and not record.outage and record.question in kinds:

@@ -58,7 +58,7 @@ class Validation:
     seconds: float
     """Wall seconds of training before this validation, without the time of other validations."""
     measures: Mapping[str, float]
-    """Measures on held-out questions, and ``TRAINING_MEASURES`` of the training before."""
+    """Measures on held-out questions, and ``TRAINING_MEASURES`` of the training before this validation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,13 +68,13 @@ class RunResult:
     validations: tuple[Validation, ...]
     steps: int
     models: tuple[str, ...]
-    """Paths of the models with which the policies began."""
+    """Paths of the models from which the policies started."""
     training: Mapping[str, float]
     """``TRAINING_MEASURES`` and ``seconds_per_step``; measures without data are left out."""
     parts: Mapping[str, float]
     """Part in ``STEP_PARTS`` -> mean seconds of the part in a step."""
     wall_seconds: float | None
-    """Time of the whole process, start and validations included."""
+    """Time of the whole process, including its start and validations."""
 
     @cached_property
     def final(self) -> dict[str, float]:
@@ -99,7 +99,7 @@ class RunResult:
         return self.validations[-1].seconds if self.validations else 0.0
 
     def after(self, seconds: float, measure: str) -> float | None:
-        """Interpolate a measure linearly between validations, at the time after so many seconds of training.
+        """Interpolate a measure linearly between validations, at the given seconds of training.
 
         The result is None if the last validation was earlier, or if the run lacks the measure.
         """
@@ -113,13 +113,13 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """Finished runs of an experiment, as they stand in ``RESULTS_FILE``."""
+    """Finished runs of an experiment, in the form of ``RESULTS_FILE``."""
 
     format: int = FORMAT
     commands: tuple[str, ...] = ()
-    """The command of the first run of each arm, with the versions of its packages."""
+    """For each arm, the command of its first run and the versions of the packages."""
     runs: Mapping[str, Mapping[int, RunResult]]
-    """Arm -> seed -> result. Arms have the order of the experiment's file."""
+    """Arm -> seed -> result. The arms are in the order of the experiment's file."""
 
 
 def measure_experiment(folder: Path) -> Results:
@@ -211,8 +211,8 @@ def _wall_seconds(finished: Path) -> float | None:
 def _held_out(records: Sequence[RolloutRecord], kinds: Kinds) -> dict[str, float]:
     """Compute the measures of a validation as means over its held-out questions.
 
-    Names without addition belong to the first ``data_source``. Further sources have only ``pass@1 on <source>`` and
-    ``greedy on <source>``.
+    Names without the addition ``on <source>`` belong to the first ``data_source``. Other sources have only ``pass@1 on
+    <source>`` and ``greedy on <source>``.
     """
     found: dict[str, float] = detection_rates(records, kinds)
     for number, (source, of_source) in enumerate(by_source(records).items()):

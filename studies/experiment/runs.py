@@ -68,8 +68,8 @@ def run_experiment(
             run.
 
     Raises:
-        SettingsError: an arm or a seed is unknown; or the settings of an arm are not allowed, or differ from those of
-            its existing runs. No run was started.
+        SettingsError: an arm or a seed is unknown, or an arm's settings are not allowed, or an arm has existing runs
+            with other settings. No run was started.
         InputError: another process works in the folder, or a run failed. Finished runs stay, and a repeated command
             resumes.
     """
@@ -135,7 +135,8 @@ def _check_folder(experiment: Experiment, place: Place) -> None:
 
 
 def _log_of(experiment: Experiment, place: Place) -> dict[str, Any]:
-    """Read the log of the run's earlier processes. A finished run that was copied here has it in its own folder."""
+    """Read the log of the run's earlier processes. If a finished run was copied here, its log is in the run's
+    folder."""
     folder = experiment.run_folder(*place)
     for path in (folder.with_suffix(".json"), folder / FINISHED):
         if path.is_file():
@@ -193,9 +194,9 @@ def _harvest_file(experiment: Experiment, place: Place) -> Path:
 
 
 def _write_tests(run: Path, target: Path) -> None:
-    """Write the 32 tests of each question that broke most programs of a run.
+    """For each question, write the 32 tests that broke the most programs of a run.
 
-    The stored results were made with these tests. ``code-a1 harvest`` keeps only as many as kill the same programs.
+    The stored results were made with these tests. ``code-a1 harvest`` keeps fewer tests, which break the same programs.
     """
     rows = []
     for found in collect(RunRecords.open(run)):
@@ -225,7 +226,7 @@ def _start(experiment: Experiment, place: Place, parallel: int) -> StartedRun:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            # In a session of its own, the run gets Ctrl-C only once, from `_end`, even if this process ignores Ctrl-C.
+            # The run has its own session, so it gets Ctrl-C only once, from `_end`.
             start_new_session=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
@@ -233,7 +234,7 @@ def _start(experiment: Experiment, place: Place, parallel: int) -> StartedRun:
 
 
 def _finish(experiment: Experiment, run: StartedRun) -> None:
-    """Store the time that a run took. If it ended without error, mark it as finished.
+    """Store the time that a run took. If the run ended without error, mark it as finished.
 
     Raises:
         InputError: the run ended with an error.
@@ -253,7 +254,7 @@ def _finish(experiment: Experiment, run: StartedRun) -> None:
 
 
 def _end(running: Sequence[StartedRun]) -> None:
-    """End all running runs. Each gets the signal of Ctrl-C, so that it can end its own processes."""
+    """End all running runs. Each run gets the signal of Ctrl-C, so that it can end its own processes."""
     for run in running:
         run.process.send_signal(signal.SIGINT)
     deadline = time.monotonic() + GRACE_SECONDS

@@ -42,7 +42,7 @@ class ExperimentSummary:
     def rows(self) -> list[Row]:
         """List the rows of tables: all arms at the leader's last step, then longer arms at their own last step.
 
-        An arm without a validation at the leader's last step has only the row of its own last step.
+        If an arm has no validation at the leader's last step, the arm has only a row at its own last step.
         """
         common = self.end(self.leader)
         rows, later = [], []
@@ -66,7 +66,7 @@ class ExperimentSummary:
         return measured
 
     def interval(self, arm: str, measure: str, *, step: int | None = None) -> Estimate | None:
-        """Estimate the mean over an arm's seeds, by default at its last step; None if no run has the measure."""
+        """Estimate the mean over an arm's seeds, by default at the arm's last step; None if no run has the measure."""
         values = self.values(arm, measure, self.end(arm) if step is None else step)
         return mean_estimate(list(values.values())) if values else None
 
@@ -85,7 +85,7 @@ class ExperimentSummary:
         return _mean(seconds)
 
     def bases(self) -> list[Row]:
-        """List a row at step 0 for each pair of models with which arms began."""
+        """List a row at step 0 for each pair of models from which arms started."""
         first_arms: dict[tuple[str, ...], str] = {}
         for arm, runs in self.runs.items():
             first_run = next(iter(runs.values()))
@@ -150,9 +150,9 @@ def difference_table(summary: ExperimentSummary) -> Table:
 def equal_table(summary: ExperimentSummary, *measures: str) -> Table:
     """Make the table that compares every arm with the first arm, at equal steps and after equal seconds of training.
 
-    Equal steps are the first arm's last step. Equal seconds are the time at which the earlier of the two runs ends; the
-    measure of the other run is interpolated between its validations. The last column has this time, as a mean over
-    seeds.
+    Equal steps are the last step of the first arm. Equal seconds are the time at which the earlier of two compared runs
+    ends; the measure of the longer run is interpolated between validations. The last column has the equal seconds, as a
+    mean over seeds.
     """
     leader = summary.leader
     ahead = f"{leader} minus it"

@@ -1,7 +1,7 @@
-"""Two common ways to run generated programs without confinement. The judge is compared with them.
+"""Two common ways to run generated programs without confinement. The judge is compared with both ways.
 
-Both get the same candidates, asserts and references as the judge, and run one process for each core of this machine.
-Both return the number of asserts that passed, to show that all ways do the same work.
+Both ways get the same candidates, asserts and references as the judge, and run one process for each core of this
+machine. Each way returns the number of asserts that passed, to show that all ways do the same work.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from concurrent.futures import ThreadPoolExecutor
 from .programs import BenchCandidate, BenchQuestion
 
 TIMEOUT_SECONDS = 10.0
-"""Wall time of one interpreter, as in the code of the paper."""
+"""Limit of the wall time of one interpreter, as in the code of the paper."""
 
 
 def one_script(questions: Sequence[BenchQuestion]) -> int:
     """Run one interpreter for each candidate, with reference and candidate in one script, as in the code of the paper.
 
-    The script defines the reference, makes every call, and stores and prints the answers. A call that its suite had
-    before does not count. Then the script defines the candidate in place of the reference, and compares its answers
-    with the stored answers. The result of each case is printed at once, because a later case may end the process.
+    The script defines the reference, makes every call, and stores and prints the answers. A call that repeats an
+    earlier call of its suite does not count. Then the script defines the candidate in place of the reference, and
+    compares its answers with the stored answers. The result of each case is printed at once, because a later case may
+    end the process.
     """
     scripts = []
     for question in questions:
@@ -69,7 +70,7 @@ def python_c(questions: Sequence[BenchQuestion]) -> int:
     """Run ``python -c`` once for each reference and once for each candidate.
 
     The script of the reference prints the answers to the calls of all candidates. The script of a candidate compares
-    its answers with these answers, and prints the result of each case.
+    the candidate's answers with the reference's answers, and prints the result of each case.
     """
     with ThreadPoolExecutor(_num_cores()) as pool:
         answers = pool.map(_reference_answers, questions)

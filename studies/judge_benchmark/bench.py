@@ -30,7 +30,7 @@ class Size:
     rounds: int
     questions_per_round: int
     step_questions: int
-    """Questions of a step. The paper has 256; times of a smaller step are scaled up to 256 questions."""
+    """Questions of a step. The paper has 256 questions; the time of a smaller step is scaled up to this number."""
 
 
 FULL = Size(rounds=5, questions_per_round=32, step_questions=256)
@@ -54,7 +54,7 @@ def run_bench(size: Size) -> dict[str, Any]:
 
 
 def _ratios(judges: JudgeProcesses, size: Size) -> dict[str, Any]:
-    """Measure the rates of all ways. Each round has new questions, which are the same for all ways."""
+    """Measure the rates of all ways. Each round has new questions, and all ways get the same questions."""
     ways: dict[str, Callable[[list[BenchQuestion]], int]] = {
         "judge": lambda questions: _judge(judges, questions),
         "one_script": one_script,
@@ -93,7 +93,7 @@ def _judge(judges: JudgeProcesses, questions: Sequence[BenchQuestion]) -> int:
 
 
 def _steps(judges: JudgeProcesses, size: Size) -> dict[str, float]:
-    """Measure the wall time of a step without hanging candidates, and of a step with some."""
+    """Measure the wall time of a step without hanging candidates, and of a step with hanging candidates."""
     found = {}
     for name, share in (("step_seconds", 0.0), ("step_seconds_with_hangs", HANGING_SHARE)):
         questions = workload(size.step_questions, seed=7, hanging_frac=share)
@@ -106,7 +106,7 @@ def _steps(judges: JudgeProcesses, size: Size) -> dict[str, float]:
 def _tree_mib(pid: int) -> float:
     """Return the proportional set size of a process and its children, in MiB.
 
-    If a process forbids reading it, its resident size counts instead.
+    If the system forbids reading this size for a process, the resident size of the process counts instead.
     """
     with open(f"/proc/{pid}/task/{pid}/children") as handle:
         children = [int(child) for child in handle.read().split()]

@@ -26,7 +26,8 @@ from sandbox import CandidateVerdict, JudgeProcesses, JudgeRequest, SandboxUnava
 from .programs import workload
 
 TARGETS = ("candidate", "candidate", "candidate", "fork server", "worker", "parent")
-"""Kinds of processes that are killed. Each item is drawn with the same probability, so candidates are killed most."""
+"""Kinds of processes that are killed. Each item is drawn with the same probability, so candidates are killed most
+often."""
 PAUSE_SECONDS = (0.0, 0.3)
 SETTLE_SECONDS = 30.0
 SETTINGS = WorkerSettings(questions_at_once=2)
@@ -46,9 +47,9 @@ def run_kills(
     """Judge the same workload repeatedly, until ``num_kills`` processes were killed.
 
     Returns:
-        The numbers of kills by target, of compared verdicts, of differing verdicts, of outages after which the
-        candidate was judged again, and of processes left over (``orphans``); and the files left over (``leftovers``).
-        ``ok`` is True if no verdict differs and nothing is left over.
+        Numbers of kills for each target, compared verdicts, differing verdicts, outages after which a candidate was
+        judged again, and remaining processes (``orphans``). ``leftovers`` lists the remaining files. ``ok`` is True if
+        no verdict differs and nothing is left over.
     """
     requests = _requests(num_questions, seed)
     files_before = _files()

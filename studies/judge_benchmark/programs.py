@@ -19,8 +19,8 @@ NUM_CANDIDATES, NUM_SUITES, NUM_CASES = 8, 8, 8
 ASSERTS = NUM_SUITES * NUM_CASES
 """Number of asserts for one candidate."""
 CALLS_PER_QUESTION = 192
-"""Number of different calls for a question. Each candidate gets 64 of them at random. So two candidates share a third
-of their calls, and the reference answers about 185 calls."""
+"""Number of different calls for a question. Each candidate gets 64 of these calls at random. So two candidates share a
+third of their calls, and the reference answers about 185 calls."""
 INCORRECT_ASSERTIONS = 0.1
 """Share of asserts with a wrong expected output. A Test LLM writes such asserts too."""
 HANGS = (
@@ -70,8 +70,8 @@ def workload(num_questions: int, *, seed: int = 0, hanging_frac: float = 0.0) ->
     Args:
         num_questions: number of questions. The two dozen base questions take turns, each time with other arguments.
         seed: seed of the arguments, of the expected outputs, and of the candidates' calls.
-        hanging_frac: share of all candidates that are made to hang. They are spread evenly, and the three kinds of
-            ``HANGS`` take turns.
+        hanging_frac: share of all candidates that are made to hang. Hanging candidates are spread evenly, and the three
+            kinds of ``HANGS`` take turns.
     """
     questions = []
     owed, kind = 0.0, 0

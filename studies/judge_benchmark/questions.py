@@ -30,7 +30,8 @@ def _word(rng: Random, letters: str = "abcde ", longest: int = 12) -> str:
 
 
 def _question(name: str, draw: Draw, reference: str, alternative: str, wrong: str) -> BaseQuestion:
-    """Make a question from the bodies of three functions. The first line of ``reference`` has their parameters."""
+    """Make a question from the bodies of three functions. The first line of ``reference`` has the parameters of all
+    three functions."""
     signature, _, body = reference.partition("\n")
     return BaseQuestion(
         name=name,

@@ -15,7 +15,7 @@ from sandbox import Call, CallStatus, LocalRunner, Program, Role
 NUM_SAMPLES = 20
 GROWTH_ALLOWED = 0.05
 RATE_ALLOWED = 0.25
-"""Largest fall of the rate, from the first half of the samples to the second half, that counts as noise."""
+"""The rate may fall by this share from the first half of the samples to the second half; this counts as noise."""
 WARM_UP = 200
 Answer = tuple[CallStatus, bytes]
 
@@ -39,8 +39,9 @@ def run_programs(num_programs: int, *, num_workers: int, report: Callable[[str],
     """Run many small programs in one pool. A few of them raise, exit, or leave threads and large values.
 
     Returns:
-        Figures of growth, and ``ok``. It is True if the number of descriptors did not change, the memory of the parent
-        and of the fork servers grew by less than 5 %, every answer was right, and the rate fell by no more than noise.
+        Figures of growth, and ``ok``. ``ok`` is True if the number of descriptors did not change, the memory of the
+        parent and of the fork servers grew by less than 5 %, every answer was right, and the rate fell by no more than
+        noise.
     """
     samples: list[Sample] = []
     num_wrong = 0
@@ -91,7 +92,7 @@ def _judge_samples(samples: Sequence[Sample], num_wrong: int) -> dict[str, Any]:
 
 
 def _is_wrong(runner: LocalRunner, place: int) -> bool:
-    """Run the program with this number. Say if an answer is wrong."""
+    """Run the program with this number. Say whether an answer is wrong."""
     source, expected = _soak_program(place)
     program = Program(
         prelude="",

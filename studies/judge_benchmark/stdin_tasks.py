@@ -1,9 +1,10 @@
 """Measures tasks per second on standard-input problems, for the judge and for two other ways to run programs.
 
 A task is one program on all ``NUM_TESTS`` tests of its problem. Of the eight programs of a problem, four are correct,
-two print wrong output, one raises on some tests, and one never ends on a quarter of the tests. The other ways do not
-confine programs. The first starts an interpreter for each test, like SandboxFusion's ``run_code``. The second is verl's
-``prime_code``: one forked process runs all tests of a program, and its time limit holds for all tests together.
+two print wrong output, one raises on some tests, and one never ends on a quarter of the tests. The two other ways do
+not confine programs. One of them starts an interpreter for each test, like SandboxFusion's ``run_code``. The other way
+is verl's ``prime_code``: one forked process runs all tests of a program, and its time limit holds for all tests
+together.
 """
 
 from __future__ import annotations
