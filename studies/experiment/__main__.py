@@ -1,4 +1,4 @@
-"""``python -m studies.experiment``: runs a grid of arms and seeds, reports on it, compares rules for the Test LLM."""
+"""``python -m studies.experiment``: runs a grid of arms and seeds, and reports on it."""
 
 import signal
 import sys
@@ -9,15 +9,12 @@ from typing import Annotated
 import typer
 
 from code_a1_recipe.cli import status
-from code_a1_recipe.errors import SettingsError
 from code_a1_recipe.runs.reader import RunRecords
 from studies.command_line import run_study, study_app
 
 from .grid import Experiment
-from .leaderboard import Rule, leaderboard_table, measured_row
 from .recorded import record_programs
 from .report import write_report
-from .results import RESULTS_FILE
 from .runs import run_experiment
 
 app = study_app()
@@ -61,25 +58,6 @@ def record(
 ) -> None:
     """Record narrow and wide buggy programs from several stages of training."""
     typer.echo(record_programs(RunRecords.open(folder), output))
-
-
-@app.command()
-def leaderboard(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(help="a new experiment with a report and an arm 'frozen'; default: the stored results"),
-    ] = None,
-    arm: Annotated[str, typer.Option(help="the arm of the new experiment that has the rule")] = "",
-    rule: Annotated[str, typer.Option(help="one line that describes the rule")] = "",
-) -> None:
-    """Print the leaderboard, or the row for one arm of a new experiment."""
-    if folder is None:
-        typer.echo(leaderboard_table().markdown())
-        return
-    if not arm:
-        raise SettingsError("--arm must name the arm of the folder that is compared with the arm 'frozen'")
-    new = Rule(rule=rule or arm, results=folder.name, arm=arm, commit="")
-    typer.echo(" | ".join(measured_row(new, folder / "report" / RESULTS_FILE)))
 
 
 if __name__ == "__main__":

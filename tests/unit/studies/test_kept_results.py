@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from code_a1_recipe.stats.estimates import paired_difference
-from studies.experiment.leaderboard import leaderboard_table
 from studies.experiment.results import load_results
 from studies.experiment.summary import ExperimentSummary, equal_table, headline_table, time_table
 
@@ -129,10 +128,6 @@ def test_the_real_models_page_shows_the_table_of_its_results():
     measures = ("pass@1", "loaded_rate", "expected_correct_rate", "broke_candidate_rate", "false_negative_rate")
     table = replace(headline_table(summary_of(REAL), measures), title="", note="")
     assert table.markdown() in (REAL / "README.md").read_text(encoding="utf-8")
-
-
-def test_the_leaderboard_is_that_of_the_kept_results():
-    assert leaderboard_table().markdown() in (STUDIES / "experiment" / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_main_readme_gives_the_kept_differences_from_the_frozen_adversary():
