@@ -169,12 +169,11 @@ def _row(found: Found, tests: Sequence[str], *, outage: str = "", **counts: int)
 
 
 def cover(sets: Mapping[str, Set[int]]) -> list[str]:
-    """Choose few sets whose union is the union of all sets. Returns their names. Of equally good sets, the first is
-    chosen.
+    """Choose few sets whose union is the union of all sets, and return their names.
 
-    Finding the smallest choice is NP-hard. The greedy choice has at most ``1 + ln(n)`` times as many sets as the
-    smallest choice, where ``n`` is the size of the largest set (Chvatal 1979, "A Greedy Heuristic for the Set-Covering
-    Problem").
+    Of several equally good sets, the first is chosen. Finding the smallest choice is NP-hard. The greedy choice has at
+    most ``1 + ln(n)`` times as many sets as the smallest choice, where ``n`` is the size of the largest set (Chvatal
+    1979, "A Greedy Heuristic for the Set-Covering Problem").
 
     Example:
         >>> cover({"a": {1}, "b": {1, 2}, "c": {3}, "d": {2, 3}})

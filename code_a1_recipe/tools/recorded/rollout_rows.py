@@ -1,5 +1,4 @@
-"""Reads the programs that ``score`` judges: lines of a run's ``rollouts/``, or a user's rows with the columns
-``COLUMNS``."""
+"""Reads the programs that ``score`` judges: lines of a run's ``rollouts/``, or a user's rows with ``COLUMNS``."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

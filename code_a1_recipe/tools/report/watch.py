@@ -93,8 +93,7 @@ def header(paths: RunFolder, rows: Rows, total: int | None) -> Text:
 
 
 def curves(rows: Rows) -> Table:
-    """Tabulate the report's metrics. ``trend`` is the mean of the last 5 values minus the mean of the 5 values
-    before."""
+    """Tabulate the report's metrics. ``trend``: mean of the last 5 values minus mean of the 5 values before."""
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     table.add_column("", no_wrap=True, overflow="ellipsis")
     table.add_column("", no_wrap=True, overflow="crop")
