@@ -49,7 +49,7 @@ def statement_words(prompt: str) -> Words:
     """List the words of a prompt's statement. In fenced code, only comments and docstrings belong to the statement.
 
     Example:
-        >>> statement_words("def f(x):\n    '''Add one to x.\n    >>> f(1)\n    2\n    '''")
+        >>> statement_words("def f(x):\\n    '''Add one to x.\\n    >>> f(1)\\n    2\\n    '''")
         ['add', 'one', 'to', 'x']
     """
     kept = []
