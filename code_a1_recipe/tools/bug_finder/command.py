@@ -26,8 +26,9 @@ from .output import group_lines, may_be_written, pytest_text
 from .search import Attack
 
 LIMITS = Limits(reference_cpu_seconds_per_case=1.0, total_seconds=240.0)
-"""Limits of an attack. A call is left out if the reference needs more than the time of a case. The total time is longer
-than in the judge, because an attack makes many more calls, and a call that is never made may hide a bug."""
+"""Limits of an attack. A call is left out if the reference needs more CPU seconds for it than
+``reference_cpu_seconds_per_case``. ``total_seconds`` is larger than in the judge, because an attack makes many more
+calls and should make all of them."""
 _CASES = 8
 """Number of asserts that the prompt asks for, if the Test LLM does not come from a run."""
 
@@ -57,7 +58,7 @@ def attack(options: AttackOptions) -> Report:
 
 
 def _reference(options: AttackOptions, entry: str, output: Path) -> str:
-    """Read the source of the reference; empty if no reference is named."""
+    """Read the source of the reference. Returns an empty text if the options name no reference."""
     path = options.reference
     if path is None:
         if options.output is not None:
@@ -97,10 +98,10 @@ def ask_test_llm(options: AttackOptions, question: str, source: str, *, response
     """Let the Test LLM write suites for a program.
 
     Args:
-        options: the options ``model`` and ``num_suites`` are used.
+        options: ``model``, ``num_suites`` and ``seed`` are used.
         question: the problem that the program should solve, as text.
         source: the program.
-        responses: the file of responses; stored responses are not sampled again.
+        responses: the file that stores responses. A stored response is not sampled again.
 
     Raises:
         InputError: the model cannot be started.
@@ -131,7 +132,7 @@ def ask_test_llm(options: AttackOptions, question: str, source: str, *, response
 
 
 def _run(search: Attack, suites: Suites, options: AttackOptions, *, entry: str, output: Path) -> Report:
-    """Make the calls of the suites and changed calls, compare the answers, and report."""
+    """Make the suites' calls and some changed calls, compare the answers, and report."""
     parsed = [search.gate.suite(suite) for suite in suites.suites]
     cases = [case for suite in parsed for case in suite.cases]
     rejections = [rejection for suite in parsed for rejection in suite.rejections]
@@ -154,7 +155,7 @@ def _run(search: Attack, suites: Suites, options: AttackOptions, *, entry: str, 
         f"{counted(len(tested), 'different call')}{changed}"
     ]
     left_out = Counter(rejection.reason.value for rejection in rejections) + suites.failures
-    del left_out[RejectionReason.DUPLICATE.value]  # nothing is lost, because another assert makes the same call
+    del left_out[RejectionReason.DUPLICATE.value]  # a duplicate is no loss: another assert makes its call
     if left_out:
         lines.append(f"  left out: {counts_text(left_out)}")
     if search.reference:
@@ -176,10 +177,10 @@ def _run(search: Attack, suites: Suites, options: AttackOptions, *, entry: str, 
 def _compared(
     search: Attack, calls: Sequence[Call], options: AttackOptions, *, entry: str, output: Path, lines: list[str]
 ) -> int:
-    """Compare with the reference, write the tests, and append the findings to ``lines``.
+    """Compare the program with the reference, write the tests, and append the findings to ``lines``.
 
     Returns:
-        The number of kinds of failure.
+        The number of different kinds of failure that were found.
     """
     assert options.reference is not None
     num_expected = len(search.expect(calls))
@@ -208,8 +209,8 @@ def contradictions(cases: Iterable[Case], answers: Mapping[Call, CallResult]) ->
     """Write a line for each test whose expected output differs from the program's answer. Either may be wrong.
 
     Args:
-        cases: the tests of all suites. A test of several suites occurs several times. The most frequent test gets the
-            first line.
+        cases: the tests of all suites. A test that several suites contain occurs several times. The most frequent test
+            gets the first line.
         answers: the program's answers.
     """
     lines = []

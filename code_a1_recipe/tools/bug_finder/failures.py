@@ -1,4 +1,4 @@
-"""Failures: how an answer differs from the right answer, and how it is shown."""
+"""Failures: how an answer differs from the right answer, and how the wrong answer is shown."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ _KINDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """The difference of an answer from the expected answer."""
+    """How an answer differs from the expected answer."""
 
     kind: str
     """Group of the failure: ``wrong value``, ``returns None``, ``raises IndexError``, ``time-out``, ..."""
@@ -29,12 +29,12 @@ class Failure:
 
 
 def was_asked(answer: CallResult) -> bool:
-    """Say if the call was made. A program without time left, or that hung in every call before, is not called."""
+    """Say whether the call was made. A program is not called if no time is left, or if all earlier calls hung."""
     return answer.status is not CallStatus.TIMED_OUT or answer.detail not in (TOTAL_SPENT, HANGS_THROUGHOUT)
 
 
 def failure_of(expected: bytes, answer: CallResult) -> Failure | None:
-    """Describe how ``answer`` fails; None if it equals the expected value, or if the call was not made."""
+    """Describe how ``answer`` fails. Returns None if the answer is right, or if the call was not made."""
     if answer.status is CallStatus.VALUE:
         if matches(expected, answer.value):
             return None
@@ -55,6 +55,6 @@ def failure_of(expected: bytes, answer: CallResult) -> Failure | None:
 
 
 def one_line(text: str) -> str:
-    """Make a text of an untrusted process safe for a terminal or a comment: printable, one line, 120 characters."""
+    """Make untrusted text safe for a terminal or a comment: one line of at most 120 printable characters."""
     plain = "".join(letter if letter.isprintable() else " " for letter in text[: 2 * _LONGEST_SHOWN])
     return plain if len(plain) <= _LONGEST_SHOWN else plain[: _LONGEST_SHOWN - 3] + "..."

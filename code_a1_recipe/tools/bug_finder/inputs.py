@@ -70,13 +70,13 @@ def entry_point(entry: str | None, source: str, path: Path) -> str:
     """Find the top-level name that tests call.
 
     Args:
-        entry: ``f``, ``Stack`` or ``Solution().f``; None takes the program's only public function or class.
+        entry: ``f``, ``Stack`` or ``Solution().f``; None means the program's only public function or class.
         source: the program under attack.
-        path: its file, for messages.
+        path: the program's file, for messages.
 
     Raises:
-        InputError: the program does not define the name; or ``entry`` is None, and the program does not define exactly
-            one public function or class.
+        InputError: the program does not define the name. If ``entry`` is None: the program has no public function or
+            class, or several.
     """
     if entry is None:
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

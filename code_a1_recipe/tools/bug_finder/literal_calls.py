@@ -1,4 +1,4 @@
-"""Takes a call with literal arguments apart, so that arguments can be changed and the call can be written again."""
+"""Separates a call from its literal arguments, so that the call can be written with other arguments."""
 
 import ast
 from collections.abc import Collection, Mapping
@@ -21,18 +21,18 @@ class LiteralCall:
     placeholders: list[ast.Name]
     """The nodes of the tree that stand for the arguments."""
     values: list[Any]
-    """The arguments in order. ``Stack([1]).push(2)`` has two calls: first all arguments of the inner call come. In each
-    call, keyword arguments come last."""
+    """The arguments in order. ``Stack([1]).push(2)`` has two calls; the arguments of the inner call, ``Stack([1])``,
+    come first. In each call, keyword arguments come last."""
 
     @property
     def text(self) -> str:
-        """Source of the call. The types of arguments show: ``1``, ``1.0`` and ``True`` give three different texts."""
+        """Source of the call. It shows the arguments' types: ``1``, ``1.0`` and ``True`` give three different texts."""
         for placeholder, value in zip(self.placeholders, self.values, strict=True):
             placeholder.id = spell(value)
         return ast.unparse(self.tree)
 
     def with_values(self, changed: Mapping[int, Any]) -> "LiteralCall":
-        """Make the same call with some arguments changed. ``changed`` has the index in ``values`` -> the new value."""
+        """Make the same call with some arguments changed. ``changed`` maps an index in ``values`` to the new value."""
         values = [changed.get(index, value) for index, value in enumerate(self.values)]
         return replace(self, values=values)
 
@@ -46,7 +46,7 @@ def take_apart(text: str, entry_points: Collection[str]) -> LiteralCall | None:
         entry_points: names of the functions and classes under test.
 
     Returns:
-        None if an argument is no literal, or if the text calls no entry point.
+        The call in parts; None if an argument is no literal, or if the text calls no entry point.
 
     Example:
         >>> call = take_apart("sorted(f([3, 1], n=2))", {"f"})
@@ -74,7 +74,7 @@ def take_apart(text: str, entry_points: Collection[str]) -> LiteralCall | None:
 
 
 def _calls_with_arguments(node: ast.expr, entry_points: Collection[str]) -> list[ast.Call]:
-    """List the calls whose arguments may change: the call of the entry point, then calls of methods of its result."""
+    """List the calls whose arguments may change: the call of the entry point, then the method calls on its result."""
     match node:
         case ast.Call(func=ast.Name(id=name)) if name in entry_points:
             return [node]

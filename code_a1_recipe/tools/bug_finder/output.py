@@ -111,7 +111,7 @@ def passes_alone(statement, *, seconds):
 
 
 def group_lines(groups: Sequence[FailureGroup]) -> list[str]:
-    """List the failures by kind, each with its minimal call as an assert that can be pasted."""
+    """List the kinds of failure, each with its minimal call as an assert that can be copied."""
     lines = []
     for group in groups:
         lines.append(f"{group.kind} ({counted(group.num_calls, 'call')})")
@@ -128,10 +128,10 @@ def group_lines(groups: Sequence[FailureGroup]) -> list[str]:
 def pytest_text(bugs: Sequence[Bug], *, entry: str, program: Path, output: Path, reference: str) -> str:
     """Write the source of a test file that fails on the present program and passes on a correct program.
 
-    Each test imports the program anew, by its path from the test file. A call that hangs, ends its process or takes all
-    memory is made in a separate process. The kernel ends this process after ``HANG_SECONDS`` of CPU time, or after ten
-    times the reference's time if that is longer. If the process only sleeps, it ends after twice this time on the
-    clock.
+    Each test imports the program again, by a path relative to the test file. A call that hangs, ends its process or
+    takes all memory is made in a separate process. The kernel ends the separate process after ``HANG_SECONDS`` of CPU
+    time, or after ten times the reference's time if that is longer. If the separate process only sleeps, the test ends
+    it after twice its CPU limit in real time.
 
     Args:
         bugs: at least one bug.
@@ -151,7 +151,7 @@ def pytest_text(bugs: Sequence[Bug], *, entry: str, program: Path, output: Path,
 
 
 def may_be_written(output: Path) -> bool:
-    """Say if the file does not exist, or was written by an earlier attack."""
+    """Say whether the file does not exist, or was written by an earlier attack."""
     try:
         return not output.exists() or output.read_text(encoding="utf-8").startswith(MARK)
     except (OSError, ValueError):

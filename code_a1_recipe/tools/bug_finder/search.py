@@ -1,8 +1,8 @@
-"""Attacks one program: finds calls on which it fails, and shrinks them to minimal calls, confirmed in new processes.
+"""Attacks one program: finds calls on which the program fails, and shrinks them to minimal calls.
 
-First, one process makes many calls. If a failing call does not fail again when it is made alone, the failure depends on
-earlier calls (through a changed default argument, or a global). Then the search looks for one earlier call after which
-the call fails again.
+First, one process makes many calls. If a failing call does not fail when it is made alone, the failure depends on
+earlier calls, which changed a default argument or a global. In this case, the search looks for one earlier call that is
+enough to make the call fail. A new process confirms each minimal call.
 """
 
 from collections import Counter
@@ -21,17 +21,18 @@ from .variants import variants
 
 NOT_ASKED = "not asked, because no time was left"
 HANG_SECONDS = 3.0
-"""CPU seconds after which a call counts as hanging. Every call may take at least ten times as long as the reference."""
+"""CPU seconds after which a call counts as hanging. The limit of a call is always at least ten times the reference's
+time."""
 _EARLIER_CALLS = 12
-"""Most failing calls of each kind that are tried as the earlier call on which a failure depends."""
+"""At most this many failing calls of each kind are tried as the earlier call on which a failure depends."""
 _MAX_ASKED = 300
-"""Most calls that one search for a simpler call makes."""
+"""Largest number of calls that one search for a simpler call makes."""
 _MAX_HANG_TRIES = 6
-"""Most simplified calls that are made again, the simplest first, to confirm a failure. Hanging calls then get the long
-time limit ``HANG_SECONDS``."""
+"""To confirm a failure, at most this many simplified calls are made again, the simplest first. To confirm a time-out,
+each call gets the long limit ``HANG_SECONDS``."""
 _IMPATIENT_SECONDS = 0.05
-"""Limit of CPU seconds for a call while a time-out is shrunk. Every call may take at least ten times as long as the
-reference."""
+"""Limit of CPU seconds for a call while the search shrinks a call that times out. The limit of a call is always at
+least ten times the reference's time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +45,8 @@ class Bug:
     expected: OracleValue
     failure: Failure
     is_late: bool = False
-    """The call exceeds the usual time limit. ``failure`` is its failure with a much longer limit."""
+    """The call exceeds the usual time limit. ``failure`` describes how the call fails with the much longer limit
+    ``HANG_SECONDS``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,17 +69,17 @@ class Attack:
 
     source: str
     reference: str
-    """Source of the reference. If it is empty, only ``answers`` may be called."""
+    """Source of the reference. Without a reference, only ``answers`` may be called."""
     runner: Runner
     limits: Limits
     gate: Gate
-    """Checks and reads changed and simplified calls, by the same rules as calls of tests."""
+    """Checks and reads changed calls and simplified calls, by the same rules as the calls in tests."""
     unasked: set[Call] = field(default_factory=set)
     """Calls for which the program or the reference had no time left."""
     refusals: Counter[str] = field(default_factory=Counter)
-    """Reason -> calls of the last ``expect`` that have no right answer."""
+    """Reason -> number of calls that got no right answer from the last ``expect``."""
     is_stateful: bool = False
-    """The reference's own calls influence one another, so each call is made in a new process."""
+    """Calls of the reference influence later calls of the reference, so each call is made in a new process."""
 
     @cached_property
     def _references(self) -> ReferencePass:
@@ -119,8 +121,9 @@ class Attack:
         return expected
 
     def answers(self, calls: Collection[Call], expected: Mapping[Call, OracleValue]) -> dict[Call, CallResult]:
-        """Make all calls in one process. If the reference itself keeps state, each call gets a new process."""
-        # Usually, calls after a time-out get less time. Here a correct call would then seem to hang too.
+        """Make all calls in one process. If the reference keeps state between calls, each call gets a new process."""
+        # Usually, the judge gives less time to calls after a time-out. With less time, a correct call would seem to
+        # hang too.
         limits = replace(self.limits, min_cpu_seconds_per_case=self.limits.cpu_seconds_per_case)
         results = self._run(tuple(calls), expected, limits, isolated=self.is_stateful)
         answers = dict(zip(calls, results, strict=True))
@@ -149,8 +152,8 @@ class Attack:
     def _minimal(self, call: Call, others: Sequence[Call]) -> Bug | None:
         """Shrink a failing call to a minimal call; None if the failure cannot be confirmed.
 
-        Some calls fail only after an earlier call, which may be the same call or one of ``others``. Then both calls are
-        shrunk.
+        Some calls fail only after an earlier call, which may be the same call or one of ``others``. The search then
+        shrinks the failing call and the earlier call.
         """
         tries: list[list[Call]] = [[]]
         if not self.is_stateful:
@@ -187,10 +190,10 @@ class Attack:
         before: Sequence[Call] = (),
         after: Sequence[Call] = (),
     ) -> list[Call]:
-        """List simpler calls, the simplest first, that keep the failure.
+        """List simpler calls that still fail with the kind ``kind``, the simplest first.
 
         For each simpler call, a new process makes the calls ``before``, the simpler call, and the calls ``after``. The
-        last of these calls must fail in the given way.
+        simpler call is listed if the last call in this process fails with the kind ``kind``.
         """
         limits = self.limits
         if kind == TIME_OUT:  # a short limit saves time; later, `_minimal` drops calls that are only slow
@@ -205,12 +208,12 @@ class Attack:
         return list(map(self._call, failing))
 
     def _call(self, text: str) -> Call:
-        """Read the text of a call. A simplified call that the gate refuses is made as written."""
+        """Read the text of a call. If the gate refuses the text, the call is made exactly as the text says."""
         case = self.gate.call(text)
         return case.call if isinstance(case, Case) else Call(expression=text)
 
     def _failure(self, *calls: Call, limits: Limits) -> Failure | None:
-        """Make the calls in a new process, and describe the failure of the last one."""
+        """Make the calls in a new process, and describe the failure of the last call."""
         expected = self.expect(calls[-1:])
         if not expected:
             return None
@@ -232,7 +235,7 @@ class Attack:
             reference_cpu_seconds=tuple(seconds),
             limits=limits,
             isolated=isolated,
-            # Never give up after time-outs: many calls may hang before a call that fails in another way.
+            # The run goes on after any number of time-outs, because a later call may fail in another way.
             max_timeouts_without_result=len(calls) + 1,
         )
         result = self.runner.run(program, role=Role.CANDIDATE)

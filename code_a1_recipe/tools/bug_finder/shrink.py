@@ -1,8 +1,8 @@
 """Shrinks a failing call with Hypothesis: searches for the simplest call that still fails.
 
-Hypothesis shrinks the choices by which a value was drawn (MacIver and Donaldson, ECOOP 2020). The choices that lead to
-the failing call are known (``simplify``). They are stored in an example database in memory, where Hypothesis finds its
-starting point.
+Hypothesis shrinks the choices by which a value was drawn (MacIver and Donaldson, ECOOP 2020). The choices that give the
+failing call itself are known (see ``simplify``). This module stores the known choices in an example database in memory,
+where Hypothesis finds its starting point.
 """
 
 from collections.abc import Callable, Collection
@@ -27,12 +27,12 @@ def shrink(
 
     Args:
         text: canonical text of a call that fails (``sandbox.Call.text``); this call is not made again.
-        fails: makes a call, and says if it still fails. It gets each text at most once.
+        fails: makes a call, and says whether the call still fails. ``fails`` gets each text at most once.
         entry_points: names of the functions and classes under test.
         max_asked: number of calls after which the search ends.
 
     Returns:
-        The texts of all calls that failed: first the simplest, then the others, beginning with the last that was made.
+        The texts of all calls that failed: first the simplest call, then the others, from the newest to the oldest.
         ``text`` comes last.
     """
     known = {text: True}
@@ -44,8 +44,8 @@ def shrink(
 
     simplest = text
     starts = set()
-    # A further search can make smaller steps, because a long sequence loses only whole runs of items, and a shorter
-    # sequence also loses single items.
+    # A long sequence loses only whole runs of items. Once the sequence is shorter, a further search can also remove
+    # single items.
     while simplest not in starts:
         starts.add(simplest)
         call = take_apart(simplest, entry_points)
@@ -59,8 +59,8 @@ def _simplest(call: LiteralCall, fails: Callable[[str], bool]) -> str:
     @st.composite
     def texts(draw: st.DrawFn, *, is_start: bool) -> str:
         def choose(most: int) -> int:
-            # The range begins at 1: Hypothesis may replace integers from ranges with 0 by constants of loaded modules.
-            # To find these constants, it would read the source of the modules and write a cache.
+            # The range begins at 1, because Hypothesis may draw constants of loaded modules from a range that contains
+            # 0. To find such constants, Hypothesis would read the source of the modules and write a cache.
             lowest = most + 1 if is_start else 1
             return draw(st.integers(lowest, most + 1)) - 1
 

@@ -1,8 +1,8 @@
 """Makes simpler calls and values of the same types. A list of choices determines each simpler value.
 
-A choice is an integer from 0, the simplest, to a highest number. If every choice is the highest number, the result is
-the given value itself. The number of choices and their highest numbers depend only on the given value. So a lower
-choice never changes the meaning of the other choices.
+A choice is an integer from 0 to a highest number; 0 is the simplest choice. If every choice is its highest number, the
+result is the given value itself. The number of choices and their highest numbers depend only on the given value. So a
+lower choice never changes the meaning of the other choices.
 """
 
 import math
@@ -18,7 +18,7 @@ from .literal_calls import LiteralCall
 Choose = Callable[[int], int]
 """Takes the highest number of a choice, and returns the chosen number."""
 _MAX_ITEMS = 32
-"""A longer sequence loses only whole runs of items, and its items are not simplified."""
+"""A sequence with more items loses only whole runs of items, and its items are not simplified."""
 _MAX_DIGITS = 24
 """Single digits are lowered and removed only in integers with 3 to ``_MAX_DIGITS`` digits."""
 _LETTERS = "ab0A "
@@ -40,7 +40,7 @@ def simplified(value: Any, choose: Choose, lost: Collection[int] = ()) -> Any:
     Args:
         value: a value that ``sandbox.LiteralReader`` reads.
         choose: makes all choices.
-        lost: places of the items that the value, a sequence, loses in any case.
+        lost: if the value is a sequence, the places of the items that it loses in any case.
     """
     kind = type(value)
     if kind is bool:
@@ -80,7 +80,7 @@ def places_by_length(values: Sequence[Any]) -> dict[int, list[int]]:
 
 
 def _lost_together(values: Sequence[Any], choose: Choose) -> dict[int, set[int]]:
-    """Choose items that all sequences of equal length lose. Returns the place of a sequence -> its lost items."""
+    """Choose items that all sequences of equal length lose: place of a sequence -> places of its lost items."""
     lost: dict[int, set[int]] = {}
     for length, places in places_by_length(values).items():
         if len(places) < 2:
@@ -132,7 +132,7 @@ def _simplified_int(value: int, choose: Choose) -> int:
 def _simplified_float(value: float, choose: Choose) -> float:
     """Bring a float nearer to 0, or remove digits after the point."""
     whole, _, decimals = repr(abs(value)).partition(".")
-    if not (whole + decimals).isdecimal():  # infinite, not a number, or with an exponent
+    if not (whole + decimals).isdecimal():  # the float is infinite, not a number, or written with an exponent
         return (0.0, 1.0, value)[choose(2)]
     is_negative = math.copysign(1.0, value) < 0 and choose(1)
     whole = str(choose(int(whole)))

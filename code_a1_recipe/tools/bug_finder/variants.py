@@ -1,7 +1,7 @@
-"""Changes given calls: each new call has a small change of one literal argument, which keeps its type.
+"""Makes new calls from given calls. A new call differs by a small change of a literal argument, which keeps its type.
 
-The new calls are the same in every run. Hypothesis is not used here, because the calls that it draws would depend on
-the modules that are loaded.
+The new calls are the same in every run. This module does not use Hypothesis, because the calls that Hypothesis draws
+depend on the loaded modules.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -39,7 +39,7 @@ def variants(calls: Sequence[str], entry_points: Collection[str], *, max_calls: 
 
 
 def _in_turns(groups: Iterable[Iterable[Any]]) -> Iterator[Any]:
-    """Yield the first value of each group, then the second value of each. So a limit on calls is fair to all groups."""
+    """Yield the first value of each group, then the second value of each group, and so on."""
     for turn in zip_longest(*groups):
         yield from (value for value in turn if value is not None)
 

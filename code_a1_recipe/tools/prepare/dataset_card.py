@@ -23,11 +23,11 @@ def dataset_card(
     splits: Mapping[str, Path],
     **values: Any,
 ) -> bytes:
-    """Make the content of a data set's card. It has no licence, because only the owner of the set can choose one.
+    """Make the content of a data set's card. The card names no licence, because only the set's owner can choose one.
 
     Args:
-        template: the text after the front matter, in jinja. It gets ``values``, ``name`` and ``table``.
-        splits: split -> file. The file of the split "train" gives the name of the set.
+        template: the text after the front matter, in jinja. The template can use ``values``, ``name`` and ``table``.
+        splits: split -> file. The set is named after the file of the split "train".
         values: further variables of the template.
     """
     files = [{"split": split, "path": file.name} for split, file in splits.items()]
@@ -44,10 +44,11 @@ def card_file(front_matter: Mapping[str, Any], template: Path, **values: Any) ->
 
     Args:
         front_matter: metadata for the hub; a key whose value is None is left out.
-        template: the text after the front matter, in jinja. It gets ``values`` and ``table``.
+        template: the text after the front matter, in jinja. The template can use ``values`` and ``table``.
         values: further variables of the template.
     """
-    from huggingface_hub import CardData, RepoCard  # imported here: takes half a second, and few commands need it
+    # imported here, because the import takes half a second, and few commands need it
+    from huggingface_hub import CardData, RepoCard
 
     text = "---\n{{ card_data }}\n---\n" + template.read_text(encoding="utf-8")
     card = RepoCard.from_template(

@@ -1,4 +1,4 @@
-"""Demonstrations for a cold start of the Test LLM. Each has a prompt of training, and a suite of correct asserts.
+"""Demonstrations for a cold start of the Test LLM: prompts as in training, each answered by a suite of correct asserts.
 
 Each program of a question gives at most one demonstration. The asserts come from the question's own tests.
 """
@@ -27,12 +27,12 @@ SHOWN = {
 }
 """Origin of the program under test -> the description of this origin in the card."""
 MAX_TESTS = 256
-"""Most tests of a question that are judged; these tests are drawn at random."""
+"""At most this many tests of a question are judged; they are drawn at random."""
 MAX_ASSERT_CHARS = 400
 MAX_CHARS = 16_384
-"""Most characters of all messages of a demonstration together."""
+"""Largest number of characters in a demonstration, over all its messages."""
 _MUTANTS_TRIED = 3
-"""Number of tried mutants for each wanted mutant. A mutant that passes all tests is not used."""
+"""Number of mutants that are tried for each wanted mutant. A mutant that passes all tests is not used."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class SuiteDemonstration:
         """Make a row for verl's SFT trainer. ``messages`` train the model; ``extra_info`` helps readers of the file.
 
         The prompt is the same as in an episode. If the template begins the answer, this beginning is left out, because
-        the answer here is complete.
+        the answer of a demonstration is complete.
 
         Args:
             pair: a name in ``prompts.PROMPT_PAIRS``.
@@ -63,7 +63,8 @@ class SuiteDemonstration:
             candidate=self.program,
             num_cases=len(self.asserts),
         )
-        # The prompts of tiny models do not ask for a code block, so their answers are bare asserts.
+        # The prompts of tiny models do not ask for a code block, so a demonstration for such a model has asserts
+        # without a code block.
         is_fenced = any("Python code block" in message["content"] for message in messages)
         if beginning_of_answer(messages):
             messages.pop()
@@ -92,7 +93,8 @@ def demonstrations_row(question: Question, judge_all: JudgeAll, *, options: SftO
 
     Returns:
         A row of the work file. Each item of ``suites`` has the fields ``shown``, ``program``, ``asserts`` and
-        ``num_breaking`` of a demonstration. ``counts`` holds reason -> number of left-out tests, programs or questions.
+        ``num_breaking`` of a demonstration. ``counts`` maps a reason to the number of tests, programs or questions that
+        were left out for it.
     """
     counts: Counter[str] = Counter()
     suites: list[tuple[str, str, list[str], int]] = []
@@ -123,7 +125,7 @@ def demonstrations_row(question: Question, judge_all: JudgeAll, *, options: SftO
             if not breaking or not mutants_left:
                 continue
             mutants_left -= 1
-        # Each program has its own generator, so that a further program does not change the suites of the others.
+        # Each program has its own random generator, so that a further program does not change the suites of the others.
         rng = random.Random(f"{options.seed}:{question.id}:{number}")
         chosen = rng.sample(breaking, min(options.cases, len(breaking)))
         num_breaking = len(chosen)
@@ -152,7 +154,8 @@ def _programs(question: Question, options: SftOptions) -> dict[str, str]:
 
         num_tried = _MUTANTS_TRIED * options.mutants
         mutants = mutants_of(question.reference, max_mutants=num_tried, seed=options.seed)
-        # Mutants are sorted by line. Without a shuffle, all chosen mutants would change the first lines.
+        # Mutants are sorted by the line that they change. Without a shuffle, all chosen mutants would change the first
+        # lines of the reference.
         random.Random(f"{options.seed}:{question.id}").shuffle(mutants)
         programs += [(mutant.source, "mutant") for mutant in mutants]
     different: dict[str, tuple[str, str]] = {}
@@ -162,7 +165,7 @@ def _programs(question: Question, options: SftOptions) -> dict[str, str]:
 
 
 def _right_asserts(tests: Sequence[str], verdict: CandidateVerdict) -> dict[int, str]:
-    """Write the tests that hold as asserts: place of the test -> assert.
+    """Write an assert for each test that holds: place of the test -> assert.
 
     Args:
         tests: texts of the tests.
@@ -190,7 +193,7 @@ def select(
 
     Args:
         made: demonstrations in any order.
-        options: ``prompt`` names the prompts; ``max_per_question`` is the limit.
+        options: ``prompt`` names the prompts; ``max_per_question`` is the limit for each question.
         counts: reason -> number of left-out demonstrations; changed in place.
     """
     kept = []
@@ -217,8 +220,8 @@ def held_out(question_ids: Iterable[str], *, share: float, seed: int) -> frozens
 
     Args:
         question_ids: ids of n different questions; repetitions do not count.
-        share: number in [0, 1). The result has ``round(share * n)`` ids, but at least 1 and at most n - 1. It is empty
-            for a share of 0, or for fewer than two questions.
+        share: number in [0, 1). The result has ``round(share * n)`` ids, but at least 1 and at most n - 1. The result
+            is empty for a share of 0, or for fewer than two questions.
         seed: seed of the random choice.
     """
     ids = sorted(set(question_ids))

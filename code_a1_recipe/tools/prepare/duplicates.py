@@ -10,17 +10,17 @@ from .rows import Entry, Reason, Stage
 from .texts import LEAST_PROMPTS, PROMPT_NGRAM, Phrases, content_words, words_of
 
 _LEAST_WHOLE = 0.4
-"""Least Jaccard similarity of two whole prompts, code included. Equal statements are not enough, because a statement
-may be as short as "fill in the body"."""
+"""Two prompts are duplicates only if their whole texts, code included, reach this Jaccard similarity. Equal statements
+are not enough, because a statement may be as short as "fill in the body"."""
 
 
 def check_duplicates(entries: Sequence[Entry], phrases: Phrases) -> Stage:
-    """Leave out each entry that repeats an earlier entry. Entries that were left out themselves are not compared.
+    """Leave out each entry that repeats an earlier entry. No entry is compared with an entry that was left out.
 
     Args:
         entries: entries in order; the first of several duplicates stays.
-        phrases: common phrases of the data. The search for similar statements ignores them. The search for equal
-            statements does not, because a statement that was copied often consists only of common phrases.
+        phrases: common phrases of the data. The search for similar statements ignores common phrases. The search for
+            equal statements does not ignore them, because a statement with many copies consists only of common phrases.
     """
     equal, near = PromptIndex(threshold=1.0), PromptIndex(phrases)
     kept: list[Entry] = []
@@ -43,11 +43,11 @@ def check_duplicates(entries: Sequence[Entry], phrases: Phrases) -> Stage:
 
 
 class PromptIndex:
-    """An index of prompts that finds earlier prompts which a new prompt repeats.
+    """An index of prompts. It finds the earlier prompts that a new prompt repeats.
 
     A prompt repeats another if the Jaccard similarity of their statements reaches the threshold, and the similarity of
-    the whole prompts reaches ``_LEAST_WHOLE``. Once ``LEAST_PROMPTS`` added prompts share a statement, the statement
-    identifies none of them. From then on, whole prompts with this statement are compared instead.
+    the whole prompts reaches ``_LEAST_WHOLE``. If ``LEAST_PROMPTS`` added prompts have the same statement, this
+    statement identifies no prompt. A further prompt with this common statement is therefore compared by all its words.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class PromptIndex:
         """Statement -> number of added prompts with this statement."""
 
     def add(self, prompt: str) -> None:
-        """Add a prompt. Its place is the number of prompts before it."""
+        """Add a prompt. The place of a prompt is the number of prompts that were added before it."""
         statement, compared, whole = self._read(prompt)
         self._index.add(compared)
         self._wholes.append(whole)

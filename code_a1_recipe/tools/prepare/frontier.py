@@ -1,8 +1,8 @@
-"""Rates how often a base model solves each question, and keeps the questions that it solves sometimes.
+"""Measures how often a base model solves each question, and keeps the questions that the model solves sometimes.
 
-If a model always or never solves a question, all its programs have the same reward. Then the advantages of the group
-are zero, and the question teaches nothing (GRPO, arXiv 2402.03300, equation 3; Absolute Zero, arXiv 2505.03335, uses
-the same rule for proposed tasks).
+If a model always or never solves a question, all programs for this question get the same reward. Equal rewards give
+advantages of zero, so the question teaches nothing (GRPO, arXiv 2402.03300, equation 3). Absolute Zero (arXiv
+2505.03335) gives no reward for proposing a task that is always or never solved.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ class Frontier:
     prompt: str
     """The prompt style, as for ``eval code --prompt``."""
     num_solved: Counter[int] = field(default_factory=Counter)
-    """Number of programs that solve a question -> number of questions with this many."""
+    """Number of programs that solve a question -> number of questions that so many programs solve."""
 
     @classmethod
     def of(cls, options: PrepareOptions) -> "Frontier":

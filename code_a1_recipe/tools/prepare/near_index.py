@@ -15,15 +15,15 @@ THRESHOLD = 0.8
 """Least Jaccard similarity of two texts that count as nearly equal."""
 _BANDS = 18
 _ROWS = 5
-"""A pair of similarity s is proposed with probability 1 - (1 - s**5)**18. At the threshold, this probability is 0.999
-(section 3.4.2)."""
+"""A pair of similarity s is proposed with probability 1 - (1 - s**5)**18. A pair with the similarity ``THRESHOLD`` is
+proposed with probability 0.999 (section 3.4.2)."""
 _SEED = 1
 
 Hashes = NDArray[np.uint64]
 
 
 def ngrams(words: Sequence[str], size: int) -> list[str]:
-    """List the n-grams of a text: all runs of ``size`` words, joined by spaces. A shorter text is one n-gram."""
+    """List the n-grams of a text: all runs of ``size`` words, joined by spaces. A text of fewer words is one n-gram."""
     if not words:
         return []
     runs = []
@@ -33,7 +33,7 @@ def ngrams(words: Sequence[str], size: int) -> list[str]:
 
 
 def hashes_of(words: Sequence[str], size: int) -> Hashes:
-    """Hash the distinct n-grams to sorted 64-bit digests. They are equal in every process, and smaller than texts."""
+    """Hash the distinct n-grams to sorted 64-bit digests, which are smaller than texts and equal in every process."""
     texts = [ngram.encode("utf-8", "surrogatepass") for ngram in ngrams(words, size)]
     digests = {blake2b(text, digest_size=8).digest() for text in texts}
     hashes = np.frombuffer(b"".join(digests), dtype="<u8")
@@ -48,7 +48,7 @@ def jaccard(hashes: Hashes, others: Hashes) -> float:
 
 
 class NearIndex:
-    """An index of texts that finds added texts which are similar to a new text.
+    """An index of texts. It finds the added texts that are similar to a new text.
 
     Args:
         size: number of words of an n-gram.
@@ -72,7 +72,7 @@ class NearIndex:
         self._kept: list[Hashes] = []
 
     def add(self, words: Sequence[str]) -> None:
-        """Add a text. Its place is the number of texts before it. An empty text is similar to no text."""
+        """Add a text. The place of a text is the number of texts before it. An empty text is similar to no text."""
         hashes = hashes_of(words, self._size)
         if hashes.size:
             self._tables.insert(len(self._kept), self._sketch(hashes))

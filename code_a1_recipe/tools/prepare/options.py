@@ -21,7 +21,7 @@ from ..evaluate.models.options import USUAL_SAMPLING, ModelOptions, option
 
 @dataclass(frozen=True, kw_only=True)
 class BaseModelOptions(ModelOptions):
-    """``--base-model`` and the options of its sampling, whose defaults are the Code LLM's in training."""
+    """``--base-model`` and its sampling options, with the defaults of the Code LLM in training."""
 
     temperature: Annotated[float | None, option(min=0, max=2, help="0 is greedy")] = 1.0
     top_p: Annotated[float | None, option(callback=shared.in_range(1, ends="(]"))] = 1.0
@@ -38,7 +38,7 @@ class BaseModelOptions(ModelOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """The options that both commands share, and the files beside ``--output``."""
+    """The options that ``data prepare`` and ``data sft`` share, and the files beside ``--output``."""
 
     output: Annotated[Path, Option(help="file of the questions or demonstrations; must end in .parquet")]
     overwrite: shared.Overwrite = False
@@ -68,7 +68,7 @@ class OutputOptions:
         return self.output.with_name(f"{self.output.name}{ending}")
 
     def check(self, inputs: Iterable[Path]) -> None:
-        """Raise InputError if the output is not the name of a parquet file, or would destroy a file."""
+        """Raise InputError if ``output`` does not name a parquet file, or if writing it would destroy a file."""
         if not self.output.name.endswith(".parquet") or self.output.is_dir():
             raise InputError(f"--output {self.output}: must end in .parquet and be no folder; name a file")
         work_files = files_of(self.work_output)

@@ -1,10 +1,10 @@
 """Finds rows that repeat a question of an evaluation set. A row repeats a question if one of four rules holds:
 
 - **id**: the ids are equal and name a data set (``MBPP/11``).
-- **prompt**: the statements are nearly equal (``near_index``); or the row's statement contains the evaluation
-  statement; or both share a run of ``RUN_WORDS`` words, as in the decontamination of Qwen2.5-Coder (arXiv 2409.12186,
-  10 words). An evaluation statement of fewer words is one run.
-- **reference**: the programs are equal except for names, comments and annotations, or nearly equal.
+- **prompt**: the statements are nearly equal (``near_index``), or the row's statement contains the evaluation
+  statement, or both share a run of ``RUN_WORDS`` words. The decontamination of Qwen2.5-Coder also compares runs of 10
+  words (arXiv 2409.12186). An evaluation statement of fewer than ``RUN_WORDS`` words is one run.
+- **reference**: the programs are nearly equal, or they are equal except for names, comments and annotations.
 - **tests**: the row has at least two tests of the question.
 
 The search for a contained statement compares whole statements. The search for runs first removes phrases that many
@@ -35,27 +35,27 @@ from .texts import (
 RUN_WORDS = 10
 COMMON_SHARE = 0.01
 LEAST_WHOLE_WORDS = 6
-"""Least number of words of a statement whose runs count. Longer prompts often contain a shorter statement ("maximum of
-two numbers") without asking the same question."""
+"""The runs of a statement count only if the statement has at least this many words. Longer prompts often contain a
+shorter statement ("maximum of two numbers") without asking the same question."""
 LEAST_SAME_TOKENS = 16
-"""Least number of tokens of programs that count as equal. Shorter programs (``return len(x)``) answer many different
-questions."""
+"""Programs count as equal only if they have at least this many tokens. Shorter programs (``return len(x)``) answer many
+different questions."""
 LEAST_NEAR_TOKENS = 24
-"""Least number of tokens of programs that count as nearly equal."""
+"""Programs count as nearly equal only if they have at least this many tokens."""
 LEAST_SHARED_TESTS = 2
 _PROGRAM_NGRAM = 5
 
 Hit = tuple[int, str, str]
-"""Place of an evaluation question, the rule that found it, and the shared text or the similarity."""
+"""Place of an evaluation question, the rule that found the question, and the shared text or the similarity."""
 
 
 class EvalIndex:
-    """An index of evaluation questions that finds the questions which a row repeats.
+    """An index of evaluation questions. It finds the questions that a row repeats.
 
     Args:
         questions: the questions of all sets.
-        data_phrases: common phrases of the training data, such as a sentence before every statement. A row is compared
-            twice, with these phrases and without them. So the phrases can only add hits.
+        data_phrases: common phrases of the training data, such as a sentence before every statement. Each row is
+            compared with its common phrases, and again without them, so ``data_phrases`` can only add hits.
     """
 
     def __init__(
@@ -65,16 +65,17 @@ class EvalIndex:
     ) -> None:
         self.questions = questions
         self._places: dict[tuple[str, str], list[int]] = defaultdict(list)
-        """Kind of text ("id", "whole", "run", "program", "test") and the text -> places of the questions with it."""
+        """Kind of text ("id", "whole", "run", "program", "test") and text -> places of the questions with this text."""
         self._wholes_of_start: dict[str, set[str]] = defaultdict(set)
         """First words of a statement -> the whole statements that begin with them."""
         self._statements = NearIndex(PROMPT_NGRAM)
         self._programs = NearIndex(_PROGRAM_NGRAM)
         self._originals: list[tuple[str, str]] = []
-        """For each place, the set and the words of the question. Copies within a set are equal here and count once.
-        Otherwise, copies would make the words of the question common."""
+        """For each place, the set and the words of the question. Copies of a question within a set have equal items in
+        this list, so they count as one question. If each copy counted, the words of a copied question would seem
+        common."""
         prompts: dict[str, dict[str, str]] = defaultdict(dict)
-        """Set -> words -> prompt of each different question."""
+        """Set -> words of a question -> prompt of the question. Questions with equal words count once."""
         for question in questions:
             words = " ".join(words_of(question.prompt))
             self._originals.append((question.data_source, words))
@@ -94,7 +95,7 @@ class EvalIndex:
                 del self._places[key]
 
     def check(self, entries: Sequence[Entry]) -> Stage:
-        """Leave out each entry that repeats questions. Its record has, for each question, the first rule that held."""
+        """Leave out each entry that repeats questions. For each repeated question, record the first rule that held."""
         for entry in entries:
             overlap_at: dict[int, Overlap] = {}
             for place, how, detail in self._hits(entry.question):
@@ -111,7 +112,7 @@ class EvalIndex:
     # ------------------------------ index ------------------------------
 
     def _is_common(self, places: Sequence[int]) -> bool:
-        """Say if a text that these questions share is common in one of their sets."""
+        """Say whether a text that the questions at ``places`` share is common in one of their sets."""
         originals = {self._originals[place] for place in places}
         counts = Counter(set_name for set_name, _ in originals)
         for set_name, count in counts.items():
@@ -144,7 +145,7 @@ class EvalIndex:
     # ------------------------------ hits ------------------------------
 
     def _hits(self, question: Question) -> Iterator[Hit]:
-        """Yield the evaluation questions that a question repeats, the strongest rule first."""
+        """Yield the evaluation questions that a question repeats. The strongest of the four rules is tried first."""
         for place in self._places.get(("id", question.id), ()):
             yield place, "id", "the same id"
         words = content_words(question.prompt, self._phrases)
@@ -167,11 +168,11 @@ class EvalIndex:
         words: Sequence[str],
         all_words: Sequence[str],
     ) -> Iterator[Hit]:
-        """Yield the questions whose whole statement or whose runs a prompt contains.
+        """Yield an evaluation question if a prompt contains its whole statement or one of its runs.
 
         Args:
-            words: the prompt's words without common phrases; they are searched for runs.
-            all_words: the prompt's words with common phrases; they are searched for whole statements.
+            words: the prompt's words without common phrases, for the search for runs.
+            all_words: the prompt's words with common phrases, for the search for whole statements.
         """
         text = f" {' '.join(all_words)} "
         for start in ngrams(all_words, RUN_WORDS):
@@ -203,7 +204,7 @@ def _near_tokens(form: str) -> Sequence[str]:
 
 
 def _is_telling(run: str) -> bool:
-    """Say if at least half of a run are words, not numbers. The same rows of numbers occur in many statements."""
+    """Say whether at least half of a run consists of words. The same runs of numbers occur in many statements."""
     words = run.split(" ")
     alphabetic = [word for word in words if word.isalpha() and len(word) > 1]
     return 2 * len(alphabetic) >= len(words)

@@ -48,7 +48,7 @@ def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
         OutageError: the sandbox or the base model is down; all results so far are kept.
     """
     options.check(map(Path, (*options.inputs, *options.against)))
-    _ = options.confinement  # raises before any work starts
+    _ = options.confinement  # raises SandboxConfigError before any work starts
     preparation = Preparation(
         options=options,
         sources=open_sources(options.inputs, adapter=options.adapter, columns=options.columns),
@@ -116,7 +116,7 @@ class Preparation:
         self._sift("decide", self._decided(store))
         self._sift("duplicates", check_duplicates(self.kept, phrases))
         if self.frontier:
-            rated = list(self.frontier.check(self.kept))  # a list, because rating shows its own progress
+            rated = list(self.frontier.check(self.kept))  # a list: the rating shows its own progress bar
             self._sift("frontier", rated)
         order = [source.name for source in self.sources]
         self.dropped.sort(key=lambda row: (order.index(row.file), row.row))
@@ -133,7 +133,7 @@ class Preparation:
         self.kept = kept
 
     def _with_enough_tests(self) -> Stage:
-        """Drop rows that have too few tests even before any test is judged."""
+        """Before any test is judged, drop the rows that have too few tests."""
         for entry in self.kept:
             num_tests = len(set(entry.question.tests))
             if num_tests >= self.options.min_tests:
@@ -143,7 +143,7 @@ class Preparation:
                 yield entry.dropped(Reason.TOO_FEW_TESTS, detail)
 
     def _decided(self, store: JsonlStore) -> Stage:
-        """Keep the first reading of each row that passes the checks. If none passes, report the first reading's fault.
+        """For each row, keep the first reading that passes the checks. If no reading passes, report the first fault.
 
         A reading is one of several ways to understand a row, see ``Entry.others``.
         """
@@ -165,7 +165,7 @@ class Preparation:
             for place, entry in undecided.items():
                 judged = msgspec.convert(store.row(content_key(entry.question)), JudgedReference)
                 decision = decide(entry, judged, self.options)
-                # After an outage, nothing is known about this reading. A repeated command judges it again.
+                # After an outage, nothing is known about this reading. A repeated command judges the reading again.
                 fails = isinstance(decision, Dropped) and decision.reason != Reason.OUTAGE
                 if not fails or place not in decided:
                     decided[place] = decision
@@ -178,7 +178,7 @@ class Preparation:
     # ------------------------------ results ------------------------------
 
     def failure(self) -> str:
-        """Say why the work is not finished; empty if it is finished."""
+        """Say why the work is not finished. Returns an empty text if the work is finished."""
         if num_outages := self.left_out[Reason.OUTAGE]:
             return f"{num_outages} rows could not be judged and are left out; repeat the command to judge them again"
         if self.kept:
@@ -191,7 +191,8 @@ class Preparation:
     def _overlaps(self) -> Iterator[tuple[object, ...]]:
         """Yield a row of the card for each evaluation set: its name and three numbers.
 
-        The numbers count the questions of the set, the questions that rows repeat, and the rows removed for it.
+        The numbers count the set's questions, the set's questions that rows repeat, and the rows that repeat one of
+        them.
         """
         ids_of_set = defaultdict(set)
         for question in self.eval_questions:
@@ -206,7 +207,7 @@ class Preparation:
             yield set_name, len(ids), len(repeated), num_removed
 
     def write(self, command: Sequence[str]) -> None:
-        """Write the dropped rows and the card, and also the questions if any row was kept.
+        """Write the dropped rows and the card. If a row was kept, write the questions too.
 
         Each file is written whole or not at all.
 

@@ -29,9 +29,10 @@ class Source:
     name: str
     """The name that the user gave: a path, or an id of the hub."""
     files: Sequence[Path]
-    """The files that hold the rows. The files of a hub's data set lie in a cache on this machine."""
+    """The files that hold the rows. The files of a data set from the hub lie in a cache on this machine."""
     rows: Callable[[], Iterable[Row]]
-    """Returns all rows in order, a few in memory at a time. Iteration raises InputError if a file is damaged."""
+    """Returns all rows in order, and holds only a few rows in memory at a time. Iteration raises InputError if a file
+    is damaged."""
     reader: RowReader
 
     @property
@@ -56,8 +57,8 @@ def open_sources(
     Args:
         names: paths or ids of the hub, see :func:`rows_of`.
         adapter: a name in ``formats.ADAPTERS``, or "auto".
-        columns: native column -> column of the files. For evaluation sets, it applies only to files that no adapter
-            knows.
+        columns: native column -> column of the files. For evaluation sets, ``columns`` applies only to files that no
+            adapter recognizes.
         is_evaluation: True for evaluation sets, which need only the column of the prompt.
 
     Raises:
@@ -87,8 +88,8 @@ def rows_of(name: str) -> tuple[Sequence[Path], Callable[[], Iterable[Row]]]:
     """Find the files of a source, and make a function that reads their rows.
 
     Args:
-        name: a parquet, JSON or JSON-lines file (``.gz`` allowed for the JSON ones). If no such path exists, it is
-            ``org/name`` or ``org/name:split`` of the hub.
+        name: a parquet, JSON or JSON-lines file; JSON and JSON-lines files may end in ``.gz``. If no such path exists,
+            the name stands for a data set of the hub: ``org/name`` or ``org/name:split``.
 
     Raises:
         InputError: there is no such source, or it cannot be read.
@@ -109,7 +110,7 @@ def rows_of(name: str) -> tuple[Sequence[Path], Callable[[], Iterable[Row]]]:
 
     try:
         loaded = datasets.load_dataset(place)
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:  # bases of the library's own errors
+    except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:  # bases of the hub library's errors
         raise InputError(
             f"{name}: no such path, and no data set of the hub that can be loaded: {type(error).__name__}: "
             f"{str(error)[:_DETAIL_CHARACTERS]}. Name files that end in {', '.join(FILE_ENDINGS)}, or an id of the hub "
@@ -156,11 +157,11 @@ def read_eval_sets(sources: Sequence[Source]) -> tuple[list[Question], Counter[s
 
     Returns:
         All questions, and source -> number of rows whose prompt cannot be read. A question has an empty reference if
-        its row has no usable one. Its ``data_source`` is that of the row. A row without one gets the stem of its
-        file's name, or the whole name if several files have the same stem.
+        its row has no usable reference. A question takes the ``data_source`` of its row. For a row without a
+        ``data_source``, it is the stem of the source's name, or the whole name if several sources have the same stem.
 
     Raises:
-        InputError: a source, or the prompts of all its rows, cannot be read.
+        InputError: a source cannot be read, or no row of a source has a readable prompt.
     """
     questions: list[Question] = []
     unreadable: Counter[str] = Counter()
@@ -190,7 +191,7 @@ def _native(reader: RowReader, row: Row) -> NativeRow:
 
 
 def _question(native: NativeRow, source: Source, source_of_id: Mapping[str, Source]) -> Question:
-    """Check a row. If an earlier row of another source has the same id, the id gets the name of the source in front."""
+    """Check a row. If an earlier row of another source has the same id, the new id is ``STEM_OF_SOURCE/ID``."""
     question = check_row(native)
     for column, value in asdict(question).items():
         try:

@@ -24,7 +24,8 @@ from .options import PrepareOptions
 from .rows import Dropped, Entry, Reason
 
 BATCH_TESTS = 64
-"""Most tests of one run. The number is small because the limits on time and output apply to a whole run."""
+"""Largest number of tests in one run. The number is small because the limits on time and output apply to a whole
+run."""
 _DETAIL_CHARACTERS = 300
 UNREADABLE = "unreadable"
 """The test is not of the form ``assert f(literals) == literal``, so the judge cannot read it. The row may stay."""
@@ -36,8 +37,8 @@ _REASONS = {
 }
 """Rejections that the reference causes. All other rejections are caused by the text of the test."""
 _IN_ANY_CASE = (Reason.REFERENCE_NONDETERMINISTIC, Reason.REFERENCE_SLOW)
-"""Reasons that drop a row even if only one test shows them. In training, such a reference could not answer the tests
-that a Test LLM writes."""
+"""A row is dropped for one of these reasons even if only one test shows the reason. In training, a slow or
+nondeterministic reference could not answer the tests of a Test LLM."""
 
 
 class Fault(NamedTuple):
@@ -55,11 +56,12 @@ class JudgedReference(msgspec.Struct, frozen=True, kw_only=True):
 
     key: str
     outage: str | None = None
-    """The reason why the sandbox could not judge the reference; then no facts are known."""
+    """Why the sandbox could not judge the reference. After an outage, no facts are known."""
     load_error: str = ""
     faults: tuple[Fault, ...] = ()
     passed_by: tuple[str, ...] = ()
-    """Names of the control programs, which solve nothing, that pass all tests; only with ``--control``."""
+    """Names of the control programs that pass all tests; empty without ``--control``. Control programs solve
+    nothing."""
 
 
 # ------------------------------ facts ------------------------------
@@ -81,8 +83,8 @@ def content_key(question: Question) -> str:
 def judged_row(question: Question, judge_all: JudgeAll, *, with_controls: bool = False) -> Row:
     """Judge a question's reference on its tests. ``with_controls`` also runs the control programs on the tests.
 
-    Each test is a separate suite, so that it gets its own verdict. For a question without tests, one request without
-    suites only loads the reference.
+    Each test is a separate suite, so that it gets its own verdict. If a question has no tests, one request without
+    suites loads the reference.
 
     Returns:
         A row of the store, see ``JudgedReference``.
@@ -103,7 +105,7 @@ def judged_row(question: Question, judge_all: JudgeAll, *, with_controls: bool =
     faults = []
     place = 0
     for verdict in verdicts:
-        # Training runs a reference together with its own examples. So a failing example counts as an error of loading.
+        # In training, the examples in a reference's source run with it, so a failing example counts as a load error.
         load_error = load_error or verdict.example_failure or verdict.load_error
         for suite in verdict.suites:
             faults += [(place, reason, detail[:_DETAIL_CHARACTERS]) for reason, detail in _faults(suite)]
@@ -118,7 +120,7 @@ def judged_row(question: Question, judge_all: JudgeAll, *, with_controls: bool =
 
 
 def _controls_that_pass(judged: Question, judge_all: JudgeAll) -> list[str]:
-    """Name the control programs, which solve nothing, that pass all tests."""
+    """Name the control programs that pass all tests. Control programs solve nothing."""
     request = replace(request_for(judged, None, distinct_tests(judged)), until_timeout=True)
     programs = control_programs(request, judged.prompt)
     verdicts = verdicts_of(judge_all, [replace(request, candidate=program) for program in programs.values()])
@@ -126,7 +128,7 @@ def _controls_that_pass(judged: Question, judge_all: JudgeAll) -> list[str]:
 
 
 def _faults(suite: SuiteVerdict) -> Iterator[tuple[str, str]]:
-    """Yield a reason and a detail for each test of a suite that does not hold."""
+    """Yield a reason and a detail for each faulty test of a suite."""
     for rejection in suite.rejections:
         detail = f"{rejection.text[:120]}  # {rejection.reason.value}: {rejection.detail[:160]}"
         yield _REASONS.get(rejection.reason, UNREADABLE), detail
@@ -173,7 +175,7 @@ def decide(
     for reason in _IN_ANY_CASE:
         if with_reason := [fault for fault in faults if fault.reason == reason]:
             return entry.dropped(reason, summary(with_reason))
-    # A loose assert may have been read wrongly. If it does not hold, only this assert is removed.
+    # A loose assert may have been read wrongly. If a loose assert does not hold, only this assert is removed.
     failing = [fault for fault in faults if fault.reason != UNREADABLE and not texts[fault.place].endswith(LOOSE)]
     if failing:
         return entry.dropped(Reason(failing[0].reason), summary(failing))

@@ -44,9 +44,9 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True, rename={"set_name": "se
     set_name: str
     id: str
     how: str
-    """The rule that found it: "id", "prompt", "reference" or "tests"."""
+    """The rule that found the overlap: "id", "prompt", "reference" or "tests"."""
     detail: str
-    """The text that row and question share, or their similarity."""
+    """The text that the row and the question share, or their similarity."""
 
 
 class Dropped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -85,7 +85,7 @@ class Entry:
         return f"{self.question.id} (row {self.row} of {self.file})"
 
     def dropped(self, reason: Reason, detail: str, overlaps: tuple[Overlap, ...] = ()) -> Dropped:
-        """Make the record of the entry as a dropped row."""
+        """Make the record of a dropped row from this entry."""
         return Dropped(
             file=self.file,
             row=self.row,

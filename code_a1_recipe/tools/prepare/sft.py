@@ -1,4 +1,4 @@
-"""``code-a1 data sft``: demonstrations for a cold start of the Test LLM. Their card has the training command."""
+"""``code-a1 data sft``: writes cold-start demonstrations for the Test LLM, and a card with the training command."""
 
 import json
 import shlex

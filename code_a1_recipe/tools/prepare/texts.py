@@ -1,8 +1,8 @@
 """Normal forms of prompts, programs and tests, for comparison.
 
-A prompt becomes the list of words of its statement. The statement lacks code, doctest examples, web addresses, the line
-in which our adapters name the function, and phrases that many prompts of a set share. A reference becomes a program
-without comments, docstrings, annotations and imports, and with numbered names.
+A prompt becomes the list of words of its statement. The statement leaves out code, doctest examples, web addresses, the
+line in which our adapters name the function, and phrases that many prompts of a set share. A reference becomes a
+program without comments, docstrings, annotations and imports, and with numbered names.
 """
 
 import ast
@@ -22,7 +22,8 @@ PHRASE_SHARE = 0.05
 LEAST_PROMPTS = 5
 """A phrase in at most this many prompts is never common, even in a small set."""
 SAMPLED_PROMPTS = 20_000
-"""Number of prompts in which common phrases are counted. They are taken at even distances from a larger set."""
+"""Common phrases of a large set are counted in a sample of at least this many prompts. The prompts of the sample are
+taken at even distances."""
 
 _LEAST_STATEMENT_WORDS = 3
 _QUOTES = re.compile(r"\"{3}|'{3}")
@@ -45,10 +46,10 @@ def words_of(text: str) -> Words:
 
 
 def statement_words(prompt: str) -> Words:
-    """List the words of a prompt's statement. Of fenced code, only comments and docstrings belong to the statement.
+    """List the words of a prompt's statement. In fenced code, only comments and docstrings belong to the statement.
 
     Example:
-        >>> statement_words("def f(x):\n    '''Add one to x.\n    >>> f(1)\n    2\n    '''")
+        >>> statement_words("def f(x):\\n    '''Add one to x.\\n    >>> f(1)\\n    2\\n    '''")
         ['add', 'one', 'to', 'x']
     """
     kept = []
@@ -85,10 +86,10 @@ def common_phrases(prompts: Sequence[str]) -> Phrases:
 
 
 def content_words(prompt: str, phrases: Phrases = frozenset()) -> Words:
-    """List the words of a prompt that are compared: the statement without common phrases.
+    """List the words by which a prompt is compared: the words of its statement without common phrases.
 
-    If fewer than three words are left ("complete this code:"), the words of the whole prompt are compared instead,
-    without the lines that our adapters add.
+    If fewer than three words are left ("complete this code:"), the list has all words of the prompt, except the lines
+    that our adapters add.
     """
     words = statement_words(prompt)
     covered: set[int] = set()
@@ -116,9 +117,9 @@ def tokens_of(program: str) -> Words:
 
 
 def reference_form(source: str) -> str:
-    """Bring a program into canonical form: without comments, docstrings, annotations and imports, and with own names
-    replaced by numbers.
+    """Bring a program into canonical form.
 
+    Comments, docstrings, annotations and imports are removed, and the names that the program binds are numbered.
     Attributes, keywords and names that the program does not bind (builtins, modules) stay unchanged.
 
     Args:
@@ -172,7 +173,7 @@ class _Canonical(ast.NodeTransformer):
             node.body = kept or [ast.Pass()]  # type: ignore[attr-defined]
         for field in ("name", "id", "arg"):
             value = getattr(node, field, None)
-            # A keyword belongs to the called function, and an imported name to its module.
+            # A keyword belongs to the called function, and an imported name belongs to its module.
             if isinstance(value, str) and not isinstance(node, ast.keyword | ast.alias):
                 setattr(node, field, self._names.get(value, value))
         for field in ("annotation", "returns"):

@@ -42,13 +42,13 @@ class Found:
 
 
 def collect(run: RunRecords) -> list[Found]:
-    """Collect the questions of a run that have a valid case, in the order of their files.
+    """Collect a run's questions that have a valid case, in the order of the question files.
 
     Tests come from the second half of the steps, because the Test LLM gets better in training. A question without a
-    valid case in that half gets its tests from the first half. Incorrect programs come from all steps.
+    valid case in the second half gets its tests from the first half. Incorrect programs come from all steps.
 
     Raises:
-        InputError: the run has no suites, or a file of its questions is missing.
+        InputError: the run has no valid case, or a file of its questions is missing.
     """
     found_by_id = {name: Found(question) for name, question in run.questions("train_files").items()}
     steps = run.training_steps
@@ -71,7 +71,7 @@ def collect(run: RunRecords) -> list[Found]:
 
 
 def _count_broken(record: RolloutRecord, num_broken: Counter[str]) -> None:
-    """Count the program for each valid case that broke it. A case that broke no program gets the count 0."""
+    """Add 1 to the count of each valid case that broke the program. A case that broke no program gets the count 0."""
     for suite in record.suites:
         if suite.verdict is None:
             continue
@@ -81,7 +81,7 @@ def _count_broken(record: RolloutRecord, num_broken: Counter[str]) -> None:
 
 
 def _is_wrong(record: RolloutRecord) -> bool:
-    """Say if the program loads and fails a test, perhaps a hidden test."""
+    """Say whether the program loads and fails a test, which may be a hidden test."""
     if record.outage or not record.is_loaded:
         return False
     hidden = record.hidden_tests
@@ -94,7 +94,7 @@ def harvest(folder: Path, *, output: Path, workers: int) -> Report:
     Args:
         folder: folder of the run.
         output: receives a row for each question, in the native columns.
-        workers: number of judge processes; they confine programs as in the run.
+        workers: number of judge processes, which confine programs as in the run.
 
     Raises:
         InputError, SandboxConfigError: the run or the sandbox cannot be used; nothing was written.
@@ -131,15 +131,15 @@ def harvest(folder: Path, *, output: Path, workers: int) -> Report:
 
 
 def minimal_row(found: Found, mutants: Sequence[str], judge_all: JudgeAll) -> Row:
-    """Choose few tests of a question that kill the same mutants and recorded programs as all its tests.
+    """Choose few tests that kill the same mutants and recorded programs as all tests of the question.
 
-    A test kills a program that answers its call otherwise than the reference, raises, runs out of time or does not
-    load. A test that the reference does not confirm is dropped, because the reference may have changed since the run.
-    After an outage all tests stay.
+    A test kills a program if the program answers the test's call differently from the reference, raises, runs out of
+    time or does not load. A test that the reference does not confirm is dropped, because the reference may have changed
+    since the run. After an outage all tests stay.
     """
     tests = found.tests[:_MAX_JUDGED]
     programs = [*mutants, *found.programs.values()]
-    # The reference comes first, because only tests that it confirms are counted.
+    # The reference comes first, because only tests that the reference confirms are counted.
     sources = [found.question.reference, *programs]
     requests = [request_for(found.question, source, tests) for source in sources]
     kills: dict[str, set[int]] = {}
@@ -169,10 +169,11 @@ def _row(found: Found, tests: Sequence[str], *, outage: str = "", **counts: int)
 
 
 def cover(sets: Mapping[str, Set[int]]) -> list[str]:
-    """Choose few sets whose union is the union of all, and return their names. Ties go to the earlier set.
+    """Choose few sets whose union is the union of all sets, and return their names.
 
-    Finding the smallest choice is NP-hard. This greedy choice has at most ``1 + ln(n)`` times as many sets, with ``n``
-    the size of the largest set (Chvatal 1979, "A Greedy Heuristic for the Set-Covering Problem").
+    Of several equally good sets, the first is chosen. Finding the smallest choice is NP-hard. The greedy choice has at
+    most ``1 + ln(n)`` times as many sets as the smallest choice, where ``n`` is the size of the largest set (Chvatal
+    1979, "A Greedy Heuristic for the Set-Covering Problem").
 
     Example:
         >>> cover({"a": {1}, "b": {1, 2}, "c": {3}, "d": {2, 3}})
@@ -185,7 +186,7 @@ def cover(sets: Mapping[str, Set[int]]) -> list[str]:
         chosen.append(best)
         missing -= sets[best]
     for name in reversed(chosen.copy()):
-        # Sets that were chosen later may together contain an earlier one.
+        # Sets that were chosen later may together contain a set that was chosen earlier.
         others = [sets[other] for other in chosen if other != name]
         if sets[name] <= set().union(*others):
             chosen.remove(name)
@@ -193,7 +194,7 @@ def cover(sets: Mapping[str, Set[int]]) -> list[str]:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Describe the effect of the harvest for the terminal."""
+    """Describe the result of the harvest in a line for the terminal."""
     totals: Counter[str] = Counter()
     for row in rows:
         totals["num_tests"] += len(row["golden_tests"])

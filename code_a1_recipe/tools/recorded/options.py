@@ -13,7 +13,7 @@ from ...jobs import options as shared
 class ScoreOptions:
     """The rollouts, and the settings of their rewards.
 
-    If ``source`` lies in a run, None stands for the run's own setting; else it stands for the paper's.
+    None stands for the run's setting if ``source`` lies in a run, and otherwise for the paper's setting.
     """
 
     source: Annotated[Path, Argument(help="folder of a run, or a file of rollouts")]

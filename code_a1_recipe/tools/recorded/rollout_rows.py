@@ -1,4 +1,4 @@
-"""Reads programs to judge from lines of a run's ``rollouts/``, or from a user's rows with ``COLUMNS``."""
+"""Reads the programs that ``score`` judges: lines of a run's ``rollouts/``, or a user's rows with ``COLUMNS``."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,11 +37,11 @@ class Item:
     tests: tuple[str, ...] = ()
     """Asserts that judge the program in place of suites."""
     history: tuple[str, ...] = ()
-    """Calls of the Mistake Book to replay."""
+    """Calls from the Mistake Book that are replayed on the program."""
     row: Mapping[str, Any]
     """The output row before judging: a recorded line, or columns of a user's row.
 
-    Its key ``item`` is the item's position among all items of all files.
+    The key ``item`` of the row is the item's position among all items of all files.
     """
 
 
@@ -49,7 +49,7 @@ def read_episodes(files: Sequence[Path], questions: QuestionTable) -> list[list[
     """Read the items of all files in groups. The programs of a group are rewarded together, as in training.
 
     Raises:
-        InputError: a file cannot be read, or a row breaks a rule. No program has run yet.
+        InputError: a file cannot be read, or a row breaks a rule. The error comes before any program runs.
     """
     episodes: dict[object, list[Item]] = {}
     index = 0
@@ -71,8 +71,8 @@ def _read_file(path: Path, questions: QuestionTable) -> Iterator[tuple[object, l
     records = []
     if rows[0].keys() >= _RECORDED_COLUMNS:
         records = [rollout_of(row, f"{path}: row {number}") for number, row in enumerate(rows)]
-    # All programs of an episode meet the same replayed calls. A program that met an outage has no verdict that lists
-    # them, so it takes them from the other programs.
+    # All programs of an episode meet the same replayed calls. A program that met an outage has no verdict with these
+    # calls, so the calls come from the verdict of another program of the episode.
     replays = {}
     for record in records:
         if record.verdict is None:
@@ -96,7 +96,7 @@ def _recorded_items(
     questions: QuestionTable,
     history: tuple[str, ...],
 ) -> list[Item]:
-    if record.kind == "greedy" or record.turn:  # greedy programs and repairs have no suites of their own
+    if record.kind == "greedy" or record.turn:  # no suites were written for greedy programs and repairs
         return []
     question = _question(record.question, questions)
     program = candidate_result(Response.scripted(record.response), question)

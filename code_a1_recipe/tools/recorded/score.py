@@ -1,4 +1,4 @@
-"""``code-a1 score``: gives rollouts their rewards by extraction, judge and reward functions. It needs no torch."""
+"""``code-a1 score``: computes the rewards of rollouts by extraction, judge and reward functions. It needs no torch."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -44,7 +44,7 @@ def score(options: ScoreOptions) -> Report:
     table = question_table(questions)
     rewards, num_cases, seed = _PAPER, _CASES_PER_SUITE, 0
     confinement = Confinement(allow_missing=options.allow_missing)
-    # The folder run/rollouts lies one level below its run, and a file in this folder two levels.
+    # The folder run/rollouts lies one level below its run, and a file in this folder lies two levels below.
     if run := RunRecords.find(source, levels=1 if source.is_dir() else 2):
         settings = run.settings
         rewards, num_cases, seed = settings.rewards, settings.episode.cases_per_suite, settings.seed
@@ -73,7 +73,7 @@ def score(options: ScoreOptions) -> Report:
     trained = QuestionRewards(rewards, num_cases=num_cases)
     by_the_paper = QuestionRewards(rewards.by_the_paper(), num_cases=num_cases)
     with JsonlStore(options.output, settings=decisive, key="item") as store:
-        # An episode with a missing row is judged whole, because its programs are rewarded together.
+        # If a row of an episode is missing, the whole episode is judged, because its programs are rewarded together.
         left = [items for items in episodes if not all(item.row["item"] in store for item in items)]
         if left:
             with confinement.judges(options.workers, seed=seed) as judges:

@@ -1,4 +1,4 @@
-"""``code-a1 validate``: repeats a run's validation of a checkpoint outside of training.
+"""``code-a1 validate``: validates a checkpoint of a run again, outside of training.
 
 Episodes, seeds, prompts and judge are the same as in training, so the figures must be the same too.
 """
@@ -34,7 +34,7 @@ from ..evaluate.models.source import checkpoint_model
 from ..test_quality.metrics import verdicts_of
 
 _OF_SERVERS = "val/test/prompt_cached_frac"
-"""A metric of the servers in training. It is not compared, because validation here starts an engine with an empty
+"""A metric of the servers in training. It is not compared, because ``code-a1 validate`` starts an engine with an empty
 cache."""
 _ENGINE_KEYS = (
     "dtype",
@@ -46,7 +46,7 @@ _ENGINE_KEYS = (
     "enforce_eager",
     "seed",
 )
-"""Keys of a policy's block ``rollout`` that may change computed values. vLLM has the same names."""
+"""Keys of a policy's block ``rollout`` that may change computed values. The settings have the same names in vLLM."""
 
 
 def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
@@ -84,7 +84,7 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
         for name in settings.policy_names:
             samplers.append(_samplers(name, run, store, step=number, output=output))
         code, greedy = samplers[0]
-        test, _ = samplers[-1]  # a run of a single model has one pair for both roles
+        test, _ = samplers[-1]  # if one model has both roles, there is only one pair
         runner = ValidationRunner(
             code_llm=code,
             test_llm=test,
@@ -141,7 +141,7 @@ def _samplers(
 ) -> tuple[StoredSampler, StoredSampler]:
     """Make two samplers of a policy: one with the sampling of validation, and a greedy one.
 
-    They share an engine, which starts when the first response is not in the store.
+    Both samplers share an engine, which starts as soon as a response is not in the store.
     """
     rollout = run.settings.policy(name).rollout
     arguments = {key: getattr(rollout, key) for key in _ENGINE_KEYS}

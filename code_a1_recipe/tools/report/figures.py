@@ -52,7 +52,7 @@ class Panel:
     lines: Mapping[str, str]
     """Metric -> label of its line. Lines of validation metrics (``val/...``) have markers."""
     ylabel: str = "share"
-    """Label of the y axis. The axis of a "share" ends at 1."""
+    """Label of the y axis. An axis with the label "share" or "mean reward" ends at 1."""
 
 
 RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
@@ -153,7 +153,7 @@ def make_panels(titles: Sequence[str]) -> tuple[Figure, list[Axes]]:
 
 
 def draw_panels(run: RunRecords, panels: Sequence[Panel]) -> Figure | None:
-    """Draw one figure of a run. Return None if the run has no values of these metrics, or only zeros."""
+    """Draw one figure of a run. Returns None if the run has no values of the panels' metrics, or only zeros."""
     points = {}
     has_values = False
     for panel in panels:

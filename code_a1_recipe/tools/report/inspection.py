@@ -24,7 +24,7 @@ from .question_view import (
 )
 
 _MAX_LISTED = 10
-"""Ids or steps that a message lists."""
+"""Largest number of ids or steps that a message lists."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +176,7 @@ def _file_summary(loaded: QuestionFile, options: InspectOptions) -> list[str]:
 
 
 def _only_id(wanted: str, candidates: Set[str], where: object) -> str:
-    """Choose among ids that begin with ``wanted``: ``wanted`` itself, or else the only id."""
+    """Choose one of the ids that begin with ``wanted``: the id ``wanted`` itself, or else the only such id."""
     if wanted in candidates:
         return wanted
     if len(candidates) != 1:

@@ -3,7 +3,7 @@
 Code LLM:
 
 - ``pass@1``: share of programs at temperature 1 that pass every hidden test;
-- ``greedy``: the same share for programs at temperature 0.
+- ``greedy``: share of programs at temperature 0 that pass every hidden test.
 
 Test LLM, on buggy programs that are the same for every run (``Question.buggy_programs``):
 
@@ -13,7 +13,7 @@ Test LLM, on buggy programs that are the same for every run (``Question.buggy_pr
 - ``detection_rate``: share of suites with an assert that is correct as written and that the program fails.
 
 A case kills a program whose answer differs from the reference's return value, even if the assertion itself is
-incorrect. Only a correct assertion detects. Programs lost to an outage do not count.
+incorrect. Only a correct assertion detects a bug. Programs lost to an outage do not count.
 """
 
 from collections import defaultdict
@@ -75,7 +75,7 @@ def validations(run: RunRecords, until: int | None) -> tuple[int, ...]:
 
 
 def change_table(run: RunRecords, *, until: int | None = None, policy: str = "") -> str:
-    """Compare the first validation with the last, paired by question, as text; empty if nothing can be compared.
+    """Write a comparison of the first and the last validation, paired by question; empty if nothing can be compared.
 
     Args:
         run: the run whose validations are compared.

@@ -22,7 +22,7 @@ def model_card(checkpoint: Checkpoint, policy: str) -> bytes:
     identity = state.get(IDENTITY) or {}
     setting = partial(OmegaConf.select, OmegaConf.create(state.get("config") or {}))
     path = str(setting(f"policies.{policy}.model.path") or setting("actor_rollout_ref.model.path") or "")
-    model_hash = identity.get(f"{policy}_model", "")  # for a model of the hub, this is its id
+    model_hash = identity.get(f"{policy}_model", "")  # the model's id if the model is on the hub
     base = path
     if path != model_hash:
         # In the micro world, the last folder is always named "code" or "test", so the card names its parent too.

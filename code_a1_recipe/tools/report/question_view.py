@@ -24,11 +24,11 @@ OUTCOMES = {
 }
 """Outcome of a recorded program -> its meaning."""
 _COLOURS = {"solved": "good", "outage": "doubtful", "unknown": "doubtful"}
-"""Outcome -> the meaning that ``paint`` colours; all other outcomes are "bad"."""
+"""Outcome -> its meaning for ``paint``, which chooses a colour by the meaning. All other outcomes are "bad"."""
 _HIDDEN_SHOWN = 3
-"""Most failed hidden tests that are shown for a program."""
+"""At most this many failed hidden tests are shown for a program."""
 _TEST_CHARS = 500
-"""Most characters that are shown of one test."""
+"""At most this many characters of a test are shown."""
 
 
 def questions_by_id(run: RunRecords) -> QuestionTable:
@@ -82,7 +82,7 @@ def outcome_of(record: RolloutRecord) -> str:
         return "unusable"
     if record.is_broken():
         return "detected"
-    if record.kind != "buggy_program":  # a recorded buggy program needs no hidden tests to be known as wrong
+    if record.kind != "buggy_program":  # a recorded buggy program is known to be wrong
         if record.hidden_tests is None:
             return "unknown"
         if record.is_solved:
@@ -91,7 +91,7 @@ def outcome_of(record: RolloutRecord) -> str:
 
 
 def pick_episodes(records: Iterable[RolloutRecord], *, outcome: str, limit: int) -> list[RolloutRecord]:
-    """Pick the first ``limit`` records with an outcome, each of a different question."""
+    """Pick the first ``limit`` records that have the outcome, at most one record for each question."""
     chosen: dict[str, RolloutRecord] = {}
     for record in records:
         if outcome_of(record) == outcome:
@@ -145,7 +145,7 @@ def _suite_lines(suite: SuiteRecord) -> list[str]:
 
 
 def _case(case: CaseResult) -> str:
-    """Show an assert as the Test LLM wrote it. Say if it is correct, and if it broke the program."""
+    """Show an assert as the Test LLM wrote it. Say whether it is correct, and whether it broke the program."""
     mark, outcome = " ", "passed"
     if case.outcome.failed:
         mark = paint("bad", "x")

@@ -27,7 +27,7 @@ PROVENANCE = "Commands and versions"
 """Title of a page's last section."""
 _SHOWN_EPISODES = 6
 _EPISODE_STEPS = 12
-"""Number of last training steps from which sample episodes are picked."""
+"""Sample episodes are picked from at most this many of the last training steps."""
 
 
 @dataclass(kw_only=True)
@@ -83,7 +83,7 @@ def draw_picture(
     caption: str,
     draw: Callable[[], Figure | None],
 ) -> list[tuple[str, str, str]]:
-    """Draw ``<name>.png`` into a folder in the report's style. Returns a list for ``Section.pictures``.
+    """Draw ``<name>.png`` in the report's style, and save it in a folder. Returns a list for ``Section.pictures``.
 
     The list is empty if ``draw`` returns no figure.
     """

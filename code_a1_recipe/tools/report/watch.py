@@ -33,7 +33,7 @@ _PACE_STEPS = 10
 
 
 def watch(folder: Path, *, once: bool = False) -> None:
-    """Show a run until it ends. A run that has ended is shown once; so is every run with ``once``, or in a pipe.
+    """Show a run until it ends. It is shown only once if it has ended, with ``once``, or if the output is a pipe.
 
     Raises:
         InputError: the folder holds no run, or a run that ended before its first step.
@@ -42,7 +42,7 @@ def watch(folder: Path, *, once: bool = False) -> None:
     paths = RunFolder(folder)
     console = Console(highlight=False)
     if not paths.is_running():
-        RunRecords.open(folder)  # raises if the run has no step; only a run that has not ended may have none yet
+        RunRecords.open(folder)  # raises InputError if the run ended before its first step
     total = RunRecords(paths.root).config["trainer"].get("total_training_steps")
     if paths.is_running() and console.is_interactive and not once:
         # SIGTERM becomes an exception, so that `Live` restores the terminal.
@@ -59,7 +59,7 @@ def watch(folder: Path, *, once: bool = False) -> None:
 
 
 def picture(folder: Path, total: int | None) -> RenderableType:
-    """Draw a run in its present state. ``total`` is the number of steps that it will have, None if unknown.
+    """Draw a run in its present state. ``total`` is the number of all its steps; None if it is unknown.
 
     Raises:
         InputError: a file cannot be read.
@@ -93,7 +93,7 @@ def header(paths: RunFolder, rows: Rows, total: int | None) -> Text:
 
 
 def curves(rows: Rows) -> Table:
-    """Tabulate the report's metrics. ``trend`` is the mean of the last 5 values minus the mean of the 5 before."""
+    """Tabulate the report's metrics. ``trend``: mean of the last 5 values minus mean of the 5 values before."""
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     table.add_column("", no_wrap=True, overflow="ellipsis")
     table.add_column("", no_wrap=True, overflow="crop")
@@ -110,7 +110,7 @@ def curves(rows: Rows) -> Table:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Draw values as a line of blocks; the least value is the lowest block. If there are many, a block is a mean."""
+    """Draw values as a line of blocks; the least value is the lowest block. A block may be a mean of several values."""
     num_columns = min(len(values), _CURVE_COLUMNS)
     borders = [column * len(values) // num_columns for column in range(num_columns + 1)]
     means = []
@@ -136,7 +136,7 @@ def programs(run: RunRecords, step: int) -> Text:
 
 @lru_cache(maxsize=1)
 def _records(folder: Path, step: int, changed: int) -> list[RolloutRecord]:
-    """Read a step's programs. ``changed`` is the time of the file's last change, and a key of the cache."""
+    """Read a step's programs. ``changed``, the time of the file's last change, is a part of the cache's key."""
     return RunRecords(folder).training(step)
 
 
