@@ -22,9 +22,9 @@ def pass_rate_rewards(question: QuestionVerdicts, *, skip_empty_suites: bool = F
 
     Args:
         question: the judged question.
-        skip_empty_suites: leave out suites without a valid case, which say nothing about the program. By default such
-            suites count as in the release. If there is no history, the release counts such a suite as failed, which
-            lowers the reward of correct programs.
+        skip_empty_suites: leave out suites without a valid case, which say nothing about the program. By default these
+            suites count as in the paper's code. Without history, this code counts them as failed, which lowers the
+            reward of correct programs.
     """
     rewards: list[Breakdown | None] = []
     for candidate in question.candidates:

@@ -101,7 +101,7 @@ class Extension:
     """
 
     name = ""
-    """A name of letters, digits and ``_`` that no other extension has. Checkpoints, ``EpisodeTask.extras`` and
+    """A unique name of letters, digits and ``_``. Checkpoints, ``EpisodeTask.extras`` and
     ``Episode.found`` keep the extension's data under this name."""
 
     def before_episode(self, task: EpisodeTask, book: MistakeBook) -> EpisodeTask:

@@ -73,7 +73,7 @@ def misread(rng: random.Random, operation: Operation, *, chance: float) -> Opera
 
 
 def _beyond_the_bound(condition: Condition) -> Condition:
-    """Return the condition with the opposite result for the bound itself."""
+    """Change a condition so that only a value equal to the bound gives another result, such as ``<`` to ``<=``."""
     return replace(condition, relation=OTHER_SIDE_OF_THE_BOUND[condition.relation])
 
 

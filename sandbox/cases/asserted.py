@@ -170,7 +170,7 @@ def _names(node: ast.AST) -> list[str]:
 
 
 def _changed(statement: ast.AST) -> set[str]:
-    """Collect names that a statement binds, and names whose values it may change, also through a function."""
+    """Collect names that a statement binds, and names whose values the statement or a called function may change."""
     names = set(changed_names(statement, heeds_calls=True))
     for part in ast.walk(statement):
         match part:

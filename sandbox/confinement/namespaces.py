@@ -10,7 +10,7 @@ The fork server sets up these things once:
 Each program then gets its own mount namespace with a new tmpfs, which the kernel removes when the program ends.
 
 Only the children of the fork server enter the new pid namespace. The fork server itself stays outside of it. So the
-fork server reports the pids that its parent sees, and signals, waits and CPU clocks work as in tier 0.
+fork server reports the pids that its parent sees. As in tier 0, these pids work for signals, waiting and CPU clocks.
 """
 
 import contextlib
@@ -219,8 +219,8 @@ class Scratch:
         ``num_files``."""
 
     def place_of(self, path: str) -> str:
-        """Return the place of a readable path in the fork server's root. It is another place if scratch folders cover
-        the path."""
+        """Return the place of a readable path in the fork server's root. If scratch folders cover the path, the place
+        differs from the path."""
         for place, covered in self._hidden:
             if covered == path:
                 return place

@@ -26,7 +26,7 @@ _SETTLED = (CallStatus.VALUE, CallStatus.RAISED, CallStatus.UNENCODABLE)
 def syntax_key(source: str) -> str:
     """Compute a digest that programs with the same syntax tree share.
 
-    If a text does not parse or has more than 100,000 characters, only the same text has the same digest.
+    A text that does not parse, or has more than 100,000 characters, shares its digest only with an identical text.
 
     Args:
         source: any text. The text is parsed but never run.

@@ -85,7 +85,7 @@ class ExperimentSummary:
         return _mean(seconds)
 
     def bases(self) -> list[Row]:
-        """List a row at step 0 for each pair of models from which arms started."""
+        """Return one row at step 0 for each pair of models from which arms started."""
         first_arms: dict[tuple[str, ...], str] = {}
         for arm, runs in self.runs.items():
             first_run = next(iter(runs.values()))
@@ -94,7 +94,7 @@ class ExperimentSummary:
         return [Row("base", first, 0), *(Row(f"base of {arm}", arm, 0) for arm in others)]
 
     def measures(self) -> list[str]:
-        """List the measures that at least one run has, in the order of tables."""
+        """List the measures that at least one run has, in the order in which tables show them."""
         taken = set()
         for runs in self.runs.values():
             taken.update(*(run.final for run in runs.values()))

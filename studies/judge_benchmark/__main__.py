@@ -57,7 +57,7 @@ def corpora(
     runs: Annotated[int, typer.Option(min=1)] = 1,
     busy: Annotated[int, typer.Option(min=0, help="number of processes that keep the processor busy")] = 0,
 ) -> None:
-    """Judge cheating and honest programs several times."""
+    """Run the judge several times on programs that cheat and on honest programs."""
     _finish(run_corpora(files, tier=tier, num_runs=runs, num_busy=busy, report=typer.echo))
 
 

@@ -72,7 +72,7 @@ class NearIndex:
         self._kept: list[Hashes] = []
 
     def add(self, words: Sequence[str]) -> None:
-        """Add a text. The place of a text is the number of texts before it. An empty text is similar to no text."""
+        """Add a text. The place of a text is the number of texts before it. An empty text is never found as similar."""
         hashes = hashes_of(words, self._size)
         if hashes.size:
             self._tables.insert(len(self._kept), self._sketch(hashes))

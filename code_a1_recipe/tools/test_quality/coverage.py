@@ -206,7 +206,7 @@ def _run(runner: Runner, source: str, calls: Sequence[Call], *, prelude: str) ->
 
 
 def _read_arcs(answer: CallResult) -> list[Arc] | None:
-    """Read the jumps that a call returned. Returns None if the returned value is no list of jumps."""
+    """Read the list of jumps that a call returned as its value. Returns None if the value is no such list."""
     if answer.status is not CallStatus.VALUE:
         return None
     try:

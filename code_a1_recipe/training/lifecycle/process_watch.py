@@ -26,8 +26,8 @@ def process_watch(actors: Mapping[str, Any], give_up: Callable[[str], None]) -> 
 
     Args:
         actors: handles of the actors, by names that a user understands.
-        give_up: must end the process. Another thread calls ``give_up`` with the name of a lost actor, if the block has
-            not ended ``GRACE_SECONDS`` after the loss.
+        give_up: must end the process. If an actor is lost and the block still runs ``GRACE_SECONDS`` later, another
+            thread calls ``give_up`` with the actor's name.
     """
     is_over = threading.Event()
 

@@ -1,4 +1,4 @@
-"""The least memory, disk and devices that each process of a run takes, and when it takes them."""
+"""The minimum of memory, disk and devices that each process of a run takes, and when the process takes them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
