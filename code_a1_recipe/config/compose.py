@@ -33,6 +33,7 @@ CONFIG_DIR = Path(__file__).parent
 BASE_CONFIG = "code_a1"
 SHARED_CONFIGS = (BASE_CONFIG, "gpu", "verl_keys")
 
+_LIST_OR_BLOCK = "gives a list to a block of keys, or keys to a list"
 _USER_FILES = ("prompts.code", "prompts.test", "rewards.code.path", "rewards.test.path")
 """Keys whose paths are made absolute, because workers start in other folders."""
 
@@ -138,8 +139,11 @@ def _compose(folder: Path, name: str, overrides: Sequence[str]) -> DictConfig:
     if folder != CONFIG_DIR or not all(map(_sets_a_value, parsed)):
         return _composed_by_hydra(folder, name, written)
     tree = copied(_preset(name))
-    for override in parsed:
-        OmegaConf.update(tree, override.key_or_group, override.value(), merge=True, force_add=True)
+    for override, word in zip(parsed, overrides, strict=True):
+        try:
+            OmegaConf.update(tree, override.key_or_group, override.value(), merge=True, force_add=True)
+        except TypeError as error:
+            raise SettingsError(f"{word!r} {_LIST_OR_BLOCK}") from error
     return tree
 
 
@@ -217,7 +221,9 @@ def _explain(error: Exception) -> str:
     lines = str(error).splitlines()
     first = lines[0] if lines else type(error).__name__
     if refused := re.match(r"Error merging override \+*(.*)", first):
-        return f"{refused[1]!r} gives a list to a block of keys, or keys to a list"
+        return f"{refused[1]!r} {_LIST_OR_BLOCK}"
+    if refused := re.match(r"force-add of config groups is not supported: '\+*(.*)'", first):
+        return f"{refused[1]!r} replaces a block of keys; set keys in it, such as KEY.NAME=VALUE"
     if refused := re.search(r"node `(.*)` is not a container", first):
         return f"{refused[1]} must be a block of keys"
     cause = str(error.__cause__).splitlines()[0] if error.__cause__ else ""

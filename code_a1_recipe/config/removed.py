@@ -78,6 +78,7 @@ REMOVED_OPTIONS: dict[str, str] = {
     "export --push": _UPLOAD,
     "harvest --max-mutants": "at most 200 mutants of a reference are made; leave it out",
     "harvest --min-tests": "a question keeps one test at least; leave it out",
+    "harvest --no-minimise": "the tests are always minimised; leave it out",
     "harvest --overwrite": "a repeated command resumes; name another --output, or remove it",
     "harvest --push": _UPLOAD,
     "report --port": _FOLLOW,

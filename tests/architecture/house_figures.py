@@ -345,7 +345,7 @@ def tests_to_packages(house: House) -> float:
 
 
 FIGURES = (
-    Figure("code tokens of the three packages", lambda house: tokens(house.product), 195_000, 206_500),
+    Figure("code tokens of the three packages", lambda house: tokens(house.product), 195_000, 206_550),
     Figure("code tokens of `algorithm/`, the paper alone", lambda house: tokens(house.below(PAPER)), 11_000),
     Figure("tokens a code line", lambda house: density(house.product), 8.2, 8.4),
     Figure("files above 10 tokens a code line", lambda house: len(dense_files(house, FILE_DENSITY)), 0),

@@ -50,6 +50,8 @@ def test_a_view_holds_no_other_policy_and_nothing_unresolved():
         ("nonsense=1", "unknown key 'nonsense'"),
         ("policies=3", "policies must be a block of keys, got 3"),
         ("episode=3", "episode must be a block of keys"),
+        ("data=3", "'data=3' replaces a block of keys; set keys in it"),
+        ("data.columns=[a]", "'data.columns=[a]' gives a list to a block of keys, or keys to a list"),
         (
             "extensions={path: mine.py}",
             "'extensions={path: mine.py}' gives a list to a block of keys, or keys to a list",

@@ -81,10 +81,7 @@ def test_this_form_is_accepted(text, call):
 
 
 REFUSED = {
-    "not_an_equality": [
-        "assert abs(f(1) - 2) > 1e-6",
-        "assert 1 is True",
-    ],
+    "not_an_equality": ["assert abs(f(1) - 2) > 1e-6", "assert 1 is True"],
     "no_call": [
         "assert isinstance(f(1), int)",
         "assert not all([f(1)])",

@@ -58,11 +58,7 @@ def test_several_servers_get_as_many_more_requests():
 
 @pytest.mark.parametrize(
     ("preset", "overrides", "is_seeded"),
-    [
-        ("qwen2.5-coder-1.5b", (), False),
-        ("qwen2.5-coder-1.5b", ("deterministic=true",), True),
-        ("cpu", (), True),
-    ],
+    [("qwen2.5-coder-1.5b", (), False), ("qwen2.5-coder-1.5b", ("deterministic=true",), True), ("cpu", (), True)],
 )
 def test_requests_have_seeds_where_servers_can_repeat_them(preset, overrides, is_seeded):
     assert endpoint_of(policy_of("code", *overrides, preset=preset), 1).is_seeded is is_seeded

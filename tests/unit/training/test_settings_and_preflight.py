@@ -62,10 +62,7 @@ def refusal(*overrides: str) -> str:
         (["schedule.test_every=1.5"], "schedule.test_every must be an integer, got 1.5"),
         (["mistake_book.enabled=nope"], "mistake_book.enabled must be true or false, got 'nope'"),
         (["schedule=null"], "schedule must be a block of keys"),
-        (
-            ["algorithm.adv_estimator=gae"],
-            "adv_estimator must be 'grpo', 'grpo_vectorized' or 'rloo', got 'gae'",
-        ),
+        (["algorithm.adv_estimator=gae"], "adv_estimator must be 'grpo', 'grpo_vectorized' or 'rloo', got 'gae'"),
         (["trainer.v1.trainer_mode=sync"], "trainer.v1.trainer_mode must be 'code_a1', got 'sync'"),
         (["policies.code.rollout.name=vllm"], "policies.code.rollout.name must be 'vllm_code'"),
         (["policies.code.rollout.n=16"], "policies.code.rollout.n must be episode.num_candidates = 4, got 16"),
@@ -484,10 +481,7 @@ def test_a_run_folder_of_another_run_is_refused_where_nothing_may_be_resumed(tmp
             ["checkpoint.keep_best=val/code/pass@1", "trainer.test_freq=-1"],
             "trainer.test_freq must be above 0 with checkpoint.keep_best=val/code/pass@1",
         ),
-        (
-            ["checkpoint.keep_best=code/reward"],
-            "checkpoint.keep_best must be a validation metric (val/...) or null",
-        ),
+        (["checkpoint.keep_best=code/reward"], "checkpoint.keep_best must be a validation metric (val/...) or null"),
         (
             ["trainer.max_actor_ckpt_to_keep=two"],
             "trainer.max_actor_ckpt_to_keep must be an integer or null, got 'two'",
@@ -506,10 +500,7 @@ def test_a_run_folder_of_another_run_is_refused_where_nothing_may_be_resumed(tmp
             ["actor_rollout_ref.model.lora_rank=4", "actor_rollout_ref.model.target_modules=[nothing]"],
             "LoRA with target_modules=['nothing'] does not fit",
         ),
-        (
-            ["policies.code.model.custom_chat_template=hello"],
-            "its chat template leaves the question out of prompt",
-        ),
+        (["policies.code.model.custom_chat_template=hello"], "its chat template leaves the question out of prompt"),
         (
             ["data.left_out=['1',qq]"],
             "data.left_out names ['qq']: no question of data.train_files or data.val_files has it",

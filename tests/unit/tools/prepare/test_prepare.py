@@ -202,11 +202,7 @@ def test_dropped_rows_are_listed_in_the_order_of_the_inputs(run, write, dropped)
 )
 def test_bad_input_is_refused_before_any_work(run, write, judge, tmp_path, arguments, words):
     there = tmp_path / "out.parquet"
-    places = {
-        "rows": write(GOOD),
-        "odd": write({"a": 1}, name="odd.jsonl"),
-        "there": there,
-    }
+    places = {"rows": write(GOOD), "odd": write({"a": 1}, name="odd.jsonl"), "there": there}
     status, out, err = run(*arguments.format(**places).split())
     assert (status, out, judge.num_requests) == (2, "", 0)
     assert err.startswith("error: ")

@@ -11,9 +11,7 @@ from code_a1_recipe.data.reader import load_questions
 
 FILE = Path(__file__).parents[3] / "data/public_cases.json"
 CASES = [one for one in json.loads(FILE.read_text(encoding="utf-8"))["cases"] if one["kind"] == "dataset"]
-OPEN = {
-    "lcb_typing": "LiveCodeBench has no references; rows with one need an adapter of their own",
-}
+OPEN = {"lcb_typing": "LiveCodeBench has no references; rows with one need an adapter of their own"}
 """What is not read yet, and why."""
 
 
