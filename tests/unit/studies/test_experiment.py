@@ -81,7 +81,7 @@ def test_a_grid_is_run_seed_by_seed_and_reported_and_nothing_runs_twice(grid, st
         ({"arms": {}}, "arms"),
         ({"seed": [1]}, "unknown field `seed`"),
         ({"arms": {"a/b": []}}, "a name must be letters, digits, - and _, got 'a/b'"),
-        ({"arms": {"a": ["data.seed=3"]}}, "which the experiment sets for each run"),
+        ({"arms": {"a": ["data.seed=3"]}}, "but the experiment sets this key for each run"),
         ({"arms": {"a": {"harvest": "b"}}}, "must name an arm above it, got 'b'"),
         ({"arms": {"a": ["rewards.alpha=7"]}}, "arms.a: rewards.alpha must be at most 1, got 7"),
     ],
