@@ -1,5 +1,6 @@
 """Command lines of the studies. The help, errors and exit statuses of all studies are like those of ``code-a1``."""
 
+import signal
 from collections.abc import Sequence
 
 import typer
@@ -17,6 +18,16 @@ def study_app(description: str | None = None) -> typer.Typer:
         rich_markup_mode="markdown",
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+
+
+def end_as_by_ctrl_c() -> None:
+    """Let SIGTERM (from a scheduler) and SIGHUP (from a closed terminal) end the command and its runs as Ctrl-C does.
+
+    Under nohup, the process ignores SIGHUP, and goes on ignoring it.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
 
 
 def run_study(app: typer.Typer, arguments: Sequence[str] | None, *, name: str) -> int:

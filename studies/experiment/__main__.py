@@ -1,6 +1,5 @@
 """``python -m studies.experiment``: runs a grid of arms and seeds, and reports on it."""
 
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ import typer
 
 from code_a1_recipe.cli import status
 from code_a1_recipe.runs.reader import RunRecords
-from studies.command_line import run_study, study_app
+from studies.command_line import end_as_by_ctrl_c, run_study, study_app
 
 from .grid import Experiment
 from .recorded import record_programs
@@ -34,11 +33,7 @@ def run(
 ) -> None:
     """Run a grid of arms and seeds, then report. A repeated command resumes."""
     experiment = Experiment.load(file)
-    # SIGTERM comes from a scheduler, SIGHUP from a closed terminal. Both signals end the runs as Ctrl-C does. Under
-    # nohup, the process ignores SIGHUP.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler)
+    end_as_by_ctrl_c()
     with status.resumable(experiment.folder):
         run_experiment(experiment, arms=arms or [], seeds=seeds or [], parallel=parallel)
     report(experiment.folder)

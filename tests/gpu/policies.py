@@ -41,22 +41,43 @@ POSITIONS = 2048
 SPREAD_OF_LOGITS = 0.72
 
 
-def make_world(folder: Path, shape: dict[str, int], *, device: str) -> World:
-    """Write both models, with weights and tokenizers of their own, and the questions of three steps."""
+def make_world(
+    folder: Path,
+    shape: dict[str, int],
+    *,
+    device: str,
+    num_questions: int = 3 * QUESTIONS,
+    num_positions: int = POSITIONS,
+    num_comments: int = 0,
+) -> World:
+    """Write both models, with weights and tokenizers of their own, and the questions.
+
+    Args:
+        folder: folder for models and questions.
+        shape: sizes of the models.
+        device: "cuda" or "cpu", where the weights are drawn.
+        num_questions: number of questions, at most 1,000.
+        num_positions: longest sequence of the models in tokens.
+        num_comments: tokens that write only a comment, for each token that writes code. With them, long responses hold
+            few programs.
+    """
     split = MicroSettings(num_train=1000, num_heldout=1, num_hard=1).split()
     rows = [question.row() for question in split.train]
     programs = [f"\n```python\n{row['reference']}\n```" for row in rows]
     asserts = [f"\n{text}" for row in rows for text in row["tests"]]
+    comments = [""] * num_comments
     for seed, (name, pieces) in enumerate({"code": programs, "test": asserts}.items()):
-        tokenizer = _tokenizer([str(row["prompt"]) for row in rows] + programs, pieces, shape["vocab_size"])
-        _save_model(folder / name, tokenizer, shape, seed=seed, device=device)
-    write_rows(split.train[: 3 * QUESTIONS], folder / "questions.jsonl")
+        written = [text for piece in pieces for text in (piece, *comments)]
+        corpus = [str(row["prompt"]) for row in rows] + programs
+        tokenizer = _tokenizer(corpus, written, shape["vocab_size"], num_positions)
+        _save_model(folder / name, tokenizer, shape, seed=seed, device=device, num_positions=num_positions)
+    write_rows(split.train[:num_questions], folder / "questions.jsonl")
     return World(code_model=folder / "code", test_model=folder / "test", questions=folder / "questions.jsonl")
 
 
-def _tokenizer(corpus: list[str], pieces: list[str], size: int) -> PreTrainedTokenizerFast:
+def _tokenizer(corpus: list[str], pieces: list[str], size: int, num_positions: int) -> PreTrainedTokenizerFast:
     """The micro world's tokenizer with entries up to ``size`` that no merge leads to: they are written, never read."""
-    tokenizer = build_tokenizer("code", corpus, max_length=POSITIONS)
+    tokenizer = build_tokenizer("code", corpus, max_length=num_positions)
     content = json.loads(tokenizer.backend_tokenizer.to_str())
     to_alphabet = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     vocabulary = content["model"]["vocab"]
@@ -69,7 +90,7 @@ def _tokenizer(corpus: list[str], pieces: list[str], size: int) -> PreTrainedTok
         eos_token=tokenizer.eos_token,
         unk_token="<|endoftext|>",  # transformers' class for Qwen2 adds it, where it is missing
         clean_up_tokenization_spaces=False,
-        model_max_length=POSITIONS,
+        model_max_length=num_positions,
         padding_side="left",
     )
     filled.chat_template = tokenizer.chat_template
@@ -78,14 +99,20 @@ def _tokenizer(corpus: list[str], pieces: list[str], size: int) -> PreTrainedTok
 
 
 def _save_model(
-    folder: Path, tokenizer: PreTrainedTokenizerFast, shape: dict[str, int], *, seed: int, device: str
+    folder: Path,
+    tokenizer: PreTrainedTokenizerFast,
+    shape: dict[str, int],
+    *,
+    seed: int,
+    device: str,
+    num_positions: int,
 ) -> None:
     config = Qwen2Config(
         **shape,
         tie_word_embeddings=True,
         rope_theta=1_000_000.0,
         rms_norm_eps=1e-6,
-        max_position_embeddings=POSITIONS,
+        max_position_embeddings=num_positions,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
         bos_token_id=None,
