@@ -205,22 +205,20 @@ def _run(machine: Machine, run: str, arm: str, seed: int, benchmarks: list["Benc
         settings=tuple(machine.experiment.settings_of(arm)),
     )
     append_rows(machine.results, [started])
-    begin, why = time.monotonic(), ""
+    begin, why = time.monotonic(), "interrupted"
     recorder = Recorder(run, folder)
-    with _recorded(machine, recorder, benchmarks):
-        try:
-            with _deadline(machine.seconds_left):
-                run_experiment(machine.experiment, arms=[arm], seeds=[seed])
-        except CutError as error:
-            why = str(error)
-        except KeyboardInterrupt:
-            why = "interrupted"
-            raise
-        except CodeA1Error as error:
-            why = f"failed: {str(error)[-300:]}"
-    minutes = round((time.monotonic() - begin) / 60, 2)
-    append_rows(machine.results, [*recorder.new_rows(), Ended(run=run, why=why, minutes=minutes)])
-    _pack(machine, run, folder)
+    try:
+        with _recorded(machine, recorder, benchmarks), _deadline(machine.seconds_left):
+            run_experiment(machine.experiment, arms=[arm], seeds=[seed])
+        why = ""
+    except CutError as error:
+        why = str(error)
+    except CodeA1Error as error:
+        why = f"failed: {str(error)[-300:]}"
+    finally:
+        minutes = round((time.monotonic() - begin) / 60, 2)
+        append_rows(machine.results, [*recorder.new_rows(), Ended(run=run, why=why, minutes=minutes)])
+        _pack(machine, run, folder)
     return why
 
 

@@ -2,15 +2,18 @@
 
 import json
 import tarfile
+import time
+from dataclasses import replace
 
-import msgspec
 import pytest
 
 from code_a1_recipe.errors import InputError
-from studies.card import questions
+from studies.card import questions, slices
+from studies.card.__main__ import EXPERIMENT, KEPT
 from studies.card.rows import Ended, Recorder, Started, Step, Validation, append_rows, read_rows
-from studies.card.slices import commit_of, missing_arms, next_slice, pack_questions, planned
+from studies.card.slices import RESULTS, commit_of, missing_arms, next_slice, pack_questions, planned
 from studies.card.tables import write_tables
+from studies.experiment.grid import Experiment
 
 SEEDS = (0, 1, 2, 3)
 MEASURES = {"pass@1": 0.5, "valid": 0.5, "kill": 0.5, "detection_rate": 0.25}
@@ -188,11 +191,39 @@ def test_the_packed_questions_carry_the_commit(tmp_path):
     assert commit_of(folder) == "abc"
 
 
-def test_the_kept_results_can_be_read_and_drawn():
-    from studies.card.__main__ import EXPERIMENT, KEPT, RESULTS
-    from studies.experiment.grid import Experiment
+def test_a_cut_run_keeps_its_rows_and_says_why(monkeypatch, tmp_path):
+    def begins_and_waits(experiment, *, arms, seeds):
+        folder = experiment.run_folder(arms[0], seeds[0])
+        folder.mkdir(parents=True)
+        (folder / "resolved_config.yaml").write_text("data: {}\ntrainer: {}\n")
+        (folder / "metrics.jsonl").write_text(json.dumps({"step": 1, "timing_s/step": 2.0}) + "\n")
+        time.sleep(60)
 
-    experiment = Experiment.load(EXPERIMENT)
-    runs = read_rows(KEPT / RESULTS)
-    assert {"adversary", "frozen", "code_a1", "golden"} == set(experiment.arms)
-    assert msgspec.json.encode([run.started for run in runs])
+    monkeypatch.setattr(slices, "run_experiment", begins_and_waits)
+    monkeypatch.setattr(slices, "LEAST_SECONDS", 0.5)
+    (tmp_path / "questions").mkdir()
+    machine = slices.Machine(
+        experiment=replace(Experiment.load(EXPERIMENT), folder=tmp_path / "work"),
+        questions=tmp_path / "questions",
+        output=tmp_path / "out",
+        commit="c1",
+        deadline=time.monotonic() + 1.0,
+    )
+    assert slices.run_slices(machine) == "adversary with seed 0: the time was over"
+    [run] = read_rows(machine.results)
+    assert run.state == "cut after step 1: the time was over"
+    with tarfile.open(tmp_path / "out" / f"{run.started.run}.tar.xz") as archive:
+        assert f"{run.started.run}/metrics.jsonl" in archive.getnames()
+
+
+def test_both_files_have_arms_of_the_same_rules():
+    assert {*slices.FIRST, *slices.LATER} == set(Experiment.load(EXPERIMENT).arms)
+    card, rehearsal = (Experiment.load(file) for file in (EXPERIMENT, EXPERIMENT.with_name("card") / "rehearsal.yaml"))
+    sizes = "policies.test.actor.ppo_mini_batch_size"
+    for name, arm in card.arms.items():
+        kept = [override for override in arm.overrides if not override.startswith(sizes)]
+        assert kept == [override for override in rehearsal.arms[name].overrides if not override.startswith(sizes)]
+
+
+def test_the_kept_results_can_be_read_and_drawn():
+    assert isinstance(write_tables(KEPT / RESULTS, Experiment.load(EXPERIMENT).seeds), str)

@@ -104,7 +104,7 @@ def test_a_folder_of_other_settings_or_of_somebody_else_is_never_deleted(grid, s
     assert (mine / "thesis.txt").is_file()
 
 
-@pytest.mark.parametrize("path", sorted(STUDIES.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(STUDIES.rglob("*.yaml")), ids=lambda path: path.stem)
 def test_every_arm_of_the_shipped_grids_composes(path):
     experiment = Experiment.load(path)
     model = [] if experiment.preset == "cpu" else ["policies.code.model.path=m", "policies.test.model.path=m"]
