@@ -51,7 +51,7 @@ def draw(
 @app.command()
 def choose(
     folder: Annotated[Path, typer.Argument(help="folder of `draw`")],
-    asked: Annotated[Path, typer.Option(help="output of `code-a1 eval code` for the asked questions")],
+    asked: Annotated[list[Path], typer.Option(help="output of `code-a1 eval code` for asked questions; repeatable")],
     tried: Annotated[Path, typer.Option(help="output of `code-a1 eval code` for the held-out questions")],
     kept: Annotated[Path, typer.Option(help="folder for the ids with their counts")] = KEPT,
 ) -> None:

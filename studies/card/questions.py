@@ -9,6 +9,7 @@ import gzip
 import json
 import random
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,25 +70,28 @@ def read_jsonl(path: Path) -> list[Row]:
     return [json.loads(line) for line in content.splitlines()]
 
 
-def choose(folder: Path, asked: Path, tried: Path, kept: Path) -> str:
+def choose(folder: Path, asked: Sequence[Path], tried: Path, kept: Path) -> str:
     """Write the questions for training and validation, and which they are.
 
     Args:
         folder: folder of ``draw``; the two files of questions are written there too.
-        asked: output folder of ``code-a1 eval code`` for the asked questions, with ``NUM_SAMPLES`` programs each.
+        asked: output folders of ``code-a1 eval code`` for the asked questions, with ``NUM_SAMPLES`` programs each.
+            Questions without all verdicts are left out.
         tried: the same for the held-out questions, whose incorrect programs become the buggy programs.
         kept: folder for ``CHOICE``, the ids with their counts, which is committed.
 
     Returns:
         The table of the filter: how many questions of each set were solved how often.
     """
-    solved, _ = _verdicts(asked)
+    solved: dict[str, list[bool]] = {}
+    for output in asked:
+        solved |= _verdicts(output)[0]
     rates: dict[str, Counter[int]] = defaultdict(Counter)
     train, counts = [], {}
     for row in read_jsonl(folder / ASKED):
         verdicts = solved.get(row["id"], [])
         if len(verdicts) < NUM_SAMPLES:
-            continue  # the model was not asked, or the sandbox was down
+            continue
         counts[row["id"]] = sum(verdicts)
         rates[row["data_source"]][sum(verdicts)] += 1
         if 0 < sum(verdicts) < NUM_SAMPLES:

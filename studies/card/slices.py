@@ -338,7 +338,11 @@ class Benchmarks:
             self.process.wait()
         finished = [file for file in self.files if (self._output(file) / EVALUATED).is_file()]
         rows = [
-            Benchmark(run=self.run, name=file.stem, figures=_figures(Evaluation.load(self._output(file))))
+            Benchmark(
+                run=self.run,
+                name=f"{file.parent.name} {file.stem}",
+                figures=_figures(Evaluation.load(self._output(file))),
+            )
             for file in finished
         ]
         append_rows(self.machine.results, rows)

@@ -173,7 +173,7 @@ def test_questions_that_are_solved_sometimes_are_kept(tmp_path):
     tried = verdicts(
         tmp_path / "tried", {"held": [(False, "a"), (True, "b"), (False, "a"), (False, "c"), (False, "d")]}
     )
-    table = questions.choose(tmp_path, asked, tried, tmp_path / "kept")
+    table = questions.choose(tmp_path, [asked], tried, tmp_path / "kept")
     assert [row["id"] for row in questions.read_jsonl(tmp_path / questions.TRAIN)] == ["once", "often"]
     assert questions.read_jsonl(tmp_path / questions.VAL)[0]["buggy_programs"] == ["a", "c"]
     assert json.loads((tmp_path / "kept" / questions.CHOICE).read_text())["asked"] == solved
