@@ -7,19 +7,18 @@ Axes: C candidates of a question, S suites of a candidate, K cases of a suite.
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from reward_fns import ExtractionFailure, extract_candidate, extract_suite
-from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError
+from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError, SuiteVerdict
 
 from .episode_types import (
     AsyncJudge,
     CandidateResult,
     Episode,
     EpisodeTask,
-    ExtraProgram,
     PromptTooLongError,
     Response,
     Sampler,
@@ -64,59 +63,38 @@ class EpisodeRunner:
     async def run(self, task: EpisodeTask) -> Episode:
         """Run one question. Each program is tested and judged without waiting for the other programs."""
         candidates = await asyncio.gather(*[self._candidate(task, c) for c in range(task.num_candidates)])
+        all_cases: Sequence[SuiteVerdict | None] = [None] * len(candidates)
         # All cases of a question are known only after its last suite is written, so each program is judged a second
         # time.
         if self.rewards.is_pooled or any(extension.needs_all_cases(task) for extension in self.extensions):
-            candidates = await asyncio.gather(*[self.pooled(task, program, candidates) for program in candidates])
-        rewarded = self.rewarded(task, candidates)
-        judged = JudgedQuestion(
-            runner=self,
-            task=task,
-            candidates=rewarded,
-        )
-        programs: tuple[ExtraProgram, ...] = ()
-        kept = {}
-        for extension in self.extensions:
-            result = await extension.after_verdicts(judged)
-            programs += result.programs
-            if result.kept is not None:
-                kept[extension.name] = result.kept
-        if not self.rewards.is_pooled:
-            # Records leave out a pooled verdict that only extensions needed, because the reward does not use it.
-            rewarded = tuple(replace(candidate, pooled=None) for candidate in rewarded)
+            asserts = written_asserts(candidates)
+            judged = await asyncio.gather(*[self._on_all_cases(task, program, asserts) for program in candidates])
+            candidates, all_cases = map(list, zip(*judged, strict=True))
+        rewarded = self._question_rewards.apply(task.question, candidates)
+        question = JudgedQuestion(task=task, candidates=rewarded, all_cases=all_cases)
+        found = {extension.name: extension.after_verdicts(question) for extension in self.extensions}
         return Episode(
             task=task,
             candidates=rewarded,
-            extra_programs=programs,
-            found=kept,
+            found={name: data for name, data in found.items() if data is not None},
         )
 
-    def rewarded(self, task: EpisodeTask, results: Sequence[CandidateResult]) -> tuple[CandidateResult, ...]:
-        """Return the question's judged programs with the run's rewards."""
-        return self._question_rewards.apply(task.question, results)
-
     async def _candidate(self, task: EpisodeTask, c: int) -> CandidateResult:
-        written = await self.write(task, c, self.prompts.code_template, task.question.prompt_fields)
+        written = await self._write(task, c)
         # The hidden tests exist already, so the judge runs the program on them while the Test LLM writes suites.
         tested, hidden = await asyncio.gather(
             self.tested(task, c, written),
-            self.hidden(task, written),
+            self._hidden(task, written),
         )
         return await self.judged(task, replace(tested, **hidden))
 
-    async def write(
-        self,
-        task: EpisodeTask,
-        name: int | str,
-        template: str,
-        fields: Mapping[str, Any],
-    ) -> CandidateResult:
-        """Let the Code LLM write a program. ``name`` determines the seed, and differs within a question."""
+    async def _write(self, task: EpisodeTask, c: int) -> CandidateResult:
+        """Let the Code LLM write candidate ``c``."""
         started = time.time()
         question = task.question
         response = await self.code_llm.sample(
-            render(template, **fields),
-            seed=sampling_seed(task.seed, "code", task.step, question.id, name),
+            render(self.prompts.code_template, **question.prompt_fields),
+            seed=sampling_seed(task.seed, "code", task.step, question.id, c),
             session=f"{task.step}/{question.id}",
         )
         return replace(candidate_result(response, question), span=task.span_since(started))
@@ -163,7 +141,7 @@ class EpisodeRunner:
 
         return tuple(await asyncio.gather(*[suite(s) for s in range(task.num_suites)]))
 
-    async def hidden(self, task: EpisodeTask, written: CandidateResult) -> dict[str, Any]:
+    async def _hidden(self, task: EpisodeTask, written: CandidateResult) -> dict[str, Any]:
         """Judge the program on the hidden tests, if the task asks for it.
 
         In training, the verdict on hidden tests is only used for metrics, so an outage does not mask the program.
@@ -208,32 +186,24 @@ class EpisodeRunner:
             return replace(result, outage=verdict)
         return replace(result, verdict=verdict, judge_span=task.span_since(started))
 
-    async def pooled(
-        self,
-        task: EpisodeTask,
-        result: CandidateResult,
-        among: Sequence[CandidateResult],
-    ) -> CandidateResult:
-        """Judge the program a second time, on all cases written for the programs ``among``.
+    async def _on_all_cases(
+        self, task: EpisodeTask, result: CandidateResult, asserts: tuple[str, ...]
+    ) -> tuple[CandidateResult, SuiteVerdict | None]:
+        """Judge the program a second time, on all cases of its question.
 
         Returns:
-            The program with the second verdict in ``pooled``. After an outage, the program is masked if the reward uses
-            ``pooled``, and is returned unchanged if only extensions use it.
+            The program and the verdict. If the reward uses the verdict, the program keeps it in ``pooled``, and is
+            masked after an outage.
         """
         if result.verdict is None or result.is_too_long_to_test:
-            return result
+            return result, None
         started = time.time()
-        # A dict keeps the order of the asserts, which must be the same in every run; a set would not keep it.
-        asserts: dict[str, None] = {}
-        for program in among:
-            for suite in program.suites:
-                asserts |= dict.fromkeys(suite.asserts)
-        verdict = await self._ask(request_for(task.question, result.source, tuple(asserts)))
-        if not isinstance(verdict, str):
-            return replace(result, pooled=verdict.suites[0], pooled_span=task.span_since(started))
-        if self.rewards.is_pooled:
-            return replace(result, verdict=None, outage=verdict)
-        return result
+        verdict = await self._ask(request_for(task.question, result.source, asserts))
+        if isinstance(verdict, str):
+            return replace(result, verdict=None, outage=verdict) if self.rewards.is_pooled else result, None
+        [on_all] = verdict.suites
+        pooled = on_all if self.rewards.is_pooled else None
+        return replace(result, pooled=pooled, pooled_span=task.span_since(started)), on_all
 
     async def _ask(self, request: JudgeRequest) -> CandidateVerdict | str:
         """Return the verdict, or the reason of an outage. An outage says nothing about the program."""
@@ -243,6 +213,16 @@ class EpisodeRunner:
                 return await self.judge.judge(request)
         except (SandboxUnavailableError, TimeoutError) as error:
             return f"{type(error).__name__}: {error}"
+
+
+def written_asserts(candidates: Sequence[CandidateResult]) -> tuple[str, ...]:
+    """The different asserts of all suites of a question."""
+    # A dict keeps the order of the asserts, which must be the same in every run; a set would not keep it.
+    asserts: dict[str, None] = {}
+    for candidate in candidates:
+        for suite in candidate.suites:
+            asserts |= dict.fromkeys(suite.asserts)
+    return tuple(asserts)
 
 
 def given_tests(question: Question, rewards: RewardSettings) -> tuple[str, ...]:

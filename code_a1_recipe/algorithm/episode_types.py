@@ -138,7 +138,7 @@ class CandidateResult:
     verdict: CandidateVerdict | None = None
     """The verdict on the candidate's suites (or the dataset's tests) and the replays; None after an outage."""
     pooled: SuiteVerdict | None = None
-    """The verdict on all cases written for any program of the question, if the reward or an extension needs it."""
+    """The verdict on all cases written for any program of the question, if the reward needs it."""
     hidden: CandidateVerdict | None = None
     """The verdict on the question's hidden tests, if the task asks for it."""
     reward: Breakdown | None = None
@@ -155,29 +155,11 @@ class CandidateResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExtraProgram:
-    """A program that the Code LLM wrote for an extension, in addition to the candidates."""
-
-    kind: str
-    """Kind of the program in rollout records, such as "repair"."""
-    candidate: int
-    """Index of the candidate from which the program was made."""
-    turn: int
-    """Turn in which the program was written, counted from 1."""
-    before: CandidateResult
-    """The program in the prompt: the candidate, or the program of the previous turn."""
-    result: CandidateResult
-    """The new program, judged on the candidate's suites; no suites were written for it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
     task: EpisodeTask
     candidates: tuple[CandidateResult, ...]
-    extra_programs: tuple[ExtraProgram, ...] = ()
-    """Programs written for extensions, in the order of the extensions."""
     found: Mapping[str, Any] = field(default_factory=dict)
-    """Data for ``Extension.after_step`` (``Found.kept``), by the extension's name."""
+    """Data for ``Extension.after_step``, by the extension's name."""
     greedy: CandidateResult | None = None
     """A program sampled at temperature 0 and judged on the hidden tests, if a validation task asks for it."""
     buggy_programs: tuple[CandidateResult, ...] = ()
@@ -186,8 +168,7 @@ class Episode:
     @property
     def judged_programs(self) -> tuple[CandidateResult, ...]:
         """All programs except the greedy one."""
-        extra_results = [extra.result for extra in self.extra_programs]
-        return (*self.candidates, *self.buggy_programs, *extra_results)
+        return (*self.candidates, *self.buggy_programs)
 
     def suite_rewards_CS(self) -> list[list[float | None]]:
         """[C, S] rewards of the candidates' suites; None for a suite without a reward."""

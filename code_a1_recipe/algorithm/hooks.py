@@ -7,60 +7,24 @@ The paper's algorithm needs no extension. ``code_a1_recipe.extensions`` has the 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from .episode_types import CandidateResult, Episode, EpisodeTask, ExtraProgram, SuiteResult
+from sandbox import SuiteVerdict
+
+from .episode_types import CandidateResult, Episode, EpisodeTask, SuiteResult
 from .mistake_book import MistakeBook
-
-
-class Runner(Protocol):
-    """The methods of ``EpisodeRunner`` that an extension may call."""
-
-    async def write(self, task: EpisodeTask, name: str, template: str, fields: Mapping[str, Any]) -> CandidateResult:
-        """Let the Code LLM write a program. ``name`` determines the seed, and differs within a question.
-
-        Raises:
-            PromptTooLongError: the rendered template is longer than ``rollout.prompt_length``.
-        """
-        ...
-
-    async def hidden(self, task: EpisodeTask, written: CandidateResult) -> dict[str, Any]:
-        """Judge the program on the hidden tests, if the task asks for it; returns fields of ``CandidateResult``."""
-        ...
-
-    async def judged(self, task: EpisodeTask, result: CandidateResult) -> CandidateResult:
-        """Return the program with its verdict on ``result.suites`` and the replays, or with an outage."""
-        ...
-
-    async def pooled(
-        self, task: EpisodeTask, result: CandidateResult, among: Sequence[CandidateResult]
-    ) -> CandidateResult:
-        """Judge the program a second time, on all cases written for the programs ``among``; sets ``pooled``."""
-        ...
-
-    def rewarded(self, task: EpisodeTask, results: Sequence[CandidateResult]) -> Sequence[CandidateResult]:
-        """Return the question's judged programs with the run's rewards."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedQuestion:
     """One question of an episode, with all its programs judged and rewarded."""
 
-    runner: Runner
     task: EpisodeTask
     candidates: Sequence[CandidateResult]
-    """The C candidates. The field ``pooled`` of each candidate is set if the reward or an extension needs all cases."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """An extension's result for one judged question."""
-
-    programs: tuple[ExtraProgram, ...] = ()
-    """Programs written in addition to the candidates, for records and metrics."""
-    kept: Any = None
-    """Data that the worker sends to the trainer for ``Extension.after_step``."""
+    """The C candidates."""
+    all_cases: Sequence[SuiteVerdict | None]
+    """For each candidate, the verdict on all cases written for any program of the question. None after an outage, for a
+    program without a verdict of its own, or if neither the reward nor an extension needs it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +80,7 @@ class Extension:
         """Learn from a step. The trainer calls this hook when the Mistake Book is updated.
 
         Args:
-            found: ``Found.kept`` of the step's questions, in the order of the questions, without None.
+            found: what ``after_verdicts`` returned for the step's questions, in their order, without None.
 
         Returns:
             Metrics by their full names.
@@ -131,12 +95,16 @@ class Extension:
         """Restore a value that ``state`` returned. The trainer calls this hook if a checkpoint has such a value."""
 
     def needs_all_cases(self, task: EpisodeTask) -> bool:
-        """Whether each program must meet all cases of its question (``CandidateResult.pooled``). A worker calls it."""
+        """Whether each program must meet all cases of its question, for ``after_verdicts``. A worker calls it."""
         return False
 
-    async def after_verdicts(self, judged: JudgedQuestion) -> Found:
-        """Study a judged question, and perhaps let the Code LLM write more programs. A worker calls this hook."""
-        return Found()
+    def after_verdicts(self, judged: JudgedQuestion) -> Any:
+        """Study a judged question without changing it. A worker calls this hook.
+
+        Returns:
+            Data that the worker sends to the trainer for ``after_step``, or None.
+        """
+        return None
 
     def metrics(self, episode: Episode) -> Iterable[tuple[str, float]]:
         """Pairs of a metric's name and value. A step shows the mean of the values. A worker calls this hook."""

@@ -39,8 +39,7 @@ def template_for(kind: str, prompt: str) -> str:
     """Return the name of a template for :func:`render`.
 
     Args:
-        kind: "code", "test", "black_box_test" for a Test LLM that does not see the program, or "repair" for the Code
-            LLM's repair turns.
+        kind: "code", "test", or "black_box_test" for a Test LLM that does not see the program.
         prompt: a name in ``PROMPT_PAIRS``, or the path of a user's template, which is returned unchanged.
     """
     return f"{prompt}_{kind}" if prompt in PROMPT_PAIRS else prompt

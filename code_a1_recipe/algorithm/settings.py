@@ -51,8 +51,6 @@ class EpisodeSettings(Block):
     """K: asserts that a suite should hold."""
     num_workers: Count
     """Number of processes that run episodes."""
-    repair_turns: Annotated[int, Field(ge=0, le=8)] = 0
-    """Number of turns in which the Code LLM sees a case that its program failed, and writes the program again."""
     max_refills: Amount = 0
     """Number of rounds in which a step may replace questions whose programs all earned the same reward."""
     tester: str | None = None

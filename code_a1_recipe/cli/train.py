@@ -28,7 +28,7 @@ HELP = """Train both LLMs. WORDS are a preset or a YAML file, and then settings 
 Presets: {presets}. The default is `cpu` on a machine without an NVIDIA GPU, else `qwen2.5-coder-1.5b`.
 
 Arms (`arm=NAME`, with every preset): code_a1 (the paper, the default), pooled, golden, golden_full, static, self_play,
-frozen, sft, repair.
+frozen, sft.
 
 The most important keys (`code_a1_recipe/config/code_a1.yaml` explains all; any key of verl's configuration works too):
 

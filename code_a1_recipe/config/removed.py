@@ -18,7 +18,7 @@ _DATES = (
 REMOVED_KEYS: dict[str, str] = {
     "curriculum": "questions come in verl's order; episode.max_refills replaces those whose programs earn the same",
     "episode.barrier": "programs, suites and verdicts always stream; leave it out",
-    "episode.repair_reward": "a program that was written again earns its own reward; for another rule write a reward "
+    "episode.repair_reward": "repair turns have left; for another rule write a reward "
     "function and name it by rewards.code.path",
     "episode.share_suites": "each program has suites of its own; leave it out",
     "mistake_book.counting": "passed replays are subtracted before failures are added, as in the paper's release; "

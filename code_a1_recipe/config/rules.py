@@ -77,8 +77,6 @@ def _given_tests(config: RecipeSettings) -> Iterator[str]:
         "schedule.test_every",
         "self_play",
     )
-    if config.rewards.code_tests == "hidden":
-        yield from _must_be_off(config, f"{why} (a prompt never shows one)", "episode.repair_turns")
 
 
 def _user_files(config: RunConfig) -> Iterator[str]:

@@ -97,7 +97,7 @@ class CheckpointConfig(VerlBlock):
 class ActorConfig(VerlBlock):
     strategy: Literal["fsdp", "fsdp2"]
     ppo_mini_batch_size: Count
-    """Number of GRPO groups in an optimizer step; for the Code LLM, multiplied by 1 + ``episode.repair_turns``."""
+    """Number of GRPO groups in an optimizer step."""
     use_dynamic_bsz: bool
     ppo_max_token_len_per_gpu: Count | None
     """With ``use_dynamic_bsz``: tokens of a forward and backward pass. null: one sequence of full length."""

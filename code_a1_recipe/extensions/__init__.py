@@ -5,7 +5,6 @@ from typing import Any
 
 from ..algorithm.hooks import Extension
 from .hindsight import Hindsight
-from .repair import Repair
 from .settings import ExtendedSettings
 
 
@@ -18,13 +17,6 @@ def extensions_of(config: ExtendedSettings) -> tuple[Extension, ...]:
     extensions: list[Extension] = []
     if config.learns_in_hindsight:
         extensions.append(Hindsight(config.hindsight, num_cases=config.episode.cases_per_suite))
-    if config.episode.repair_turns:
-        repair = Repair(
-            num_turns=config.episode.repair_turns,
-            prompts=config.prompts.name,
-            is_pooled=config.rewards.is_pooled,
-        )
-        extensions.append(repair)
     extensions += [choice.load(place=f"extensions[{number}]") for number, choice in enumerate(config.extensions)]
     return tuple(extensions)
 

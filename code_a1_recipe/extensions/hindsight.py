@@ -21,10 +21,9 @@ from pydantic import Field
 
 from sandbox import CaseOutcome
 
-from ..algorithm.episode_types import CandidateResult, EpisodeTask
-from ..algorithm.hooks import Extension, Found, Imitated, JudgedQuestion
+from ..algorithm.episode_types import EpisodeTask
+from ..algorithm.hooks import Extension, Imitated, JudgedQuestion
 from ..algorithm.mistake_book import MistakeBook
-from ..algorithm.question import Question
 from ..algorithm.settings_block import Block, Count, Rate
 
 # A time-out does not show that the call breaks the program: a call for which no time was left has the same outcome.
@@ -78,16 +77,10 @@ class Hindsight(Extension):
     def needs_all_cases(self, task: EpisodeTask) -> bool:
         return not task.is_validation
 
-    async def after_verdicts(self, judged: JudgedQuestion) -> Found:
+    def after_verdicts(self, judged: JudgedQuestion) -> tuple[Lesson, ...] | None:
         if judged.task.is_validation:
-            return Found()
-        lessons = find_lessons(
-            judged.task.question,
-            judged.candidates,
-            settings=self._settings,
-            num_cases=self._num_cases,
-        )
-        return Found(kept=lessons)
+            return None
+        return find_lessons(judged, settings=self._settings, num_cases=self._num_cases)
 
     def imitated(self, task: EpisodeTask) -> Iterator[Imitated]:
         for lesson in task.extras.get(self.name, ()):
@@ -111,27 +104,20 @@ class Hindsight(Extension):
             self._lessons.append(Lesson(**{**fields, "asserts": asserts}))
 
 
-def find_lessons(
-    question: Question,
-    candidates: Sequence[CandidateResult],
-    *,
-    settings: HindsightSettings,
-    num_cases: int,
-) -> tuple[Lesson, ...]:
+def find_lessons(judged: JudgedQuestion, *, settings: HindsightSettings, num_cases: int) -> tuple[Lesson, ...]:
     """Find the lessons of one judged question, without duplicates.
 
     Args:
-        question: the question of all candidates.
-        candidates: judged programs. Only a program with a verdict on all cases, in ``pooled``, gives lessons.
+        judged: the question. Only a program with a verdict on all cases gives lessons.
         settings: the settings; only ``max_break_rate`` is used.
         num_cases: K. Cases that the program passes fill a lesson up to K asserts.
     """
     # Later draws depend on the order of lessons, which a dict keeps and a set does not.
     lessons: dict[Lesson, None] = {}
-    for candidate in candidates:
-        if candidate.source is None or candidate.pooled is None or candidate.verdict is None:
+    for candidate, on_all in zip(judged.candidates, judged.all_cases, strict=True):
+        if candidate.source is None or on_all is None or candidate.verdict is None:
             continue
-        met = [*candidate.verdict.history, *candidate.pooled.cases]
+        met = [*candidate.verdict.history, *on_all.cases]
         # The dict counts a case only once if it was replayed and was also written in this step.
         cases = {case.id: case for case in met}.values()
         failed = [case for case in cases if case.outcome.failed and case.outcome not in _NO_LESSON]
@@ -143,7 +129,7 @@ def find_lessons(
             # The prompt asks for K asserts; a shorter suite would teach the Test LLM to write fewer.
             suite = [*failed[start : start + num_cases], *passed][:num_cases]
             lesson = Lesson(
-                **question.prompt_fields,
+                **judged.task.question.prompt_fields,
                 candidate=candidate.source,
                 asserts=tuple(f"assert {case.call} == {case.reference_value}" for case in suite),
             )

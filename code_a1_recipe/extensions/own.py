@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ..algorithm.episode_types import Episode, EpisodeTask
-from ..algorithm.hooks import Extension, ExtraGroup, Found, Imitated, JudgedQuestion
+from ..algorithm.hooks import Extension, ExtraGroup, Imitated, JudgedQuestion
 from ..algorithm.mistake_book import MistakeBook
 from ..algorithm.settings_block import near_misses
 from ..algorithm.user_code import user_code
@@ -26,9 +26,8 @@ def hook_problems(kind: type[Extension]) -> Iterator[str]:
             if near := near_misses(name, HOOKS):
                 yield f"{name} is no hook (did you mean {near}?)"
             continue
-        must_be_async = inspect.iscoroutinefunction(hook)
-        if inspect.iscoroutinefunction(method) != must_be_async:
-            yield f"{name} must {'' if must_be_async else 'not '}be async"
+        if inspect.iscoroutinefunction(method):
+            yield f"{name} must not be async"
         wanted, given = inspect.signature(hook), inspect.signature(method)
         try:
             # Hooks are called with positional arguments, so a user may choose other names for the parameters.
@@ -78,12 +77,9 @@ class OwnExtension(Extension):
         with self._in("needs_all_cases"):
             return self.own.needs_all_cases(task)
 
-    async def after_verdicts(self, judged: JudgedQuestion) -> Found:
+    def after_verdicts(self, judged: JudgedQuestion) -> Any:
         with self._in(f"after_verdicts of question {judged.task.question.id!r}"):
-            result = await self.own.after_verdicts(judged)
-            if not isinstance(result, Found):
-                raise TypeError(f"must return a Found, got {result!r:.200}")
-            return result
+            return self.own.after_verdicts(judged)
 
     # The next three hooks may be generators. Making a list runs the generator to its end inside the block that reports
     # errors.

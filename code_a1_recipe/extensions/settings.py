@@ -76,7 +76,7 @@ class ExtendedSettings(RecipeSettings):
 
     def extension_problems(self) -> Iterator[str]:
         """One message for each of the user's own extensions that cannot be used."""
-        names = {"hindsight", "repair"}
+        names = {"hindsight"}
         for number, choice in enumerate(self.extensions):
             place = f"extensions[{number}]"
             try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..algorithm.prompts import render
 from .mistakes import draw_mistake, misread
-from .operations import Operation, Value, answer_or_none
+from .operations import Operation, Value
 from .settings import NoiseSettings
 from .world import MicroQuestion, assert_text, boundary_inputs
 
@@ -41,42 +41,6 @@ def draw_code_demonstrations(
             operation = draw_mistake(rng, question.mistakes)
         operation = misread(rng, operation, chance=noise.misread_chance)
         yield Demonstration(render("micro_code", prompt=question.prompt), question.program(operation))
-
-
-def draw_repair_demonstrations(
-    questions: Sequence[MicroQuestion], *, seed: int, noise: NoiseSettings
-) -> Iterator[Demonstration]:
-    """Endlessly yield repairs of programs that failed a call.
-
-    Repairs have misreadings as often as other programs.
-    """
-    rng = random.Random(f"repair demonstrations {seed}")
-    while True:
-        question = rng.choice(questions)
-        right = question.operation
-        shown = misread(rng, right, chance=noise.misread_chance)
-        if shown == right or rng.random() < noise.mistake_chance:
-            shown = draw_mistake(rng, question.mistakes)
-        failed_inputs = [x for x in question.hidden_inputs if answer_or_none(shown, x) != right.answer(x)]
-        if not failed_inputs:
-            continue
-        x = rng.choice(failed_inputs)
-        call, _, expected = question.test_of(x).removeprefix("assert ").partition(" == ")
-        repaired = misread(rng, right, chance=noise.misread_chance)
-        try:
-            _, _, returned = assert_text(x, shown.answer(x), question.kind).partition(" == ")
-            result = f"returns {returned}"
-        except ValueError as error:
-            result = f"raises ValueError: {error}"
-        messages = render(
-            "micro_repair",
-            prompt=question.prompt,
-            candidate=question.program(shown),
-            call=call,
-            result=result,
-            expected=expected,
-        )
-        yield Demonstration(messages, question.program(repaired))
 
 
 def draw_test_demonstrations(

@@ -60,15 +60,13 @@ VARIANTS = {
     "black_box": ("test",),
     "self_play": ("both",),
     "sft": ("test",),
-    "repair": ("code",),
 }
 """Maps each variant to the roles of the models that it trains. The variant "" is the base, with the questions, a Code
 LLM and a Test LLM. Every other variant replaces models of the base:
 
 - ``black_box``: a Test LLM whose prompts do not show the program.
 - ``self_play``: one model for both roles, whose test prompts do not show the program.
-- ``sft``: a Test LLM that learned from more tests with fewer mistakes (a cold start).
-- ``repair``: a Code LLM that learned from as many repairs as programs."""
+- ``sft``: a Test LLM that learned from more tests with fewer mistakes (a cold start)."""
 
 
 class MicroSettings(Block):
@@ -120,8 +118,6 @@ class MicroSettings(Block):
         """Return shape and warm start of the model for ``role``: "code", "test" or "both"."""
         if self.variant == "sft":
             return self.sft
-        if self.variant == "repair":
-            return self.code.model_copy(update={"num_steps": 2 * self.code.num_steps})
         model: ModelSettings = getattr(self, role)
         return model
 
@@ -147,7 +143,5 @@ def template_texts(variant: str) -> list[str]:
     """Return the prompt templates of a variant with their placeholders. The assets depend on the templates."""
     fields: dict[str, Any] = {name: f"{{{{{name}}}}}" for name in FIELDS}
     templates = ["micro_code", "micro_test", "micro_black_box_test"]
-    if variant == "repair":
-        templates.append("micro_repair")
     messages = [message for template in templates for message in render(template, **fields)]
     return [f"[{message['role']}]{message['content']}" for message in messages]

@@ -22,7 +22,6 @@ from .builder import RECORDED_FILE
 from .demonstrations import (
     Demonstration,
     draw_code_demonstrations,
-    draw_repair_demonstrations,
     draw_test_demonstrations,
 )
 from .settings import HEAD_SIZE, MicroSettings, ModelSettings
@@ -187,8 +186,6 @@ def _demonstrations(role: Role, settings: MicroSettings, questions: Sequence[Mic
         black_box=settings.black_box,
     )
     sources = {"code": [code], "test": [test], "both": [code, test]}[role]
-    if settings.variant == "repair":
-        sources.append(draw_repair_demonstrations(questions, seed=seed, noise=settings.noise))
     return map(next, itertools.cycle(sources))
 
 

@@ -112,16 +112,12 @@ class RunRecords:
         return self._rollout_steps("val")
 
     def validation(self, step: int) -> list[RolloutRecord]:
-        """Read the programs for the held-out questions at ``step``, without programs of extensions."""
-        return self._programs(step, validation=True)
+        """Read the programs for the held-out questions at ``step``."""
+        return list(read_rollouts(self.paths.rollout_file(step, validation=True)))
 
     def training(self, step: int) -> list[RolloutRecord]:
-        """Read the programs for the training questions of ``step``, without programs of extensions."""
-        return self._programs(step, validation=False)
-
-    def _programs(self, step: int, *, validation: bool) -> list[RolloutRecord]:
-        records = read_rollouts(self.paths.rollout_file(step, validation=validation))
-        return [record for record in records if not record.turn]
+        """Read the programs for the training questions of ``step``."""
+        return list(read_rollouts(self.paths.rollout_file(step, validation=False)))
 
     def _rollout_steps(self, kind: str) -> list[int]:
         numbers = []

@@ -15,7 +15,7 @@ from sandbox import CandidateVerdict, CaseResult, Rejection, SuiteVerdict
 from ..algorithm.episode_types import CandidateResult, Episode
 from ..algorithm.spans import Span
 
-VERSION: Final = 7
+VERSION: Final = 8
 """Format version of a line. Raise this number if a field of the record classes changes, or a field of the sandbox's
 verdicts. A new field with a default needs no new version, because older lines stay readable."""
 
@@ -85,7 +85,7 @@ class SuiteRecord(msgspec.Struct, frozen=True, kw_only=True):
 class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A program, with the suites that the Test LLM wrote for it."""
 
-    v: Literal[7]
+    v: Literal[8]
     index: int
     """Position of the question in its step."""
     step: int
@@ -93,16 +93,9 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     data_source: str
     kind: str
     """Kind of the program. Training has "sampled" programs. Validation also has "greedy" programs (at temperature 0)
-    and "buggy_program" (from the question's row). Each extension has its own word for its programs, such as
-    "repair"."""
+    and "buggy_program" (from the question's row)."""
     candidate: int
-    """Number of the program among the programs of the same kind. A program of an extension has the number of the
-    sampled candidate from which it started, such as the candidate that it repairs."""
-    turn: int
-    """Turn of an extension's program, from 1; 0 for any other program. The record of an extension's program holds no
-    suites, because the program was run on the suites of ``candidate``."""
-    repair_cases: tuple[CaseResult, ...]
-    """Results of an extension's program on the cases of ``candidate``'s suites."""
+    """Number of the program among the programs of the same kind."""
     response: str
     response_tokens: int
     prompt_tokens: int
@@ -208,8 +201,6 @@ def episode_records(episode: Episode, *, selected: Sequence[int]) -> Iterator[Ro
     """Yield the record of each program. The suites of the candidates in ``selected`` train the Test LLM."""
     for c, candidate in enumerate(episode.candidates):
         yield _record(episode, "sampled", c, candidate, selected=c in selected)
-    for extra in episode.extra_programs:
-        yield _record(episode, extra.kind, extra.candidate, extra.result, turn=extra.turn)
     if episode.greedy is not None:
         yield _record(episode, "greedy", 0, episode.greedy)
     for p, buggy in enumerate(episode.buggy_programs):
@@ -236,14 +227,11 @@ def _record(
     candidate: CandidateResult,
     *,
     selected: bool = False,
-    turn: int = 0,
 ) -> RolloutRecord:
     task, response, verdict = episode.task, candidate.response, candidate.verdict
     judged = verdict.suites if verdict is not None else ()
-    # A program of an extension was run on the suites of another program. Any other program with more verdicts than
-    # suites was run on the dataset's own tests.
-    repaired = judged if turn else ()
-    has_given = not turn and len(judged) > len(candidate.suites)
+    # A program with more verdicts than suites was run on the dataset's own tests.
+    has_given = len(judged) > len(candidate.suites)
     return RolloutRecord(
         v=VERSION,
         index=task.index,
@@ -252,8 +240,6 @@ def _record(
         data_source=task.question.data_source,
         kind=kind,
         candidate=number,
-        turn=turn,
-        repair_cases=tuple(case for suite in repaired for case in suite.cases),
         response=response.text,
         response_tokens=len(response.token_ids),
         prompt_tokens=len(response.prompt_ids),

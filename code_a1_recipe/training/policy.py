@@ -73,9 +73,6 @@ class Policy:
         self.config = config.for_policy(name)
         actor = self.config.actor_rollout_ref.actor
         actor.optim.total_training_steps = total_updates
-        if name == "code":
-            # Repair turns add rows. With larger mini-batches the number of optimizer steps stays the same.
-            actor.ppo_mini_batch_size *= 1 + config.episode.repair_turns
         self.settings = config
         self.name = name
         self.pool = pool

@@ -64,7 +64,6 @@ TESTS = {
     f"{EXTENSIONS}/hindsight.py": (f"{UNIT}/extensions/test_hindsight.py",),
     f"{EXTENSIONS}/own.py": (f"{UNIT}/extensions/test_extensions.py",),
     f"{EXTENSIONS}/states.py": (f"{UNIT}/extensions/test_extensions.py",),
-    f"{EXTENSIONS}/repair.py": (f"{UNIT}/extensions/test_repair.py",),
     f"{EXTENSIONS}/scripted_tester.py": (f"{UNIT}/extensions/test_scripted_tester.py",),
     f"{EXTENSIONS}/settings.py": (f"{UNIT}/extensions/test_extensions.py",),
     f"{REWARDS}/adversary_reward.py": (

@@ -101,7 +101,7 @@ def rollout(**fields):
     """A record with these fields; the others say that nothing happened."""
     nothing = dict.fromkeys(RolloutRecord.__struct_fields__) | {
         "v": VERSION, "index": 0, "step": 1, "question": "", "data_source": "", "kind": "sampled", "candidate": 0,
-        "turn": 0, "repair_cases": (), "response": "", "response_tokens": 3, "prompt_tokens": 4,
+        "response": "", "response_tokens": 3, "prompt_tokens": 4,
         "extraction_failure": "", "is_too_long_to_test": False, "outage": "", "selected": False, "suites": (),
     }  # fmt: skip
     return rollout_of(nothing | fields, "this test")

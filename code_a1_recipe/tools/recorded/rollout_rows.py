@@ -96,7 +96,7 @@ def _recorded_items(
     questions: QuestionTable,
     history: tuple[str, ...],
 ) -> list[Item]:
-    if record.kind == "greedy" or record.turn:  # no suites were written for greedy programs and repairs
+    if record.kind == "greedy":  # no suites were written for greedy programs
         return []
     question = _question(record.question, questions)
     program = candidate_result(Response.scripted(record.response), question)

@@ -68,7 +68,6 @@ RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
                 "Programs that pass every hidden test",
                 {
                     "code/pass@1": "training questions",
-                    "code/pass@1_after_repair": "the same, repaired",
                     "code/case_pass_rate": "cases of the Test LLM that pass",
                     "val/code/pass@1": "held out, temperature 1",
                     "val/code/greedy_pass@1": "held out, greedy",

@@ -7,15 +7,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from code_a1_recipe.algorithm.episode_types import EpisodeTask, ExtraProgram, PromptTooLongError, Response
-from code_a1_recipe.algorithm.hooks import Extension, Found
+from code_a1_recipe.algorithm.episode_types import EpisodeTask, PromptTooLongError, Response
+from code_a1_recipe.algorithm.hooks import Extension
 from code_a1_recipe.algorithm.prompts import PromptSettings
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.rewards import RewardChoice, RewardSettings
 from code_a1_recipe.algorithm.sampling import sampling_seed
 from code_a1_recipe.algorithm.settings import EpisodeSettings
 from code_a1_recipe.algorithm.validation import ValidationRunner
-from code_a1_recipe.runs.metrics import GENERATED_TOKENS, accumulate_episode, busy_spans
+from code_a1_recipe.runs.metrics import busy_spans
 from code_a1_recipe.runs.rollout_record import episode_records
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, JudgeRequest, SandboxUnavailableError, SuiteVerdict
 
@@ -397,8 +397,8 @@ class AllCases(Extension):
     def needs_all_cases(self, task):
         return True
 
-    async def after_verdicts(self, work):
-        return Found(kept=[one.pooled and len(one.pooled.cases) for one in work.candidates])
+    def after_verdicts(self, work):
+        return [one and len(one.cases) for one in work.all_cases]
 
 
 def test_an_extension_sees_all_programs_on_the_cases_of_all_and_changes_no_reward_and_no_record():
@@ -416,40 +416,6 @@ def test_an_outage_of_the_pass_for_an_extension_takes_no_verdict():
     assert [one.outage for one in episode.candidates] == ["", ""]
     assert all(one.reward is not None for one in episode.candidates)
     assert episode.found == {"cases": [None, None]}
-
-
-class OneMore(Extension):
-    """Has one more program written; it is judged on the suites of the first."""
-
-    name = "more"
-
-    async def after_verdicts(self, work):
-        runner, first = work.runner, work.candidates[0]
-        assert first.reward is not None
-        fields = work.task.question.prompt_fields
-        written = await runner.write(work.task, "more", "chat_v2_code", fields)
-        written = replace(written, suites=first.suites, **await runner.hidden(work.task, written))
-        (result,) = runner.rewarded(work.task, [await runner.judged(work.task, written)])
-        result = replace(result, suites=())
-        return Found(programs=(ExtraProgram(kind="more", candidate=0, turn=1, before=first, result=result),))
-
-    def metrics(self, episode):
-        yield "more/programs", len(episode.extra_programs)
-
-
-def test_programs_of_an_extension_reach_the_records_the_spans_and_the_metrics():
-    extensions = (OneMore(), AllCases())
-    wanted = task(question=HIDDEN, with_hidden_tests=True)
-    episode, parts = play(wanted=wanted, judge=SlowJudge([]), extensions=extensions)
-    assert parts.code.seeds[-1] == sampling_seed(7, "code", 1, "q1", "more")
-    record = list(episode_records(episode, selected=()))[-1]
-    assert (record.kind, record.candidate, record.turn, record.suites) == ("more", 0, 1, ())
-    assert (len(record.repair_cases), record.hidden_tests.num_failed) == (2, 1)
-    metrics = accumulate_episode(episode, extensions)
-    assert (metrics["more/programs"], metrics[GENERATED_TOKENS][0]) == ((1.0, 1), 2 * (3 + 4))
-    assert metrics["judge/outage_rate"] == (0.0, 3)
-    (more,) = episode.extra_programs
-    assert busy_spans(episode)["judge"][-1][1] >= more.result.judge_span[1]
 
 
 def test_the_pooled_pass_is_time_at_the_judge():

@@ -42,7 +42,7 @@ def test_every_pair_renders(name):
 
 
 def test_every_shipped_template_belongs_to_a_pair():
-    kinds = ("code", "test", "black_box_test", "repair")
+    kinds = ("code", "test", "black_box_test")
     used = {template_for(kind, name) for name in PROMPT_PAIRS for kind in kinds}
     assert {name.removesuffix("_stdin") for name in template_names()} == used
 

@@ -58,6 +58,6 @@ def test_the_papers_presets_differ_only_where_they_must():
 @pytest.mark.parametrize("preset", ["cpu", "qwen2.5-coder-1.5b"])
 def test_every_arm_works_with_every_kind_of_preset(preset, arm):
     settings = read_config(preset, [f"arm={arm}", "run_dir=x", "data.train_files=x", "data.val_files=x"])
-    has_tester = arm in ("code_a1", "pooled", "frozen", "sft", "repair")
+    has_tester = arm in ("code_a1", "pooled", "frozen", "sft")
     assert settings.policy_names == (("code", "test") if has_tester else ("code",))
     assert settings.self_play is (arm == "self_play")

@@ -1,6 +1,5 @@
 """The key ``extensions``: which instances a run has, what is refused, and what a checkpoint keeps."""
 
-import asyncio
 import math
 from dataclasses import replace
 
@@ -45,9 +44,9 @@ class Short(Extension):
     def before_episode(self, task):
         return task
 
-class Sync(Extension):
-    name = "sync"
-    def after_verdicts(self, work):
+class Async(Extension):
+    name = "waits"
+    async def after_verdicts(self, work):
         return None
 
 class Lossy(Extension):
@@ -69,8 +68,7 @@ class Failing(Extension):
     imitated = lambda self, task: self.called()
     needs_all_cases = lambda self, task: self.called()
     load_state = lambda self, state: self.called()
-    async def after_verdicts(self, work):
-        return self.called()
+    after_verdicts = lambda self, work: self.called()
 
 class Other:
     pass
@@ -97,11 +95,11 @@ def test_no_extension_is_on_by_default():
 
 
 def test_shipped_extensions_have_their_keys_and_come_before_the_users(own):
-    assert names("hindsight.weight=1.0", "episode.repair_turns=1") == ["hindsight", "repair"]
+    assert names("hindsight.weight=1.0") == ["hindsight"]
     assert names("hindsight.weight=1.0", "schedule.test_every=0") == []
-    config = read_config("cpu", ["episode.repair_turns=1", f"extensions=[{own('Mine', '{size: 3}')}]"])
-    repair, mine = extensions_of(config)
-    assert (repair.name, mine.name, mine.own.size) == ("repair", "mine", 3)
+    config = read_config("cpu", ["hindsight.weight=1.0", f"extensions=[{own('Mine', '{size: 3}')}]"])
+    hindsight, mine = extensions_of(config)
+    assert (hindsight.name, mine.name, mine.own.size) == ("hindsight", "mine", 3)
 
 
 def test_a_relative_path_is_found_from_any_folder_and_the_file_is_told_to_a_run_that_resumes(tmp_path, monkeypatch):
@@ -121,7 +119,7 @@ def test_a_relative_path_is_found_from_any_folder_and_the_file_is_told_to_a_run_
         ("Numbered", "{}", "Numbered.name must be letters, digits and _, got 3"),
         ("Misspelt", "{}", r"before_episod is no hook \(did you mean before_episode\?\); after_step must not be async"),
         ("Short", "{}", r"before_episode must take \(self, task: .*, got \(self, task\)"),
-        ("Sync", "{}", "after_verdicts must be async"),
+        ("Async", "{}", "after_verdicts must not be async"),
         ("Lossy", "{}", r"state\(\) of lossy must return JSON values.*would come back as \{'1': \[2, 3\]\}"),
     ],
 )
@@ -153,7 +151,7 @@ def test_two_extensions_of_one_name_are_refused(own):
 
 
 TASK = EpisodeTask(question=Question(id="q7", prompt="", reference=""), step=1, seed=0, num_candidates=2, num_suites=2)
-WORK = JudgedQuestion(runner=None, task=TASK, candidates=())
+WORK = JudgedQuestion(task=TASK, candidates=(), all_cases=())
 CALLS = {
     "before_episode": lambda one: one.before_episode(TASK, None),
     "after_step": lambda one: one.after_step([]),
@@ -162,7 +160,7 @@ CALLS = {
     "imitated": lambda one: one.imitated(TASK),
     "needs_all_cases": lambda one: one.needs_all_cases(TASK),
     "load_state": lambda one: one.load_state({}),
-    "after_verdicts": lambda one: asyncio.run(one.after_verdicts(WORK)),
+    "after_verdicts": lambda one: one.after_verdicts(WORK),
 }
 
 
@@ -185,7 +183,6 @@ def test_an_error_in_a_hook_names_the_block_the_hook_and_the_users_line(own, hoo
         ("after_step", {"step": math.nan}, "must return finite numbers by names, got 'step': nan"),
         ("after_step", {"step": "1"}, "must return finite numbers by names, got 'step': '1'"),
         ("after_step", {3: 1.0}, "must return finite numbers by names, got 3: 1.0"),
-        ("after_verdicts", 7, "question 'q7': TypeError: must return a Found, got 7"),
     ],
 )
 def test_what_a_hook_returns_is_checked(own, hook, result, words):

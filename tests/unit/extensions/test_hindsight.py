@@ -1,13 +1,12 @@
 """Lessons: which cases become one, which are drawn for a question, and how many are kept."""
 
-import asyncio
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
 
 from code_a1_recipe.algorithm.episode_types import CandidateResult, EpisodeTask, Response
-from code_a1_recipe.algorithm.hooks import Found, Imitated, JudgedQuestion
+from code_a1_recipe.algorithm.hooks import Imitated, JudgedQuestion
 from code_a1_recipe.algorithm.mistake_book import MistakeBook
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.extensions.hindsight import Hindsight, HindsightSettings, Lesson, find_lessons
@@ -33,9 +32,15 @@ def candidate(make_suite, make_verdict):
     return build
 
 
+def judged(*candidates):
+    """A question whose candidates have the verdict on all cases in ``pooled``."""
+    all_cases = [candidate.pooled for candidate in candidates]
+    return JudgedQuestion(task=task(), candidates=candidates, all_cases=all_cases)
+
+
 def asserts_of(*candidates, num_cases=1, rate=0.15):
     settings = HindsightSettings(weight=1.0, max_break_rate=rate)
-    found = find_lessons(QUESTION, candidates, settings=settings, num_cases=num_cases)
+    found = find_lessons(judged(*candidates), settings=settings, num_cases=num_cases)
     return [lesson.asserts for lesson in found]
 
 
@@ -120,11 +125,11 @@ def test_a_lesson_is_imitated_with_the_fields_of_its_prompt():
 
 def test_lessons_of_a_judged_question_are_kept_for_later_steps(candidate):
     made = hindsight()
-    work = JudgedQuestion(runner=None, task=task(), candidates=(candidate(2, 20),))
-    lessons = asyncio.run(made.after_verdicts(work)).kept
+    work = judged(candidate(2, 20))
+    lessons = made.after_verdicts(work)
     assert made.after_step([lessons, (), lessons]) == {"hindsight/lessons": 4}
     held_out = replace(work, task=task(is_validation=True))
-    assert asyncio.run(made.after_verdicts(held_out)) == Found()
+    assert made.after_verdicts(held_out) is None
 
 
 def test_the_newest_lessons_are_kept_and_come_back_from_their_state():

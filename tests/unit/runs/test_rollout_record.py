@@ -26,7 +26,7 @@ from ..conftest import case, loaded, record, suite
 
 def test_the_fields_are_those_of_the_version():
     """Whoever changes one of these raises ``VERSION``, or adds one with a default, so that older lines are read."""
-    assert VERSION == 7
+    assert VERSION == 8
     names_of = {kind: " ".join(field.name for field in fields(kind)) for kind in (CaseResult, SuiteVerdict)}
     names_of |= {kind: " ".join(kind.__struct_fields__) for kind in (RewardRecord, SuiteRecord, RolloutRecord)}
     assert names_of == {
@@ -34,7 +34,7 @@ def test_the_fields_are_those_of_the_version():
         SuiteVerdict: "cases rejections",
         RewardRecord: "total parts terms",
         SuiteRecord: "response response_tokens prompt_tokens cached_tokens extraction_failure reward verdict span",
-        RolloutRecord: "v index step question data_source kind candidate turn repair_cases response response_tokens "
+        RolloutRecord: "v index step question data_source kind candidate response response_tokens "
         "prompt_tokens source extraction_failure is_too_long_to_test outage verdict reward given_tests pooled_tests "
         "hidden_tests selected span judge_span hidden_span pooled_span suites",
     }
@@ -76,8 +76,8 @@ def test_the_tests_that_a_program_met_are_told_apart():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"v": 6}, "no rollout record of format version 7 (it has v: 6); train again"),
-        ({"v": None}, "so this is no rollout record of format version 7 (it has v: None)"),
+        ({"v": 6}, "no rollout record of format version 8 (it has v: 6); train again"),
+        ({"v": None}, "so this is no rollout record of format version 8 (it has v: None)"),
         ({"index": "0"}, "line 2: Expected `int`, got `str` - at `$.index`; the file was changed: restore it"),
         ({"span": [1]}, "Expected `array` of length 2 - at `$.span`"),
         ({"suites": ["f(1)"]}, "Expected `object`, got `str` - at `$.suites[0]`"),

@@ -116,10 +116,3 @@ def test_a_run_ends_where_its_gradient_stays_no_number():
         assert metrics["actor/updates_left_out"] == left_out
     with pytest.raises(CodeA1Error, match=r"step 9: the gradient of the code policy was no number 5 steps in a row"):
         policy._check_gradient(metrics, step=9)
-
-
-@pytest.mark.parametrize("turns", [0, 1, 3])
-def test_a_mini_batch_has_room_for_all_repair_turns_so_that_they_add_no_optimizer_step(turns):
-    for name, size in (("code", 8 * (1 + turns)), ("test", 8)):
-        policy = policy_of(name, f"episode.repair_turns={turns}", preset="cpu")
-        assert policy.config.actor_rollout_ref.actor.ppo_mini_batch_size == size
