@@ -2,8 +2,7 @@
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import msgspec
 
@@ -32,10 +31,12 @@ class Reason(enum.StrEnum):
     NEAR_DUPLICATE = "near_duplicate"
     """An earlier row has nearly the same prompt."""
     DUPLICATE_REFERENCE = "duplicate_reference"
+    NOT_RATED = "not_rated"
+    """The evaluation of ``--rates`` has no verdict on the question."""
     TOO_HARD = "too_hard"
-    """The base model solves the question less often than ``--keep`` allows."""
+    """The model of ``--rates`` solves the question less often than ``--keep`` allows."""
     TOO_EASY = "too_easy"
-    """The base model solves the question more often than ``--keep`` allows."""
+    """The model of ``--rates`` solves the question more often than ``--keep`` allows."""
 
 
 class Overlap(msgspec.Struct, frozen=True, kw_only=True, rename={"set_name": "set"}):
@@ -76,8 +77,6 @@ class Entry:
     """Other readings of the row: the same question with another reference, or with another form of its answers."""
     removed_tests: tuple[str, ...] = ()
     """The reason for each test that was removed."""
-    rates: dict[str, Any] = field(default_factory=dict)
-    """Further columns of the training set: the rate at which a base model solves the question."""
 
     @property
     def name(self) -> str:
