@@ -24,16 +24,14 @@ from ...jobs.progress import Progress
 from ...runs.folder import versions
 from ...stats.tables import counts_text
 from .dataset_card import dataset_card, write_parquet
-from .duplicates import check_duplicates
 from .options import PrepareOptions
-from .overlap import EvalIndex
+from .overlap import EvalIndex, check_duplicates
 from .rates import USUAL_KEEP, Rates
 from .reading import Source, open_sources, read_eval_sets, read_inputs
 from .references import JudgedReference, content_key, decide, judged_row
 from .rows import Dropped, Entry, Reason, Stage
-from .texts import common_phrases
 
-_PACKAGES = ("code-a1-recipe", "datasketch", "pyarrow", "datasets")
+_PACKAGES = ("code-a1-recipe", "pyarrow", "datasets")
 
 
 def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
@@ -109,12 +107,11 @@ class Preparation:
         """
         self.eval_questions, self.unreadable = read_eval_sets(self.eval_sources)
         self._sift("read", read_inputs(self.sources, limit=self.options.limit))
-        phrases = common_phrases([entry.question.prompt for entry in self.kept])
         if self.eval_questions:
-            self._sift("overlap", EvalIndex(self.eval_questions, phrases).check(self.kept))
+            self._sift("overlap", EvalIndex(self.eval_questions).check(self.kept))
         self._sift("tests", self._with_enough_tests())
         self._sift("decide", self._decided(store))
-        self._sift("duplicates", check_duplicates(self.kept, phrases))
+        self._sift("duplicates", check_duplicates(self.kept))
         if self.rates:
             self._sift("rates", self.rates.check(self.kept))
         order = [source.name for source in self.sources]

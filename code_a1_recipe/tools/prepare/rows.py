@@ -28,9 +28,10 @@ class Reason(enum.StrEnum):
     TOO_FEW_TESTS = "too_few_tests"
     OUTAGE = "outage"
     """The sandbox could not judge the row, so nothing is known about the row."""
-    NEAR_DUPLICATE = "near_duplicate"
-    """An earlier row has nearly the same prompt."""
+    DUPLICATE_PROMPT = "duplicate_prompt"
+    """An earlier row has the same words in its prompt."""
     DUPLICATE_REFERENCE = "duplicate_reference"
+    """An earlier row has the same program."""
     NOT_RATED = "not_rated"
     """The evaluation of ``--rates`` has no verdict on the question."""
     TOO_HARD = "too_hard"
@@ -47,7 +48,7 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True, rename={"set_name": "se
     how: str
     """The rule that found the overlap: "id", "prompt", "reference" or "tests"."""
     detail: str
-    """The text that the row and the question share, or their similarity."""
+    """The text that the row and the question share."""
 
 
 class Dropped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

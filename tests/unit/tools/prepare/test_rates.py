@@ -67,7 +67,7 @@ def test_what_goes_for_another_reason_is_not_counted(run, write, dropped, rates)
     assert "solve them: 0/4: 1, 1/4: 1, 2/4: 1, 4/4: 1;" in out
     assert {name: line["reason"] for name, line in dropped().items()} == {
         "echo": "reference_fails",
-        "foxtrot": "near_duplicate",
+        "foxtrot": "duplicate_prompt",
     }
 
 
