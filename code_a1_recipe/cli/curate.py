@@ -30,11 +30,10 @@ def prepare(options: PrepareOptions) -> None:
 
     `code-a1 data prepare mine.jsonl --columns prompt=text --columns reference=code --output train.parquet --limit 100`
 
-    `code-a1 data prepare train.parquet --output frontier.parquet --base-model MODEL --samples 16 --keep 0.05 0.95`
+    `code-a1 data prepare train.parquet --output frontier.parquet --rates out/rated --keep 0.05 0.95`
 
-    With --base-model, a model writes --samples programs for each question that passed the other checks. The share of
-    programs that pass all tests becomes the column base_pass_rate. A question that the model always solves or never
-    solves teaches nothing. Responses and verdicts are in OUTPUT.base/, from which a repeated command resumes.
+    A question that a model always solves or never solves teaches nothing. With --rates, such questions are left out by
+    the verdicts of `code-a1 eval code train.parquet --model MODEL --samples 16 --temperature 1 --output out/rated`.
 
     OUTPUT.card.md has the sources, counts and overlaps, and says how to train. OUTPUT.dropped.jsonl has the file, row,
     id, reason and detail of each row that was left out. A repeated command resumes from OUTPUT.judged.jsonl.

@@ -1,39 +1,20 @@
 """The options of ``code-a1 data prepare`` and ``data sft``, and the files that they name."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from sandbox import Limits
 
 from ...algorithm.prompts import PROMPT_PAIRS
-from ...algorithm.sampling import SamplingParameters
 from ...errors import InputError
 from ...jobs import options as shared
 from ...jobs.confinement import Confinement
 from ...jobs.jsonl_store import files_of
 from ...jobs.outputs import check_outputs
-from ..evaluate.models.options import USUAL_SAMPLING, ModelOptions, option
-
-
-@dataclass(frozen=True, kw_only=True)
-class BaseModelOptions(ModelOptions):
-    """``--base-model`` and its sampling options, with the defaults of the Code LLM in training."""
-
-    temperature: Annotated[float | None, option(min=0, max=2, help="0 is greedy")] = 1.0
-    top_p: Annotated[float | None, option(callback=shared.in_range(1, ends="(]"))] = 1.0
-    max_prompt_tokens: Annotated[
-        int | None,
-        option(
-            min=1,
-            help="questions with a longer prompt are not sampled",
-            show_default="4096; for a run, its own limit",
-        ),
-    ] = None
-    usual: ClassVar[SamplingParameters] = replace(USUAL_SAMPLING, max_prompt_tokens=4096)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,20 +92,16 @@ class PrepareOptions(OutputOptions):
         bool,
         Option("--control", help="leave out rows whose tests accept a program that solves nothing"),
     ] = False
-    base_model: BaseModelOptions = BaseModelOptions(prefix="base-")
-    samples: Annotated[
-        int,
-        Option(min=1, help="programs that --base-model writes for each question"),
-    ] = 8
+    rates: Annotated[
+        Path | None,
+        Option(metavar="FOLDER", help="output folder of `code-a1 eval code` on the same questions, for --keep"),
+    ] = None
     keep: Annotated[
-        tuple[float, float],
-        Option(metavar="LOW HIGH", help="keep questions if LOW to HIGH of the programs solve them, as shares"),
-    ] = (0.0, 1.0)
-    prompt: Annotated[
-        str | None,
+        tuple[float, float] | None,
         Option(
-            help="prompt for --base-model: chat_v2, micro, or a .txt template with {{prompt}}",
-            show_default="chat_v2; for a run, its own prompt",
+            metavar="LOW HIGH",
+            help="with --rates, keep questions if LOW to HIGH of the programs solve them, as shares",
+            show_default="0.05 0.95",
         ),
     ] = None
 
@@ -132,11 +109,6 @@ class PrepareOptions(OutputOptions):
     def dropped_output(self) -> Path:
         """The file with a JSON line for each row that was left out."""
         return self.beside(".dropped.jsonl")
-
-    @property
-    def base_output(self) -> Path:
-        """The folder of the base model's responses and of their verdicts, from which a repeated command resumes."""
-        return self.beside(".base")
 
     @property
     def outputs(self) -> tuple[Path, ...]:
@@ -154,16 +126,12 @@ class PrepareOptions(OutputOptions):
 
     def check(self, inputs: Iterable[Path]) -> None:
         """Raise InputError also if options contradict one another."""
-        if not self.base_model.is_named:
-            for name in ("keep", "samples", "prompt", "base_model"):
-                if getattr(self, name) != getattr(PrepareOptions, name):
-                    raise InputError(
-                        "--keep, --samples, --prompt and --base-... are settings for rating questions by a model; name "
-                        "the model with --base-model, or leave them out"
-                    )
-        low, high = self.keep
-        if not 0 <= low <= high <= 1:
-            raise InputError(f"--keep must be LOW HIGH with 0 <= LOW <= HIGH <= 1, got {low:g} {high:g}")
+        if self.keep:
+            if not self.rates:
+                raise InputError("--keep chooses by the rates of an evaluation; name its folder with --rates FOLDER")
+            low, high = self.keep
+            if not 0 <= low <= high <= 1:
+                raise InputError(f"--keep must be LOW HIGH with 0 <= LOW <= HIGH <= 1, got {low:g} {high:g}")
         OutputOptions.check(self, inputs)
 
 

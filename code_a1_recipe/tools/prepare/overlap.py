@@ -1,97 +1,82 @@
-"""Finds rows that repeat a question of an evaluation set. A row repeats a question if one of four rules holds:
+"""Finds rows that repeat a question: an earlier row of the training data, or a question of an evaluation set.
+
+A row repeats a question of an evaluation set if one of four rules holds:
 
 - **id**: the ids are equal and name a data set (``MBPP/11``).
-- **prompt**: the statements are nearly equal (``near_index``), or the row's statement contains the evaluation
-  statement, or both share a run of ``RUN_WORDS`` words. The decontamination of Qwen2.5-Coder also compares runs of 10
-  words (arXiv 2409.12186). An evaluation statement of fewer than ``RUN_WORDS`` words is one run.
-- **reference**: the programs are nearly equal, or they are equal except for names, comments and annotations.
+- **prompt**: the statements or the whole prompts have the same words, or the statements share a run of ``RUN_WORDS``
+  words, as in the decontamination of GPT-3's data (arXiv 2005.14165, appendix C). An evaluation statement of fewer
+  than ``RUN_WORDS`` words is one run.
+- **reference**: the programs are equal except for names, comments and annotations.
 - **tests**: the row has at least two tests of the question.
 
-The search for a contained statement compares whole statements. The search for runs first removes phrases that many
-questions of an evaluation set share ("write a function to find the"), because such a phrase identifies no question.
 Two kinds of text do not count: runs that are mostly numbers, and texts that more than ``COMMON_SHARE`` of a set's
-*different* questions share. The number of copies in the training data does not matter: a question that was copied a
-hundred times still repeats the evaluation question.
+*different* questions share ("write a function to find the"). The number of copies in the training data does not matter:
+a question that was copied a hundred times still repeats the evaluation question.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from ...algorithm.question import Question
-from .near_index import NearIndex, ngrams
-from .rows import Entry, Overlap, Reason, Stage
-from .texts import (
-    LEAST_PROMPTS,
-    PROMPT_NGRAM,
-    Phrases,
-    assert_key,
-    common_phrases,
-    content_words,
-    reference_form,
-    tokens_of,
-    words_of,
-)
+from sandbox.text import syntax_key
 
-RUN_WORDS = 10
+from ...algorithm.question import Question
+from .rows import Entry, Overlap, Reason, Stage
+from .texts import Words, assert_key, content_words, prompt_words, reference_form, tokens_of, words_of
+
+RUN_WORDS = 13
 COMMON_SHARE = 0.01
+LEAST_QUESTIONS = 5
+"""A text that at most this many questions share is never common, even in a small set."""
 LEAST_WHOLE_WORDS = 6
 """The runs of a statement count only if the statement has at least this many words. Longer prompts often contain a
 shorter statement ("maximum of two numbers") without asking the same question."""
 LEAST_SAME_TOKENS = 16
 """Programs count as equal only if they have at least this many tokens. Shorter programs (``return len(x)``) answer many
 different questions."""
-LEAST_NEAR_TOKENS = 24
-"""Programs count as nearly equal only if they have at least this many tokens."""
 LEAST_SHARED_TESTS = 2
-_PROGRAM_NGRAM = 5
 
 Hit = tuple[int, str, str]
-"""Place of an evaluation question, the rule that found the question, and the shared text or the similarity."""
+"""Place of an evaluation question, the rule that found the question, and the shared text."""
+
+
+def check_duplicates(entries: Sequence[Entry]) -> Stage:
+    """Leave out each entry that has the words of an earlier entry's prompt, or the same program. The first one stays.
+
+    Whole prompts are compared and not only statements, because a statement may be as short as "fill in the body".
+    """
+    first_with: dict[tuple[Reason, str], Entry] = {}
+    for entry in entries:
+        prompt, reference = entry.question.prompt, entry.question.reference
+        keys = [
+            (Reason.DUPLICATE_PROMPT, " ".join(prompt_words(prompt)) or prompt),
+            (Reason.DUPLICATE_REFERENCE, syntax_key(reference)),
+        ]
+        repeated = next((key for key in keys if key in first_with), None)
+        if repeated:
+            reason, _ = repeated
+            yield entry.dropped(reason, f"of {first_with[repeated].name}")
+        else:
+            first_with.update(dict.fromkeys(keys, entry))
+            yield entry
 
 
 class EvalIndex:
-    """An index of evaluation questions. It finds the questions that a row repeats.
+    """An index of the questions of all evaluation sets. It finds the questions that a row repeats."""
 
-    Args:
-        questions: the questions of all sets.
-        data_phrases: common phrases of the training data, such as a sentence before every statement. Each row is
-            compared with its common phrases, and again without them, so ``data_phrases`` can only add hits.
-    """
-
-    def __init__(
-        self,
-        questions: Sequence[Question],
-        data_phrases: Phrases = frozenset(),
-    ) -> None:
+    def __init__(self, questions: Sequence[Question]) -> None:
         self.questions = questions
         self._places: dict[tuple[str, str], list[int]] = defaultdict(list)
-        """Kind of text ("id", "whole", "run", "program", "test") and text -> places of the questions with this text."""
-        self._wholes_of_start: dict[str, set[str]] = defaultdict(set)
-        """First words of a statement -> the whole statements that begin with them."""
-        self._statements = NearIndex(PROMPT_NGRAM)
-        self._programs = NearIndex(_PROGRAM_NGRAM)
-        self._originals: list[tuple[str, str]] = []
+        """Kind of text ("id", "prompt", "run", "program", "test") and text -> places of the questions with it."""
+        self._originals = [(question.data_source, " ".join(words_of(question.prompt))) for question in questions]
         """For each place, the set and the words of the question. Copies of a question within a set have equal items in
         this list, so they count as one question. If each copy counted, the words of a copied question would seem
         common."""
-        prompts: dict[str, dict[str, str]] = defaultdict(dict)
-        """Set -> words of a question -> prompt of the question. Questions with equal words count once."""
-        for question in questions:
-            words = " ".join(words_of(question.prompt))
-            self._originals.append((question.data_source, words))
-            prompts[question.data_source][words] = question.prompt
-        self._num_different: dict[str, int] = {}
+        self._num_different = Counter(set_name for set_name, _ in set(self._originals))
         """Set -> number of its different questions."""
-        self._phrases: Phrases = frozenset()
-        """The common phrases of all sets."""
-        for set_name, different in prompts.items():
-            self._num_different[set_name] = len(different)
-            self._phrases |= common_phrases(list(different.values()))
-        self._all_phrases = self._phrases | data_phrases
         for place, question in enumerate(questions):
             self._add(place, question)
         for key, places in list(self._places.items()):
-            if key[0] in ("run", "whole") and self._is_common(places):
+            if key[0] in ("run", "prompt") and self._is_common(places):
                 del self._places[key]
 
     def check(self, entries: Sequence[Entry]) -> Stage:
@@ -116,7 +101,7 @@ class EvalIndex:
         originals = {self._originals[place] for place in places}
         counts = Counter(set_name for set_name, _ in originals)
         for set_name, count in counts.items():
-            limit = max(LEAST_PROMPTS, COMMON_SHARE * self._num_different[set_name])
+            limit = max(LEAST_QUESTIONS, COMMON_SHARE * self._num_different[set_name])
             if count > limit:
                 return True
         return False
@@ -125,18 +110,11 @@ class EvalIndex:
         texts = [("test", key) for key in set(map(assert_key, question.tests))]
         if "/" in question.id:  # an id without "/" may be a plain number, which many sets use
             texts.append(("id", question.id))
-        words = content_words(question.prompt, self._phrases)
-        self._statements.add(words)
+        texts += [("prompt", text) for text in _prompt_texts(question)]
+        words = content_words(question.prompt)
         if len(words) >= LEAST_WHOLE_WORDS:
-            texts += [("run", run) for run in ngrams(words, RUN_WORDS) if _is_telling(run)]
-        all_words = content_words(question.prompt)
-        whole = " ".join(all_words)
-        texts.append(("whole", whole))
-        if len(all_words) < RUN_WORDS or _is_telling(whole):
-            start = " ".join(all_words[:RUN_WORDS])
-            self._wholes_of_start[start].add(whole)
+            texts += [("run", run) for run in _runs(words, RUN_WORDS) if _is_telling(run)]
         form = reference_form(question.reference)
-        self._programs.add(_near_tokens(form))
         if len(tokens_of(form)) >= LEAST_SAME_TOKENS:
             texts.append(("program", form))
         for key in texts:
@@ -148,43 +126,18 @@ class EvalIndex:
         """Yield the evaluation questions that a question repeats. The strongest of the four rules is tried first."""
         for place in self._places.get(("id", question.id), ()):
             yield place, "id", "the same id"
-        words = content_words(question.prompt, self._phrases)
-        bare_words = content_words(question.prompt, self._all_phrases)
-        statements = [words] if bare_words == words else [words, bare_words]
-        for statement in statements:
-            for place, similarity in self._statements.similar_to(statement).items():
-                yield place, "prompt", f"statements, Jaccard similarity {similarity:.2f}"
-        yield from self._prompt_hits(words, content_words(question.prompt))
-        form = reference_form(question.reference)
-        for place in self._places.get(("program", form), ()):
-            yield place, "reference", "the same program except for names"
-        tokens = _near_tokens(form)
-        for place, similarity in self._programs.similar_to(tokens).items():
-            yield place, "reference", f"programs without names, Jaccard similarity {similarity:.2f}"
-        yield from self._test_hits(question)
-
-    def _prompt_hits(
-        self,
-        words: Sequence[str],
-        all_words: Sequence[str],
-    ) -> Iterator[Hit]:
-        """Yield an evaluation question if a prompt contains its whole statement or one of its runs.
-
-        Args:
-            words: the prompt's words without common phrases, for the search for runs.
-            all_words: the prompt's words with common phrases, for the search for whole statements.
-        """
-        text = f" {' '.join(all_words)} "
-        for start in ngrams(all_words, RUN_WORDS):
-            for whole in sorted(self._wholes_of_start.get(start, ())):
-                if f" {whole} " in text:
-                    for place in self._places.get(("whole", whole), ()):
-                        yield place, "prompt", f"the whole statement: {whole}"
+        for text in _prompt_texts(question):
+            for place in self._places.get(("prompt", text), ()):
+                yield place, "prompt", "the same words"
+        words = content_words(question.prompt)
         longest = min(RUN_WORDS, len(words))
         for size in range(longest, LEAST_WHOLE_WORDS - 1, -1):  # a short evaluation statement is a run of fewer words
-            for run in ngrams(words, size):
+            for run in _runs(words, size):
                 for place in self._places.get(("run", run), ()):
                     yield place, "prompt", f"{size} words: {run}"
+        for place in self._places.get(("program", reference_form(question.reference)), ()):
+            yield place, "reference", "the same program except for names"
+        yield from self._test_hits(question)
 
     def _test_hits(self, question: Question) -> Iterator[Hit]:
         tests = (*question.tests, *question.golden_tests)
@@ -198,9 +151,15 @@ class EvalIndex:
                 yield place, "tests", f"{len(texts)} tests, such as {texts[0][:120]}"
 
 
-def _near_tokens(form: str) -> Sequence[str]:
-    tokens = tokens_of(form)
-    return tokens if len(tokens) >= LEAST_NEAR_TOKENS else ()
+def _prompt_texts(question: Question) -> list[str]:
+    """List the words of the statement and those of the whole prompt, each joined by blanks, if they are not empty."""
+    texts = [" ".join(words) for words in (content_words(question.prompt), prompt_words(question.prompt)) if words]
+    return list(dict.fromkeys(texts))
+
+
+def _runs(words: Words, size: int) -> list[str]:
+    """List all runs of ``size`` words, joined by blanks. Fewer words are one run."""
+    return [" ".join(words[start : start + size]) for start in range(max(len(words) - size, 0) + 1)]
 
 
 def _is_telling(run: str) -> bool:

@@ -1,8 +1,8 @@
 """``code-a1 data prepare``: makes a checked training set in this project's columns out of public problem sets.
 
 The order of the checks saves work. Rows that overlap with an evaluation set are dropped first, so that their references
-need not be judged. Duplicates are dropped after judging, so that the first *good* row stays. The base model comes last,
-because sampling its programs costs most.
+need not be judged. Duplicates are dropped after judging, so that the first *good* row stays. The rates of a model come
+last, so that their distribution counts only questions that passed all other checks.
 """
 
 import shlex
@@ -24,16 +24,14 @@ from ...jobs.progress import Progress
 from ...runs.folder import versions
 from ...stats.tables import counts_text
 from .dataset_card import dataset_card, write_parquet
-from .duplicates import check_duplicates
-from .frontier import Frontier
 from .options import PrepareOptions
-from .overlap import EvalIndex
+from .overlap import EvalIndex, check_duplicates
+from .rates import USUAL_KEEP, Rates
 from .reading import Source, open_sources, read_eval_sets, read_inputs
 from .references import JudgedReference, content_key, decide, judged_row
 from .rows import Dropped, Entry, Reason, Stage
-from .texts import common_phrases
 
-_PACKAGES = ("code-a1-recipe", "datasketch", "pyarrow", "datasets")
+_PACKAGES = ("code-a1-recipe", "pyarrow", "datasets")
 
 
 def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
@@ -45,7 +43,7 @@ def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
 
     Raises:
         InputError, SandboxConfigError: an input or an option cannot be used; nothing was written.
-        OutageError: the sandbox or the base model is down; all results so far are kept.
+        OutageError: the sandbox is down; all results so far are kept.
     """
     options.check(map(Path, (*options.inputs, *options.against)))
     _ = options.confinement  # raises SandboxConfigError before any work starts
@@ -53,7 +51,7 @@ def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
         options=options,
         sources=open_sources(options.inputs, adapter=options.adapter, columns=options.columns),
         eval_sources=open_sources(options.against, columns=options.against_columns, is_evaluation=True),
-        frontier=Frontier.of(options) if options.base_model.is_named else None,
+        rates=Rates.read(options.rates, options.keep or USUAL_KEEP) if options.rates else None,
     )
     with (
         warnings.catch_warnings(action="ignore"),  # Python warns while it compiles the programs of the data
@@ -68,8 +66,8 @@ def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
         f"left out: {counts_text(preparation.left_out) or 'none'}",
         f"sources, tests and overlaps: {options.card_output}",
     ]
-    if preparation.frontier:
-        lines.append(preparation.frontier.rates)
+    if preparation.rates:
+        lines.append(preparation.rates.summary)
     return Report(text="\n".join(lines), failure=failure)
 
 
@@ -80,7 +78,7 @@ class Preparation:
     options: PrepareOptions
     sources: Sequence[Source]
     eval_sources: Sequence[Source]
-    frontier: Frontier | None
+    rates: Rates | None
     eval_questions: list[Question] = field(default_factory=list)
     unreadable: Counter[str] = field(default_factory=Counter)
     """Evaluation set -> number of rows whose prompt cannot be read."""
@@ -103,21 +101,19 @@ class Preparation:
             store: gets the facts about each reference as soon as they are known.
 
         Raises:
-            InputError: an evaluation set or the base model cannot be used.
+            InputError: an evaluation set cannot be used.
             SandboxConfigError: programs cannot be confined on this machine.
-            OutageError: the sandbox or the base model is down.
+            OutageError: the sandbox is down.
         """
         self.eval_questions, self.unreadable = read_eval_sets(self.eval_sources)
         self._sift("read", read_inputs(self.sources, limit=self.options.limit))
-        phrases = common_phrases([entry.question.prompt for entry in self.kept])
         if self.eval_questions:
-            self._sift("overlap", EvalIndex(self.eval_questions, phrases).check(self.kept))
+            self._sift("overlap", EvalIndex(self.eval_questions).check(self.kept))
         self._sift("tests", self._with_enough_tests())
         self._sift("decide", self._decided(store))
-        self._sift("duplicates", check_duplicates(self.kept, phrases))
-        if self.frontier:
-            rated = list(self.frontier.check(self.kept))  # a list: the rating shows its own progress bar
-            self._sift("frontier", rated)
+        self._sift("duplicates", check_duplicates(self.kept))
+        if self.rates:
+            self._sift("rates", self.rates.check(self.kept))
         order = [source.name for source in self.sources]
         self.dropped.sort(key=lambda row: (order.index(row.file), row.row))
 
@@ -184,8 +180,8 @@ class Preparation:
         if self.kept:
             return ""
         hint = "see the reasons above"
-        if self.frontier:
-            hint = "widen --keep, raise --samples, or name other questions or another --base-model"
+        if self.rates:
+            hint = "widen --keep, or name other questions or another evaluation"
         return f"no row is left, so {self.options.output} was not written; {hint}"
 
     def _overlaps(self) -> Iterator[tuple[object, ...]]:
@@ -232,12 +228,10 @@ class Preparation:
             self._write_questions()
 
     def _write_questions(self) -> None:
-        """Write the questions in the native columns. If a base model was named, its rates are further columns."""
+        """Write the questions in the native columns."""
         import pyarrow  # imported here, so that `--help` does not wait for it
 
         text = pyarrow.string()
         schema = {column.name: text if column.type is str else pyarrow.list_(text) for column in fields(Question)}
-        if self.frontier:
-            schema |= {"base_pass_rate": pyarrow.float64(), "base_samples": pyarrow.int64(), "base_model": text}
-        rows = [asdict(entry.question) | entry.rates for entry in self.kept]
+        rows = [asdict(entry.question) for entry in self.kept]
         write_parquet(self.options.output, rows, pyarrow.schema(schema))

@@ -2,8 +2,7 @@
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import msgspec
 
@@ -29,13 +28,16 @@ class Reason(enum.StrEnum):
     TOO_FEW_TESTS = "too_few_tests"
     OUTAGE = "outage"
     """The sandbox could not judge the row, so nothing is known about the row."""
-    NEAR_DUPLICATE = "near_duplicate"
-    """An earlier row has nearly the same prompt."""
+    DUPLICATE_PROMPT = "duplicate_prompt"
+    """An earlier row has the same words in its prompt."""
     DUPLICATE_REFERENCE = "duplicate_reference"
+    """An earlier row has the same program."""
+    NOT_RATED = "not_rated"
+    """The evaluation of ``--rates`` has no verdict on the question."""
     TOO_HARD = "too_hard"
-    """The base model solves the question less often than ``--keep`` allows."""
+    """The model of ``--rates`` solves the question less often than ``--keep`` allows."""
     TOO_EASY = "too_easy"
-    """The base model solves the question more often than ``--keep`` allows."""
+    """The model of ``--rates`` solves the question more often than ``--keep`` allows."""
 
 
 class Overlap(msgspec.Struct, frozen=True, kw_only=True, rename={"set_name": "set"}):
@@ -46,7 +48,7 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True, rename={"set_name": "se
     how: str
     """The rule that found the overlap: "id", "prompt", "reference" or "tests"."""
     detail: str
-    """The text that the row and the question share, or their similarity."""
+    """The text that the row and the question share."""
 
 
 class Dropped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -76,8 +78,6 @@ class Entry:
     """Other readings of the row: the same question with another reference, or with another form of its answers."""
     removed_tests: tuple[str, ...] = ()
     """The reason for each test that was removed."""
-    rates: dict[str, Any] = field(default_factory=dict)
-    """Further columns of the training set: the rate at which a base model solves the question."""
 
     @property
     def name(self) -> str:

@@ -1,29 +1,16 @@
 """Normal forms of prompts, programs and tests, for comparison.
 
-A prompt becomes the list of words of its statement. The statement leaves out code, doctest examples, web addresses, the
-line in which our adapters name the function, and phrases that many prompts of a set share. A reference becomes a
+A prompt becomes the list of its words, or of the words of its statement. Web addresses and the line in which our
+adapters name the function are left out, and from the statement also code and doctest examples. A reference becomes a
 program without comments, docstrings, annotations and imports, and with numbered names.
 """
 
 import ast
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ...errors import PARSE_ERRORS
 from ...files import fingerprint
-from .near_index import ngrams
-
-PROMPT_NGRAM = 3
-"""Number of words of an n-gram. Two prompts are compared by the Jaccard similarity of their sets of n-grams."""
-PHRASE_WORDS = 4
-PHRASE_SHARE = 0.05
-"""A phrase of ``PHRASE_WORDS`` words is common if more than this share of a set's prompts contain it."""
-LEAST_PROMPTS = 5
-"""A phrase in at most this many prompts is never common, even in a small set."""
-SAMPLED_PROMPTS = 20_000
-"""Common phrases of a large set are counted in a sample of at least this many prompts. The prompts of the sample are
-taken at even distances."""
 
 _LEAST_STATEMENT_WORDS = 3
 _QUOTES = re.compile(r"\"{3}|'{3}")
@@ -34,7 +21,6 @@ _WORD = re.compile(r"\w+")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 Words = list[str]
-Phrases = frozenset[str]
 
 
 # ------------------------------ prompts ------------------------------
@@ -73,34 +59,18 @@ def statement_words(prompt: str) -> Words:
     return words_of("\n".join(kept))
 
 
-def common_phrases(prompts: Sequence[str]) -> Phrases:
-    """Find phrases that are common in the prompts of one set, see ``PHRASE_SHARE`` and ``LEAST_PROMPTS``."""
-    sampled = prompts[:: max(1, len(prompts) // SAMPLED_PROMPTS)]
-    counts: Counter[str] = Counter()
-    for prompt in sampled:
-        words = statement_words(prompt)
-        if len(words) >= PHRASE_WORDS:
-            counts.update(set(ngrams(words, PHRASE_WORDS)))
-    limit = max(LEAST_PROMPTS, PHRASE_SHARE * len(sampled))
-    return frozenset(phrase for phrase, count in counts.items() if count > limit)
+def content_words(prompt: str) -> Words:
+    """List the words by which a prompt is compared: those of its statement.
 
-
-def content_words(prompt: str, phrases: Phrases = frozenset()) -> Words:
-    """List the words by which a prompt is compared: the words of its statement without common phrases.
-
-    If fewer than three words are left ("complete this code:"), the list has all words of the prompt, except the lines
-    that our adapters add.
+    If the statement has fewer than three words ("complete this code:"), the list has all words of the prompt.
     """
     words = statement_words(prompt)
-    covered: set[int] = set()
-    for start, phrase in enumerate(ngrams(words, PHRASE_WORDS)):
-        if phrase in phrases:
-            covered.update(range(start, start + PHRASE_WORDS))
-    uncovered = [word for place, word in enumerate(words) if place not in covered]
-    if len(uncovered) >= _LEAST_STATEMENT_WORDS:
-        return uncovered
-    lines = [line for line in prompt.split("\n") if not _ADAPTER_LINE.match(line)]
-    return words_of("\n".join(lines))
+    return words if len(words) >= _LEAST_STATEMENT_WORDS else prompt_words(prompt)
+
+
+def prompt_words(prompt: str) -> Words:
+    """List all words of a prompt, except for the lines that our adapters add."""
+    return words_of("\n".join(line for line in prompt.split("\n") if not _ADAPTER_LINE.match(line)))
 
 
 # ------------------------------ tests and programs ------------------------------

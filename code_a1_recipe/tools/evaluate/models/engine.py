@@ -40,7 +40,7 @@ def set_cpu_environment() -> bool:
     return on_cpu
 
 
-def check_context(path: str, parameters: SamplingParameters, options: Mapping[str, Any], *, prefix: str) -> None:
+def check_context(path: str, parameters: SamplingParameters, options: Mapping[str, Any]) -> None:
     """Refuse lengths that a model's context cannot hold. Only a model in a folder is checked; vLLM checks a hub id.
 
     Raises:
@@ -54,34 +54,33 @@ def check_context(path: str, parameters: SamplingParameters, options: Mapping[st
     wanted = parameters.max_prompt_tokens + parameters.max_response_tokens
     if isinstance(most, int) and "max_model_len" not in options and wanted > most:
         raise InputError(
-            f"--{prefix}model={path} has a context of {most} tokens, less than --{prefix}max-prompt-tokens "
-            f"{parameters.max_prompt_tokens} + --{prefix}max-tokens {parameters.max_response_tokens}; lower them"
+            f"--model={path} has a context of {most} tokens, less than --max-prompt-tokens "
+            f"{parameters.max_prompt_tokens} + --max-tokens {parameters.max_response_tokens}; lower them"
         )
 
 
-def chat_tokenizer(path: str, parameters: SamplingParameters, options: Mapping[str, Any], *, prefix: str = "") -> Any:
+def chat_tokenizer(path: str, parameters: SamplingParameters, options: Mapping[str, Any]) -> Any:
     """Load a model's tokenizer, and check that the model's context is long enough.
 
     Args:
         path: folder or hub id.
         parameters: how the model will sample.
         options: arguments of vLLM's engine.
-        prefix: beginning of the option names in messages, such as "base-" in ``--base-model``.
 
     Raises:
         InputError: the model's context is too short, or its tokenizer cannot be loaded or has no chat template.
     """
-    check_context(path, parameters, options, prefix=prefix)
+    check_context(path, parameters, options)
     from transformers import AutoTokenizer
 
     revision = options.get("tokenizer_revision") or options.get("revision")
     try:
         tokenizer = AutoTokenizer.from_pretrained(options.get("tokenizer") or path, revision=revision)
     except LOADING_ERRORS as error:
-        raise InputError(f"--{prefix}model={path} cannot be loaded: {type(error).__name__}: {error}") from error
+        raise InputError(f"--model={path} cannot be loaded: {type(error).__name__}: {error}") from error
     if not tokenizer.chat_template:
         raise InputError(
-            f"--{prefix}model={path} has no chat template; give its tokenizer one, or take the model's -Instruct form"
+            f"--model={path} has no chat template; give its tokenizer one, or take the model's -Instruct form"
         )
     return tokenizer
 

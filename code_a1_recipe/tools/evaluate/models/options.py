@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -92,8 +92,6 @@ class ModelOptions:
         ),
         _engine_arguments,
     ] = field(default_factory=dict)
-    usual: ClassVar[SamplingParameters] = USUAL_SAMPLING
-    """Sampling of a model that no run trained."""
     prefix: str = ""
     """Beginning of the option names in messages, such as "test-" in ``--test-model``."""
 
@@ -117,7 +115,7 @@ class ModelOptions:
             "max_response_tokens": self.max_tokens,
             "max_prompt_tokens": self.max_prompt_tokens,
         }
-        parameters = self.usual
+        parameters = USUAL_SAMPLING
         if run := run_of(self):
             rollout = run.policy(policy).rollout
             parameters = replace(SamplingParameters.of_rollout(rollout, validation=True), top_k=-1)

@@ -19,7 +19,7 @@ from ....files import files_fingerprint
 from ....jobs.progress import Progress
 from ....training.checkpoint.export import check_policy, export_policy, find_step
 from .endpoint import EndpointModel
-from .engine import EngineModel, chat_tokenizer
+from .engine import EngineModel
 from .options import ModelOptions
 from .response_store import RESPONSES, OpenModel, ResponseStore, StoredSampler, finish_all
 
@@ -51,19 +51,6 @@ class ModelChoice:
     """Address of the server that runs the model; empty for a model in this process."""
     engine: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of vLLM's engine."""
-
-    def check(self, parameters: SamplingParameters, *, prefix: str) -> None:
-        """Check the tokenizer and the length of the context, without loading weights. An endpoint is not checked.
-
-        Args:
-            parameters: how the model will sample.
-            prefix: beginning of the option names in messages, such as "base-" in ``--base-model``.
-
-        Raises:
-            InputError: the model's context is too short for ``parameters``, or its tokenizer cannot be used.
-        """
-        if not self.endpoint:
-            chat_tokenizer(self.path, parameters, self.engine, prefix=prefix)
 
     async def open(self, parameters: SamplingParameters) -> OpenModel:
         """Start an engine, or make a client of the endpoint.

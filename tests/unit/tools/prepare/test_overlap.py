@@ -5,9 +5,8 @@ import pytest
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.tools.prepare.overlap import EvalIndex
 from code_a1_recipe.tools.prepare.rows import Dropped, Entry
-from code_a1_recipe.tools.prepare.texts import common_phrases
 
-TWELVE = "alpha bravo charlie delta echo foxtrot golf hotel india juliett kilo lima"
+THIRTEEN = "alpha bravo charlie delta echo foxtrot golf hotel india juliett kilo lima mike"
 LONG_PROGRAM = (
     "def f(xs):\n    total = 0\n    for x in xs:\n        if x % 2 == 0 and x > 10:\n            total += x * x - 1\n"
     "    return total\n"
@@ -26,8 +25,7 @@ def entry(row=0, **changes):
 
 def found(entries, questions):
     """(row, id, how, detail) of every overlap."""
-    phrases = common_phrases([one.question.prompt for one in entries])
-    checked = list(EvalIndex(questions, phrases).check(entries))
+    checked = list(EvalIndex(questions).check(entries))
     assert [one.row for one in checked] == [one.row for one in entries]
     dropped = [one for one in checked if isinstance(one, Dropped)]
     return [(one.row, hit.id, hit.how, hit.detail) for one in dropped for hit in one.overlaps]
@@ -48,11 +46,13 @@ def test_an_id_counts_where_it_names_its_data_set():
 # ------------------------------ prompt ------------------------------
 
 
-def test_ten_words_in_a_row_are_an_overlap_and_nine_are_none():
-    prompt = "One two three. Alpha Bravo Charlie Delta Echo Foxtrot Golf Hotel India {}! four five"
-    shared = "alpha bravo charlie delta echo foxtrot golf hotel india juliett"
-    assert found_in_prompts(prompt.format("Juliett"), TWELVE) == [(0, "Eval/1", "prompt", f"10 words: {shared}")]
-    assert found_in_prompts(prompt.format("x"), TWELVE) == []
+def test_thirteen_words_in_a_row_are_an_overlap_and_twelve_are_none():
+    prompt = "One two three. Alpha Bravo Charlie Delta Echo Foxtrot Golf Hotel India Juliett Kilo Lima {}! four five"
+    evaluated_prompt = f"{THIRTEEN} november oscar"
+    assert found_in_prompts(prompt.format("Mike"), evaluated_prompt) == [
+        (0, "Eval/1", "prompt", f"13 words: {THIRTEEN}")
+    ]
+    assert found_in_prompts(prompt.format("x"), evaluated_prompt) == []
 
 
 def test_a_short_statement_counts_where_the_whole_of_it_is_there():
@@ -68,36 +68,40 @@ def test_a_statement_of_five_words_counts_only_where_there_is_no_more():
     short = "Find the maximum of two."
     assert found_in_prompts("Without comparing, find the maximum of two numbers that are given", short) == []
     assert found_in_prompts("find the maximum of two", short) == [
-        (0, "Eval/1", "prompt", "statements, Jaccard similarity 1.00")
+        (0, "Eval/1", "prompt", "the same words")
     ]
 
 
 @pytest.mark.parametrize(
     ("shared", "num_found"),
-    [("0 1 2 3 4 5 6 7 8 9", 0), ("mn op qr st 4 5 6 7 8 9", 0), ("mn op qr st uv 5 6 7 8 9", 1)],
+    [
+        ("0 1 2 3 4 5 6 7 8 9 10 11 12", 0),
+        ("mn op qr st uv wx 6 7 8 9 10 11 12", 0),
+        ("mn op qr st uv wx yz 7 8 9 10 11 12", 1),
+    ],
 )
-def test_of_ten_words_five_must_be_more_than_numbers_and_letters(shared, num_found):
+def test_of_thirteen_words_seven_must_be_more_than_numbers_and_letters(shared, num_found):
     evaluated_prompt = f"hexadecimal 17 {shared} 18 sierra tango"
     assert len(found_in_prompts(f"wheels 27 {shared} 28 quebec papa oscar", evaluated_prompt)) == num_found
 
 
 @pytest.mark.parametrize(("num_with", "num_found"), [(5, 5), (6, 0)])
 def test_words_that_many_evaluation_prompts_share_do_not_count(num_with, num_found):
-    """Six of one set's prompts are more than LEAST_PROMPTS; 5 are not."""
+    """Six of one set's prompts are more than LEAST_QUESTIONS; 5 are not."""
     others = [" ".join(f"w{number}{k}" for k in range(9)) for number in range(num_with)]
-    questions = [evaluated(id=f"Eval/{words[:2]}", prompt=f"{TWELVE} number {words}") for words in others]
-    assert len(found([entry(prompt=f"{TWELVE} and then something else altogether")], questions)) == num_found
+    questions = [evaluated(id=f"Eval/{words[:2]}", prompt=f"{THIRTEEN} number {words}") for words in others]
+    assert len(found([entry(prompt=f"{THIRTEEN} and then something else altogether")], questions)) == num_found
 
 
 def test_words_that_many_prompts_of_different_sets_share_do_count():
     questions = [
-        evaluated(data_source=f"s{number}", id=f"s/{number}", prompt=f"{TWELVE} number {number}") for number in range(4)
+        evaluated(data_source=f"s{number}", id=f"s/{number}", prompt=f"{THIRTEEN} number {number}") for number in range(4)
     ]
-    row = entry(prompt=f"{TWELVE} and then something else altogether")
+    row = entry(prompt=f"{THIRTEEN} and then something else altogether")
     assert [hit[1] for hit in found([row], questions)] == ["s/0", "s/1", "s/2", "s/3"]
 
 
-@pytest.mark.parametrize("statement", [f"{TWELVE} mike november", "golf hotel india juliett", "reverse each list"])
+@pytest.mark.parametrize("statement", [f"{THIRTEEN} november", "golf hotel india juliett", "reverse each list"])
 def test_a_question_that_was_copied_often_is_found_in_every_copy(statement):
     """Copies under other names, with other programs: their statement is all that the data's prompts share."""
     rows = [
@@ -107,23 +111,18 @@ def test_a_question_that_was_copied_often_is_found_in_every_copy(statement):
     assert len(found(rows, [evaluated(prompt=statement)])) == 12
 
 
-def test_what_the_data_writes_around_every_statement_hides_no_short_question():
-    rows = [entry(row, prompt=f"Please solve the following task now. p{row} q{row} r{row}") for row in range(12)]
-    rows.append(entry(12, prompt="Please solve the following task now. Add two numbers"))
-    assert [hit[0] for hit in found(rows, [evaluated(prompt="Add two numbers")])] == [12]
-
-
 def test_copies_of_one_evaluation_question_do_not_make_its_words_common():
-    questions = [evaluated(id=f"Eval/{number}", prompt=f"{TWELVE} mike") for number in range(9)]
-    assert len(found([entry(prompt=f"A tale. {TWELVE} and its end")], questions)) == 9
+    questions = [evaluated(id=f"Eval/{number}", prompt=THIRTEEN) for number in range(9)]
+    assert len(found([entry(prompt=f"A tale. {THIRTEEN} and its end")], questions)) == 9
 
 
-def test_a_whole_statement_counts_where_common_phrases_leave_little_of_it():
-    """Six questions begin alike; without that, four words are left of each, too few for a run of words."""
+def test_a_statement_of_ten_words_counts_where_the_whole_of_it_is_there_and_not_where_its_start_is():
+    """Six questions begin alike."""
     start = "papa quebec romeo sierra tango uniform"
-    questions = [evaluated(id=f"Eval/{n}", prompt=f"{start} a{n}a b{n}b c{n}c d{n}d") for n in range(6)]
+    questions = [evaluated(id=f"Eval/{n}", prompt=f"{start} a{n}a b{n}b c{n}c d{n}d xx yy zz") for n in range(6)]
+    questions[2] = evaluated(id="Eval/2", prompt=f"{start} whiskey yankee zulu alpha")
     rows = [entry(0, prompt=f"Once upon a time. {questions[2].prompt} and so on"), entry(1, prompt=f"{start} only")]
-    assert found(rows, questions) == [(0, "Eval/2", "prompt", f"the whole statement: {questions[2].prompt}")]
+    assert found(rows, questions) == [(0, "Eval/2", "prompt", f"10 words: {questions[2].prompt}")]
 
 
 def test_a_statement_that_many_questions_have_alone_makes_no_overlap():
@@ -150,12 +149,15 @@ def test_the_same_program_under_other_names_is_an_overlap():
     ]
 
 
-def test_nearly_the_same_program_is_an_overlap_above_the_threshold():
+def test_a_program_with_another_constant_is_no_overlap():
     other = LONG_PROGRAM.replace("- 1", "- 2")
-    # 36 tokens have 32 runs of 5; the constant, third from the end, stands in 3 of them: 29 of 35.
-    assert found([entry(reference=other)], [evaluated(reference=LONG_PROGRAM)]) == [
-        (0, "Eval/1", "reference", "programs without names, Jaccard similarity 0.83")
-    ]
+    assert found([entry(reference=other)], [evaluated(reference=LONG_PROGRAM)]) == []
+
+
+def test_a_common_statement_counts_with_the_code_behind_it():
+    """Seven questions have one statement, so only the words of the whole prompt tell which of them is repeated."""
+    questions = [evaluated(id=f"Eval/{n}", prompt=f"Fill it in please\n```\nx = {n}\n```") for n in range(7)]
+    assert found([entry(prompt=questions[3].prompt)], questions) == [(0, "Eval/3", "prompt", "the same words")]
 
 
 def test_programs_of_a_few_tokens_answer_different_questions():

@@ -8,7 +8,6 @@ import pytest
 from code_a1_recipe.tools.prepare.overlap import EvalIndex
 from code_a1_recipe.tools.prepare.reading import open_sources, read_eval_sets, read_inputs
 from code_a1_recipe.tools.prepare.rows import Dropped, Entry
-from code_a1_recipe.tools.prepare.texts import common_phrases
 
 pytestmark = [
     pytest.mark.shared,
@@ -25,8 +24,7 @@ def test_most_of_mbpp_plus_is_found_in_mbpp_without_its_ids(shared_dir):
     questions, _ = read_eval_sets(open_sources([held_out], columns={}, is_evaluation=True))
     ids = {question.id for question in questions}
     nameless = [replace(entry, question=replace(entry.question, id=str(entry.row))) for entry in entries]
-    phrases = common_phrases([entry.question.prompt for entry in entries])
-    index = EvalIndex(questions, phrases)
+    index = EvalIndex(questions)
     rules: Counter[str] = Counter()
     others = 0
     for entry, row in zip(entries, index.check(nameless), strict=True):

@@ -46,7 +46,7 @@ def test_rows_stay_or_go_with_a_reason_and_the_card_tells_them(run, write, dropp
         "foxtrot": "unencodable",
         "golf": "too_few_tests",
         "hotel": "unusable row: reference: must be Python 3",
-        "india": "near_duplicate",
+        "india": "duplicate_prompt",
         "juliett": "duplicate_reference",
     }
     assert [line["row"] for line in dropped().values()] == [1, 2, 3, 4, 5, 6, 7, 8, 9]

@@ -7,7 +7,6 @@ import pytest
 from code_a1_recipe.data.formats import ADAPTERS
 from code_a1_recipe.tools.prepare.texts import (
     assert_key,
-    common_phrases,
     content_words,
     reference_form,
     statement_words,
@@ -73,24 +72,9 @@ def test_what_an_adapter_adds_to_a_statement_does_not_count(adapter, row):
     assert statement_words(native.prompt) == ["add", "one"]
 
 
-def test_a_phrase_is_common_above_five_prompts_and_one_in_twenty():
-    prompts = [f"write a function to w{index}" for index in range(6)]
-    assert common_phrases(prompts) == {"write a function to"}
-    assert common_phrases(prompts[:5]) == frozenset()
-    others = [" ".join(f"x{index}{place}" for place in range(5)) for index in range(114)]
-    assert common_phrases(prompts + others) == frozenset()  # 6 of 120 are not more than 5 %
-    assert common_phrases(prompts + others[1:]) == {"write a function to"}  # 6 of 119 are
-
-
-def test_phrases_are_taken_out_wherever_they_stand():
-    prompt = "first write a function to sort all of it, write a function to"
-    assert " ".join(content_words(prompt, frozenset({"write a function to"}))) == "first sort all of it"
-
-
-def test_a_prompt_of_common_phrases_alone_is_compared_as_a_whole():
-    phrases = frozenset({"complete the code below"})
-    words = content_words("Complete the code below\n```\ndef f(x): pass\n```", phrases)
-    assert " ".join(words) == "complete the code below def f x pass"
+def test_a_prompt_that_states_next_to_nothing_is_compared_as_a_whole():
+    words = content_words("Complete it:\n```\ndef f(x): pass\n```\nName the function `f(x)`.")
+    assert " ".join(words) == "complete it def f x pass"
 
 
 def test_asserts_are_equal_up_to_blanks_and_quotes():

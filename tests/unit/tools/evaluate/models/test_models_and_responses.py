@@ -285,9 +285,9 @@ def test_a_model_that_is_no_run_gets_the_usual_values():
 def test_lengths_that_a_model_does_not_have_are_refused_before_it_is_started(tmp_path):
     (tmp_path / "config.json").write_text('{"max_position_embeddings": 1024}')
     with pytest.raises(InputError, match="context of 1024 tokens"):
-        check_context(str(tmp_path), ModelOptions().sampling("code"), {}, prefix="")
-    check_context(str(tmp_path), PARAMETERS, {}, prefix="")
-    check_context(str(tmp_path), ModelOptions().sampling("code"), {"max_model_len": 512}, prefix="")
+        check_context(str(tmp_path), ModelOptions().sampling("code"), {})
+    check_context(str(tmp_path), PARAMETERS, {})
+    check_context(str(tmp_path), ModelOptions().sampling("code"), {"max_model_len": 512})
 
 
 # ------------------------------ prompts ------------------------------
