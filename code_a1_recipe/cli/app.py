@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from ..config.compose import preset_names
-from ..config.removed import REMOVED_COMMANDS, REMOVED_OPTIONS
 from ..errors import InputError
 from . import curate, evaluate, model, recorded, runs, status, train, use
 
@@ -59,14 +58,13 @@ def _with_command(words: list[str]) -> list[str]:
     """Put ``train`` first if there are no words, or if the first word is a preset, a YAML file or a setting.
 
     Raises:
-        InputError: the words name a removed command or option, or the first word looks like a misspelled command.
+        InputError: the first word looks like a misspelled command.
     """
     if not words:
         return ["train"]
     first = words[0]
     if first.startswith("-"):
         return words
-    _refuse_removed(words)
     names = list(typer.main.get_group(app).commands)
     if first in names:
         return words
@@ -74,12 +72,3 @@ def _with_command(words: list[str]) -> list[str]:
     if not is_training and (near := difflib.get_close_matches(first, names, n=1)):
         raise InputError(f"unknown command {first!r}; did you mean {near[0]!r}? `code-a1 --help` lists all commands")
     return ["train", *words]
-
-
-def _refuse_removed(words: Sequence[str]) -> None:
-    """Raise InputError if the words name a removed command or option. The name of a command has one or two words."""
-    options = [word.partition("=")[0] for word in words if word.startswith("--")]
-    for command in (words[0], " ".join(words[:2])):
-        for removed in (command, *(f"{command} {option}" for option in options)):
-            if replacement := REMOVED_COMMANDS.get(removed) or REMOVED_OPTIONS.get(removed):
-                raise InputError(f"`code-a1 {removed}` was removed: {replacement}")

@@ -24,8 +24,7 @@ from ..algorithm.schedule import POLICY_NAMES
 from ..algorithm.settings_block import near_misses
 from ..errors import SettingsError
 from .keys import key_problems
-from .removed import drop_removed_keys
-from .rules import VALUE_RULES, Rule, broken_rules
+from .rules import VALUE_RULES, Rule
 from .run_config import CONFIG_FORMAT, SEPARATE, RunConfig, copied
 from .verl_keys import changed_keys
 
@@ -47,7 +46,8 @@ def read_config(
         rules: rules about values that depend on one another. The bounds of single values are always checked.
 
     Raises:
-        SettingsError: the message names all unknown keys, values out of bounds and broken rules.
+        SettingsError: the message names all unknown keys, values out of bounds and broken rules. Rules are checked once
+            every value is within its bounds.
     """
     tree = compose_config(preset_or_path, overrides)
     problems = key_problems(tree, _preset(BASE_CONFIG), overrides)
@@ -57,9 +57,10 @@ def read_config(
         raise SettingsError(_explain(error)) from error
     for key, problem in refused.items():
         problems.setdefault(key, problem)
-    messages = [*problems.values(), *broken_rules(config, rules, is_partial=bool(refused))]
-    if messages:
-        raise SettingsError(*dict.fromkeys(messages))
+    if config is not None:
+        problems |= {message: message for rule in rules for message in rule(config)}
+    if config is None or problems:
+        raise SettingsError(*dict.fromkeys(problems.values()))
     return config
 
 
@@ -76,7 +77,6 @@ def compose_config(preset_or_path: str, overrides: Sequence[str] = ()) -> DictCo
         raise SettingsError(*problems)
     try:
         tree = _compose(folder, name, words)
-        OmegaConf.set_struct(tree, False)
         if "run_dir" not in tree or "policies" not in tree:
             raise SettingsError(f"{preset_or_path} must build on a preset: begin it with `defaults: [cpu, _self_]`")
         for key in ("policies", *(f"policies.{policy}" for policy in POLICY_NAMES)):
@@ -129,21 +129,21 @@ def _malformed(overrides: Sequence[str]) -> Iterator[str]:
 
 
 def _compose(folder: Path, name: str, overrides: Sequence[str]) -> DictConfig:
-    """Compose with hydra, or without hydra if all overrides just set values of a preset.
+    """Let hydra choose files and delete keys, and then set values in their order.
 
-    hydra reads about thirty files, which takes seconds. So a composed preset is kept, and the overrides are applied to
-    a copy of it.
+    hydra reads about thirty files, which takes seconds, so what it composed of shipped files is kept.
     """
     written = [_as_hydra_override(override) for override in overrides]
     parsed = OverridesParser.create().parse_overrides(written)
-    if folder != CONFIG_DIR or not all(map(_sets_a_value, parsed)):
-        return _composed_by_hydra(folder, name, written)
-    tree = copied(_preset(name))
+    choices = tuple(word for word, override in zip(written, parsed, strict=True) if not _sets_a_value(override))
+    tree = copied(_shipped(name, choices)) if folder == CONFIG_DIR else _composed_by_hydra(folder, name, choices)
+    OmegaConf.set_struct(tree, False)
     for override, word in zip(parsed, overrides, strict=True):
-        try:
-            OmegaConf.update(tree, override.key_or_group, override.value(), merge=True, force_add=True)
-        except TypeError as error:
-            raise SettingsError(f"{word!r} {_LIST_OR_BLOCK}") from error
+        if _sets_a_value(override):
+            try:
+                OmegaConf.update(tree, override.key_or_group, override.value(), merge=True, force_add=True)
+            except TypeError as error:
+                raise SettingsError(f"{word!r} {_LIST_OR_BLOCK}") from error
     return tree
 
 
@@ -165,9 +165,13 @@ def _sets_a_value(override: Override) -> bool:
     return bool(is_value and override.is_force_add() and not override.is_sweep_override())
 
 
-@cache
 def _preset(name: str) -> DictConfig:
-    return _composed_by_hydra(CONFIG_DIR, name, ())
+    return _shipped(name, ())
+
+
+@cache
+def _shipped(name: str, choices: tuple[str, ...]) -> DictConfig:
+    return _composed_by_hydra(CONFIG_DIR, name, choices)
 
 
 def _composed_by_hydra(folder: Path, name: str, overrides: Sequence[str]) -> DictConfig:
@@ -241,11 +245,10 @@ def recorded_config(path: Path) -> RunConfig:
         if (recorded := tree.get("config_format")) != CONFIG_FORMAT:
             hint = "read the run with the release that wrote it, or train again"
             raise SettingsError(f"{path} has format {recorded}, this release reads format {CONFIG_FORMAT}; {hint}")
-        drop_removed_keys(tree)
         config, refused = RunConfig.from_tree(tree)
     except (OSError, yaml.YAMLError, OmegaConfBaseException, KeyError, TypeError, AttributeError) as error:
         raise SettingsError(f"{path} is no configuration of a run: {type(error).__name__}: {error}") from error
-    if refused:
+    if config is None:
         raise SettingsError(*(f"{path}: {problem}" for problem in refused.values()))
     return config
 

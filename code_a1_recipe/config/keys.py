@@ -1,14 +1,12 @@
-"""Finds keys of a composed configuration that are unknown, removed, refused or without effect."""
+"""Finds keys of a composed configuration that are unknown, refused or without effect."""
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from ..algorithm.schedule import POLICY_NAMES
 from ..algorithm.settings_block import unknown_key
-from .removed import refused_keys
 from .verl_keys import changed_keys
 
 # Other projects define the keys of these blocks (a Hugging Face config, vLLM, Ray), so users may add any key.
@@ -37,14 +35,7 @@ def key_problems(tree: DictConfig, base: DictConfig, overrides: Sequence[str]) -
         base: the composed ``code_a1.yaml``, which has all keys of verl and of the recipe.
         overrides: words of the command line, in the form ``key=value``.
     """
-    return dict(
-        chain(
-            _unknown_keys(tree, base),
-            refused_keys(tree),
-            changed_keys(tree, base, "refused"),
-            _overruled(tree, overrides),
-        )
-    )
+    return dict([*_unknown_keys(tree, base), *changed_keys(tree, base, "refused"), *_overruled(tree, overrides)])
 
 
 def _unknown_keys(tree: DictConfig, base: DictConfig) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """Rules about values that depend on one another. The bounds of a single value are at its field.
 
-A rule yields a message for each violation. A rule is skipped if a value that it reads is out of bounds.
+A rule yields a message for each violation. Rules are checked once every value is within its bounds.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,16 +15,6 @@ Rule = Callable[[RunConfig], Iterable[str]]
 
 _MIN_OBJECT_STORE = 75 << 20
 """Smallest size in bytes of the object store with which Ray starts."""
-
-
-def broken_rules(config: RunConfig, rules: Iterable[Rule], *, is_partial: bool) -> Iterator[str]:
-    """Yield the messages of all rules. Only a partial configuration may lack a value that a rule reads."""
-    for rule in rules:
-        try:
-            yield from rule(config)
-        except AttributeError:
-            if not is_partial:
-                raise
 
 
 def groups_per_step(config: RunConfig) -> dict[str, int]:

@@ -15,10 +15,11 @@ from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, SkipValida
 from ..algorithm.schedule import POLICY_NAMES
 from ..algorithm.settings import SeedSettings
 from ..algorithm.settings_block import Amount, Block, Count, Precision, Seconds, describe, key_of
+from ..errors import SettingsError
 from ..extensions.settings import ExtendedSettings
-from .partial import origin, without
+from .verl_keys import origin
 
-CONFIG_FORMAT = 2
+CONFIG_FORMAT = 3
 """Format of ``resolved_config.yaml``. Raise this number if a release cannot read the files of the previous release."""
 COLOCATED, SEPARATE = "colocated", "separate"
 
@@ -232,7 +233,7 @@ class RunConfig(ExtendedSettings):
 
     model_config = ConfigDict(extra="ignore")
 
-    config_format: Literal[2]
+    config_format: Literal[3]
     """Format of ``resolved_config.yaml``. Users leave it out."""
     run_dir: str
     """The folder that the run writes."""
@@ -262,27 +263,26 @@ class RunConfig(ExtendedSettings):
         return {**super().__getstate__(), "__pydantic_private__": None}
 
     @classmethod
-    def from_tree(cls, tree: DictConfig) -> tuple[Self, dict[str, str]]:
+    def from_tree(cls, tree: DictConfig) -> tuple[Self | None, dict[str, str]]:
         """Check a composed configuration.
 
         Returns:
-            The configuration, and a message for each key whose value is out of bounds. The configuration lacks the
-            attributes with wrong values. Rules that read none of these attributes can still be checked.
+            The configuration, or None with a message for each key whose value is out of bounds.
         """
         raw: Any = OmegaConf.to_container(tree, resolve=True)
         for name in POLICY_NAMES:
             policy = merged_policy(tree, name).actor_rollout_ref
             raw["policies"][name] = OmegaConf.to_container(policy, resolve=True)
-        problems: dict[str, str] = {}
         try:
             config = cls.model_validate(raw)
         except ValidationError as error:
+            problems: dict[str, str] = {}
             for item in error.errors():
                 key = origin(tree, key_of(item))
                 problems.setdefault(key, describe(item, key, cls))
-            config = without(cls, raw, [item["loc"] for item in error.errors()])
+            return None, problems
         config._tree = tree
-        return config, problems
+        return config, {}
 
     def policy(self, name: str) -> PolicyConfig:
         policy: PolicyConfig = getattr(self.policies, name)
@@ -301,12 +301,17 @@ class RunConfig(ExtendedSettings):
         return {name: [pool.n_gpus_per_node] * pool.nnodes for name, pool in pools.items()}
 
     def with_values(self, values: Mapping[str, Any]) -> Self:
-        """Make a copy with other values. ``values`` maps dotted keys to the new values."""
+        """Make a copy with other values. ``values`` maps dotted keys to the new values.
+
+        Raises:
+            SettingsError: a new value is out of bounds.
+        """
         tree = self.for_verl()
         for key, value in values.items():
             OmegaConf.update(tree, key, value, force_add=True)
         config, problems = self.from_tree(tree)
-        assert not problems, problems
+        if config is None:
+            raise SettingsError(*problems.values())
         return config
 
     def for_verl(self) -> DictConfig:

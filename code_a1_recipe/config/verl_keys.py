@@ -11,6 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from ..algorithm.schedule import POLICY_NAMES
 
+_REFERENCE = re.compile(r"\$\{(?:oc\.select:)?([\w.]+)")
 _FILE = Path(__file__).with_suffix(".yaml")
 _POLICY_KEY = re.compile(rf"^policies\.({'|'.join(POLICY_NAMES)})\.")
 
@@ -79,3 +80,15 @@ def value_at(tree: Any, key: str) -> Any:
     for part in key.split("."):
         tree = tree.get(part) if isinstance(tree, dict) else None
     return tree
+
+
+def origin(tree: DictConfig, key: str) -> str:
+    """Find the key that set a value.
+
+    A policy without its own value uses the value in ``actor_rollout_ref``, which may refer to another key.
+    """
+    written = OmegaConf.to_container(tree, resolve=False)
+    if value_at(written, key) is None:
+        key = shared_key(key)
+    reference = _REFERENCE.match(str(value_at(written, key)))
+    return reference.group(1) if reference else key

@@ -13,7 +13,7 @@ from ..errors import CodeA1Error
 from .settings import MicroSettings
 from .world import write_rows
 
-TRAIN_FILE, HELDOUT_FILE, HARD_FILE, SETTINGS_FILE = "train.jsonl", "heldout.jsonl", "hard.jsonl", "settings.json"
+TRAIN_FILE, HELDOUT_FILE, SETTINGS_FILE = "train.jsonl", "heldout.jsonl", "settings.json"
 RECORDED_FILE = "buggy_programs.json"
 """Name of the file to which the Code LLM's process writes the buggy programs, while the Test LLM still trains."""
 
@@ -51,7 +51,6 @@ def build_assets(settings: MicroSettings, folder: Path) -> None:
         recorded = json.loads((folder / RECORDED_FILE).read_text(encoding="utf-8"))
         write_rows(split.train, folder / TRAIN_FILE)
         write_rows(split.heldout, folder / HELDOUT_FILE, buggy_programs=recorded)
-        write_rows(split.hard, folder / HARD_FILE, buggy_programs=recorded)
     (folder / SETTINGS_FILE).write_text(settings.model_dump_json() + "\n", encoding="utf-8")
 
 

@@ -26,7 +26,10 @@ def record_buggy_programs(code_model: Path, questions: Sequence[MicroQuestion]) 
     sample is wrong. The programs are recorded once, so that every Test LLM is measured on the same programs. Sampled
     programs run in the sandbox.
     """
-    sampled = _sample(code_model, [render("micro_code", prompt=question.prompt) for question in questions])
+    prompts = [render("micro_code", prompt=question.prompt) for question in questions]
+    # A row's draws depend on the number of rows. With half of the rows once more, the batch has the size with which the
+    # programs of the kept results were recorded; what these rows give is not read.
+    sampled = _sample(code_model, [*prompts, *prompts[: len(prompts) // 2]])[: len(prompts)]
     recorded = {}
     with LocalRunner() as runner:
         judge = Judge(runner)

@@ -1,6 +1,5 @@
 """Settings of the micro assets. The settings decide the content of all built files."""
 
-import functools
 import hashlib
 import json
 from typing import Annotated, Any, Literal
@@ -12,7 +11,7 @@ from ..algorithm.settings_block import Amount, Block, Count, Rate, one_of
 from .difficulty import WORLDS
 from .world import Split, draw_questions
 
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 """Raise this number whenever the code of this package would build other files from the same settings."""
 HEAD_SIZE = 32
 """Width of an attention head. vLLM's attention on CPUs accepts no smaller width."""
@@ -81,9 +80,6 @@ class MicroSettings(Block):
     seed: Amount = 0
     num_train: Count = 3000
     num_heldout: Count = 200
-    num_hard: Count = 100
-    """Number of held-out questions of kinds that no model has learned. A question has decisions inside decisions, or
-    asks for the largest or smallest of changed elements."""
     suite_sizes: Annotated[tuple[Annotated[int, Field(ge=1, le=8)], ...], Field(strict=False, min_length=1)] = (
         1,
         2,
@@ -108,11 +104,9 @@ class MicroSettings(Block):
 
     def split(self) -> Split:
         """Draw the questions of these settings. Every machine and every hash seed gives the same questions."""
-        draw = functools.partial(draw_questions, seed=self.seed, world=self.world, kind=self.kind)
-        drawn = draw(num_questions=self.num_heldout + self.num_train)
-        heldout, train = drawn[: self.num_heldout], drawn[self.num_heldout :]
-        hard = draw(num_questions=self.num_hard, hard=True)
-        return Split(train=train, heldout=heldout, hard=hard)
+        number = self.num_heldout + self.num_train
+        drawn = draw_questions(seed=self.seed, num_questions=number, world=self.world, kind=self.kind)
+        return Split(heldout=drawn[: self.num_heldout], train=drawn[self.num_heldout :])
 
     def model_settings(self, role: str) -> ModelSettings:
         """Return shape and warm start of the model for ``role``: "code", "test" or "both"."""

@@ -232,8 +232,7 @@ def main(role: Role, settings_json: str, out: Path) -> None:
     if role == "code":
         from .recorded_programs import record_buggy_programs
 
-        split = settings.split()
-        recorded = record_buggy_programs(out, [*split.heldout, *split.hard])
+        recorded = record_buggy_programs(out, settings.split().heldout)
         out.with_name(RECORDED_FILE).write_text(json.dumps(recorded), encoding="utf-8")
 
 

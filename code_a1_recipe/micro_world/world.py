@@ -36,7 +36,6 @@ class MicroQuestion:
     ``mistakes`` gives a wrong answer for at least one of these inputs."""
     mistakes: tuple[Mistake, ...]
     """Typical mistakes. Each mistake gives a wrong answer for some input."""
-    data_source: str
     kind: str
     """"functions", or "stdin" if the programs read standard input and print the answer."""
 
@@ -109,7 +108,7 @@ class MicroQuestion:
             "tests": self.hidden_tests,
             "golden_tests": self.golden_tests,
             "buggy_programs": buggy_programs,
-            "data_source": self.data_source,
+            "data_source": "micro",
         }
         if not is_function:
             row["kind"] = self.kind
@@ -125,8 +124,6 @@ class Split:
 
     train: Questions
     heldout: Questions
-    hard: Questions
-    """Held-out questions whose operations are more deeply composed than those of the other parts."""
 
 
 def assert_text(x: Value, expected: Value, kind: str) -> str:
@@ -145,7 +142,6 @@ def draw_questions(
     *,
     seed: int,
     num_questions: int,
-    hard: bool = False,
     world: str = "narrow",
     kind: str = Kind.FUNCTIONS,
 ) -> Questions:
@@ -154,7 +150,6 @@ def draw_questions(
     Args:
         seed: seed of all draws.
         num_questions: number of questions.
-        hard: True draws the held-out questions of ``Split.hard``.
         world: a name of ``WORLDS``.
         kind: "functions" or "stdin".
 
@@ -163,14 +158,12 @@ def draw_questions(
     """
     rng = random.Random(seed)
     drawn_world = WORLDS[world]
-    draw = _draw_hard_operation if hard else _draw_operation
-    source = "micro-hard" if hard else "micro"
     operations: dict[str, Operation] = {}
     # Tens of thousands of prompts exist. If a setting asks for more prompts, this limit ends the loop.
     for _ in range(200 * num_questions + 1000):
         if len(operations) == num_questions:
-            return tuple(_complete(operation, drawn_world, source, kind) for operation in operations.values())
-        operation = draw(rng, drawn_world)
+            return tuple(_complete(operation, drawn_world, kind) for operation in operations.values())
+        operation = _draw_operation(rng, drawn_world)
         operations.setdefault(operation.english, operation)
     raise ValueError(f"only {len(operations)} distinct micro questions found, {num_questions} asked for; ask for fewer")
 
@@ -223,19 +216,6 @@ def _draw_operation(rng: random.Random, world: World) -> Operation:
     )
 
 
-def _draw_hard_operation(rng: random.Random, world: World) -> Operation:
-    # Nested decisions are harder only in a world in which the other parts of the split have none.
-    if rng.random() < 0.5 and not world.nested_chance:
-        return _draw_nested_decision(rng, world)
-    changes = [action for action in _ACTION_POOL if action.kind not in ("constant", "keep")]
-    return Selection(
-        kind=rng.choice(("max", "min")),
-        action=rng.choice(changes),
-        condition=_draw_condition(rng, world),
-        default=rng.choice(_CONSTANTS),
-    )
-
-
 def _draw_nested_decision(rng: random.Random, world: World) -> Decision:
     then, inner_otherwise, otherwise = rng.sample(_ACTION_POOL, 3)
     outer = _draw_condition(rng, world)
@@ -259,7 +239,7 @@ _ACTION_POOL = (
 )
 
 
-def _complete(operation: Operation, world: World, data_source: str, kind: str) -> MicroQuestion:
+def _complete(operation: Operation, world: World, kind: str) -> MicroQuestion:
     """Choose the hidden inputs, and keep the mistakes that give a wrong answer."""
     # The pool is wider than the world's inputs, because some mistakes show only on inputs outside of the world.
     pool: Sequence[Value] = range(world.inputs.start - 10, world.inputs.stop + 6)
@@ -277,7 +257,6 @@ def _complete(operation: Operation, world: World, data_source: str, kind: str) -
         operation=operation,
         hidden_inputs=_choose_inputs(operation, pool, shown_by.values()),
         mistakes=tuple(shown_by),
-        data_source=data_source,
         kind=kind,
     )
 

@@ -61,7 +61,7 @@ def make_world(
         num_comments: tokens that write only a comment, for each token that writes code. With them, long responses hold
             few programs.
     """
-    split = MicroSettings(num_train=1000, num_heldout=1, num_hard=1).split()
+    split = MicroSettings(num_train=1000, num_heldout=1).split()
     rows = [question.row() for question in split.train]
     programs = [f"\n```python\n{row['reference']}\n```" for row in rows]
     asserts = [f"\n{text}" for row in rows for text in row["tests"]]

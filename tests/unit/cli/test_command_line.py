@@ -1,10 +1,9 @@
-"""Which words of a command line are a command, which mean `train`, and which were removed."""
+"""Which words of a command line are a command, and which mean `train`."""
 
 import pytest
 
 from code_a1_recipe.cli import status
 from code_a1_recipe.cli.app import _with_command, main
-from code_a1_recipe.config.removed import REMOVED_COMMANDS, REMOVED_OPTIONS
 from code_a1_recipe.errors import InputError
 
 
@@ -23,12 +22,6 @@ def test_a_misspelt_command_is_refused_with_the_nearest():
         _with_command(["reprot", "outputs/x"])
 
 
-@pytest.mark.parametrize(("asked", "instead"), [*REMOVED_COMMANDS.items(), *REMOVED_OPTIONS.items()])
-def test_what_was_removed_is_refused_with_what_takes_its_place(asked, instead, capsys):
-    assert main([*asked.split(), "outputs/x"]) == 2
-    assert capsys.readouterr().err == f"error: `code-a1 {asked}` was removed: {instead}\n"
-
-
 class WorkersError(ModuleNotFoundError):
     """As Ray makes them: an instance of what it tells of."""
 
@@ -42,11 +35,6 @@ def test_a_package_of_an_extra_is_named_and_a_workers_error_keeps_its_traceback(
     assert "code-a1-recipe[cpu,eval]" in said
     with pytest.raises(WorkersError):
         status.run(lambda: work(WorkersError))
-
-
-def test_a_removed_option_is_refused_with_a_value_too():
-    with pytest.raises(InputError, match="report --serve"):
-        _with_command(["report", "--serve=yes", "outputs/x"])
 
 
 @pytest.mark.parametrize("command", ["score", "harvest", "validate", "watch", "report", "export"])

@@ -15,7 +15,7 @@ from code_a1_recipe.micro_world import assets as cache, builder, ensure_assets, 
 from code_a1_recipe.micro_world.settings import MicroSettings, ModelSettings
 
 TINY = ModelSettings(hidden_size=32, num_layers=1, intermediate_size=32, num_steps=2, batch_size=4)
-TINY_SETTINGS = MicroSettings(num_train=40, num_heldout=5, num_hard=3, code=TINY, test=TINY, both=TINY)
+TINY_SETTINGS = MicroSettings(num_train=40, num_heldout=5, code=TINY, test=TINY, both=TINY)
 
 
 @pytest.fixture

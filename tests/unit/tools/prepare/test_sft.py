@@ -169,7 +169,6 @@ def test_questions_without_right_tests_make_nothing(make):
     ("arguments", "words"),
     [
         ("", "Missing argument"),
-        ("q.jsonl --run r", "`code-a1 data sft --run` was removed"),
         ("q.jsonl --output x.jsonl", "must end in .parquet"),
         ("gone.jsonl", "gone.jsonl: cannot be read"),
         ("q.jsonl --val-frac 1", "'--val-frac'"),
