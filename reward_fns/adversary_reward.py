@@ -20,9 +20,10 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+from sandbox import CaseResult
+
 from .breakdown import Breakdown
 from .interface import JudgedCandidate, QuestionVerdicts
-from .sandbox_seam import CaseResult
 from .test_llm_reward import validity
 
 

@@ -6,9 +6,10 @@ Axes: S suites are judged against one candidate, and n is the index of a suite.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sandbox import CandidateVerdict, CaseResult
+
 from .breakdown import Breakdown
 from .interface import QuestionVerdicts
-from .sandbox_seam import CandidateVerdict, CaseResult
 
 
 def pass_rate(cases: Sequence[CaseResult]) -> float:

@@ -11,16 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
+from sandbox.text import PARSE_ERRORS, asserted, compared, defined_names, imported_names, missing_names, parse_untrusted
+
 from .answer_blocks import answer_of, blocks_of
-from .sandbox_seam import (
-    PARSE_ERRORS,
-    asserted,
-    compared,
-    defined_names,
-    imported_names,
-    missing_names,
-    parse_untrusted,
-)
 
 MAX_RESPONSE_CHARS = 200_000
 """Longest response that is read, in characters: a bound on parsing time, far above any token budget."""

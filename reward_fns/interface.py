@@ -3,12 +3,15 @@
 Axes: C candidates of a question, S suites of a candidate, K cases that a suite is asked for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+from sandbox import CandidateVerdict, SuiteVerdict
 
 from .breakdown import Breakdown
-from .sandbox_seam import CandidateVerdict, SuiteVerdict
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,3 +65,19 @@ class TestReward(Protocol):
 
     def __call__(self, question: QuestionVerdicts, /) -> Sequence[Sequence[Breakdown | None]]:
         """Return a list for each candidate, with one reward, or None, for each of the candidate's ``suite_texts``."""
+
+
+def lookup(name: str, table: Mapping[str, T], *, what: str) -> T:
+    """Return ``table[name]``.
+
+    Args:
+        name: the name that the user gave.
+        table: values by the known names.
+        what: noun for the message, such as "code reward".
+
+    Raises:
+        ValueError: the name is unknown. The message lists the known names.
+    """
+    if name not in table:
+        raise ValueError(f"unknown {what} {name!r}; known: {', '.join(sorted(table))}")
+    return table[name]

@@ -11,16 +11,8 @@ import keyword
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from .sandbox_seam import (
-    INPUT_ENTRY,
-    PARSE_ERRORS,
-    Kind,
-    ValueFormatError,
-    asserted,
-    compared,
-    defined_names,
-    parse_untrusted,
-)
+from sandbox import Kind, ValueFormatError
+from sandbox.text import INPUT_ENTRY, PARSE_ERRORS, asserted, compared, defined_names, parse_untrusted
 
 LISTED_OUTPUTS = "# There is no reference solution: this program looks the listed outputs up.\n"
 """The first line of a program with such a table."""

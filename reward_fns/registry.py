@@ -15,8 +15,7 @@ from typing import Any
 from .adversary_reward import adversary_rewards
 from .breakdown import Breakdown
 from .code_llm_reward import pass_rate_rewards
-from .interface import CodeReward, QuestionVerdicts, TestReward
-from .lookup import lookup
+from .interface import CodeReward, QuestionVerdicts, TestReward, lookup
 from .test_llm_reward import valid_and_adversarial_rewards
 from .weighted_reward import weighted_code_rewards, weighted_test_rewards
 
@@ -36,44 +35,31 @@ _PACKAGE, _FILE = "pkg://", "file://"
 _HINT = "return reward_fns.Breakdown(parts={'name': value}) or None for each"
 
 
-def find_code_reward(name: str, *, path: str | None = None, kwargs: Mapping[str, Any] | None = None) -> CodeReward:
-    """Find the Code LLM's reward function and bind its keyword arguments; see :func:`find_test_reward`."""
-    function: CodeReward = _find(name, path, CODE_REWARDS, role="code", kwargs=kwargs or {}, defaults={})
-    return function
-
-
-def find_test_reward(
+def find_reward(
+    role: str,
     name: str,
     *,
     path: str | None = None,
     kwargs: Mapping[str, Any] | None = None,
     defaults: Mapping[str, Any] | None = None,
-) -> TestReward:
-    """Find the Test LLM's reward function and bind its keyword arguments.
+) -> Any:
+    """Find a reward function and bind its keyword arguments.
 
     Args:
-        name: a name in ``TEST_REWARDS``; with ``path``, the name of a function in that module.
+        role: "code" or "test".
+        name: a name in ``CODE_REWARDS`` or ``TEST_REWARDS``; with ``path``, the name of a function in that module.
         path: ``pkg://package.module`` or a Python file, as in verl's custom reward functions. A file can import
             installed packages, but not other files of its folder.
         kwargs: keyword arguments of the function; the question is not one of them.
         defaults: further keyword arguments. The function gets only the defaults that its signature names.
 
+    Returns:
+        A ``CodeReward`` or a ``TestReward``.
+
     Raises:
         ValueError: the name, module, file or function does not exist, or the function does not take its arguments.
     """
-    function: TestReward = _find(name, path, TEST_REWARDS, role="test", kwargs=kwargs or {}, defaults=defaults or {})
-    return function
-
-
-def _find(
-    name: str,
-    path: str | None,
-    table: Mapping[str, Any],
-    *,
-    role: str,
-    kwargs: Mapping[str, Any],
-    defaults: Mapping[str, Any],
-) -> Any:
+    table: Mapping[str, Any] = CODE_REWARDS if role == "code" else TEST_REWARDS
     function = lookup(name, table, what=f"{role} reward") if path is None else getattr(load_module(path), name, None)
     if not callable(function):
         hint = f"define `def {name}(question)` there, or name another function of this module in rewards.{role}.name"
@@ -81,7 +67,9 @@ def _find(
     # A wrong argument is found now, and not at the first episode, which may come an hour later.
     signature = inspect.signature(function)
     # A user's function need not have the paper's parameters.
-    arguments = {key: value for key, value in defaults.items() if key in signature.parameters} | dict(kwargs)
+    arguments = {key: value for key, value in (defaults or {}).items() if key in signature.parameters} | dict(
+        kwargs or {}
+    )
     try:
         signature.bind(object(), **arguments)
     except TypeError as error:

@@ -7,11 +7,11 @@ K is ``num_cases``, the number of cases that a suite should have.
 from collections.abc import Callable
 from functools import partial
 
+from sandbox import CandidateVerdict, SuiteVerdict
+
 from .breakdown import Breakdown
 from .code_llm_reward import pass_rate
-from .interface import QuestionVerdicts
-from .lookup import lookup
-from .sandbox_seam import CandidateVerdict, SuiteVerdict
+from .interface import QuestionVerdicts, lookup
 
 _LAYOUT_CHARACTERS = frozenset("\n\r\t")
 

@@ -28,19 +28,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from sandbox import CandidateVerdict, Judge, JudgeRequest, Kind, Limits, LocalRunner
+from sandbox.text import PARSE_ERRORS, parse_untrusted
+
 from .code_llm_reward import code_llm_reward
 from .extract import ExtractionFailure, asked_names, extract_candidate, extract_suite
 from .listed import LISTED_OUTPUTS, with_function, with_listed_outputs
-from .sandbox_seam import (
-    PARSE_ERRORS,
-    CandidateVerdict,
-    Judge,
-    JudgeRequest,
-    Kind,
-    Limits,
-    LocalRunner,
-    parse_untrusted,
-)
 from .test_llm_reward import test_llm_reward
 
 logger = logging.getLogger(__name__)

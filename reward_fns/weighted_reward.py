@@ -18,12 +18,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sandbox import CandidateVerdict, JudgeRequest
+
 from .breakdown import Breakdown
 from .code_llm_reward import code_llm_reward
 from .extract import ExtractionFailure, asked_names, extract_candidate, extract_suite
-from .interface import JudgedCandidate, QuestionVerdicts
-from .lookup import lookup
-from .sandbox_seam import CandidateVerdict, JudgeRequest
+from .interface import JudgedCandidate, QuestionVerdicts, lookup
 from .test_llm_reward import ADVERSARIAL_READINGS, test_llm_reward
 from .verl_entry import judge_here
 

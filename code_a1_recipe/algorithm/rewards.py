@@ -14,8 +14,7 @@ from reward_fns import (
     ADVERSARIAL_READINGS,
     JudgedCandidate,
     QuestionVerdicts,
-    find_code_reward,
-    find_test_reward,
+    find_reward,
     reward_code,
     reward_file,
     reward_suites,
@@ -83,6 +82,18 @@ class RewardSettings(Block):
         """All cases written for any program of the question reward the Code LLM."""
         return self.code_tests == "pooled"
 
+    def find(self, role: str) -> Any:
+        """Find the reward function of a policy, "code" or "test".
+
+        Raises:
+            SettingsError: the function does not exist, or does not take its arguments.
+        """
+        choice, defaults = (self.code, {}) if role == "code" else (self.test, self.parameters)
+        try:
+            return find_reward(role, choice.name, path=choice.path, kwargs=choice.kwargs, defaults=defaults)
+        except ValueError as error:
+            raise SettingsError(f"rewards.{role}: {error}") from error
+
     def by_the_paper(self) -> "RewardSettings":
         """A copy with the paper's functions and the same parameters, which rewards each program on its own suites."""
         changes = {
@@ -100,7 +111,7 @@ class RewardSettings(Block):
             return
         for role in ("code", "test"):
             try:
-                function = _find(role, self)
+                function = self.find(role)
                 # A call with an empty question shows whether a shipped function accepts the values. A user's function
                 # may not expect an empty question.
                 if getattr(self, role).path is None:
@@ -122,7 +133,7 @@ class QuestionRewards:
         """
         self._settings = settings
         self._num_cases = num_cases
-        self._code, self._test = _find("code", settings), _find("test", settings)
+        self._code, self._test = settings.find("code"), settings.find("test")
 
     def apply(self, question: Question, candidates: Sequence[CandidateResult]) -> tuple[CandidateResult, ...]:
         """Reward the candidates of one question and their suites.
@@ -164,14 +175,3 @@ def _called(role: str, choice: RewardChoice, function: Any, question: Question) 
     where = f"{choice.path}:{choice.name}" if choice.path else choice.name
     # The registry returns a `functools.partial`, whose attribute `func` is the user's function.
     return user_code(f"rewards.{role}: {where} at question {question.id!r}", function.func)
-
-
-def _find(role: str, settings: RewardSettings) -> Any:
-    """Find the reward function of a policy, "code" or "test"."""
-    code, test = settings.code, settings.test
-    try:
-        if role == "code":
-            return find_code_reward(code.name, path=code.path, kwargs=code.kwargs)
-        return find_test_reward(test.name, path=test.path, kwargs=test.kwargs, defaults=settings.parameters)
-    except ValueError as error:
-        raise SettingsError(f"rewards.{role}: {error}") from error

@@ -10,7 +10,7 @@ import typer
 
 from ..config.compose import preset_names
 from ..errors import InputError
-from . import curate, evaluate, model, recorded, runs, status, train, use
+from . import curate, evaluate, recorded, runs, status, train, use
 
 app = typer.Typer(
     name="code-a1",
@@ -31,7 +31,6 @@ for panel, commands in _COMMANDS.items():
         app.command(rich_help_panel=panel)(command)
 app.add_typer(evaluate.group, rich_help_panel="Evaluate")
 app.add_typer(curate.group, rich_help_panel="Data")
-app.add_typer(model.group, rich_help_panel="Data")
 
 
 def _print_version(wanted: bool) -> None:

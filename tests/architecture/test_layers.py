@@ -184,13 +184,7 @@ def test_verls_queue_is_known_in_one_file_only():
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_package_refers_to_itself_by_relative_imports(package):
     absolute = [str(path) for path in sources(package) if package in imported_packages(path)]
-    seam = str(REPOSITORY / "reward_fns" / "sandbox_seam.py")
-    assert [path for path in absolute if path != seam] == []
-
-
-def test_the_rewards_meet_the_sandbox_in_one_file_only():
-    importers = [path.name for path in sources("reward_fns") if "sandbox" in imported_packages(path)]
-    assert importers == ["sandbox_seam.py"]
+    assert absolute == []
 
 
 def test_a_bare_interpreter_gets_sandbox_and_rewards_without_the_heavy_packages(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from code_a1_recipe.algorithm.mistake_book import MistakeBook
 from code_a1_recipe.errors import OutageError
-from code_a1_recipe.training.base_model import ensure_model
+from studies.real_model import make_model
 
 from .proofs import replayed_book
 
@@ -29,20 +29,27 @@ SMALL = (
 
 
 @pytest.fixture(scope="module")
-def why_no_model() -> str:
+def model(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("model") / "smollm2"
+
+
+@pytest.fixture(scope="module")
+def why_no_model(model) -> str:
     """Empty where the model is there."""
     try:
-        ensure_model("smollm2-135m")
+        make_model(model)
     except OutageError as error:
         return f"SmolLM2-135M cannot be had: {error}"
     return ""
 
 
 @pytest.fixture(scope="module")
-def run(interrupt, repository, why_no_model, tmp_path_factory):
+def run(interrupt, repository, model, why_no_model, tmp_path_factory):
     """Two steps, and a SIGTERM while the episodes of the third one run."""
     problems = repository.parent / "shared" / "data" / "mbpp.jsonl"
     data = (f"data.train_files={problems}",) if problems.is_file() else ()
+    if not why_no_model:
+        data += tuple(f"policies.{policy}.model.path={model}" for policy in ("code", "test"))
     preset = "cpu" if why_no_model else "smollm2-135m"
     return interrupt(tmp_path_factory.mktemp("real") / "run", "step 2/50 |", *SMALL, *data, preset=preset)
 

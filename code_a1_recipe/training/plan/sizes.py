@@ -10,7 +10,7 @@ from .memory import MIB, WEIGHT, ModelSize, kv_cache_bytes
 
 _KV_MEMORY, _EXECUTOR = "kv_cache_memory_bytes", "distributed_executor_backend"
 
-_SMOLLM2 = (134_515_008, 30, 576, 1536, 49_152)
+SMOLLM2 = "HuggingFaceTB/SmolLM2-135M-Instruct"
 KNOWN = {
     name: ModelSize(*numbers)
     for name, numbers in {
@@ -19,8 +19,7 @@ KNOWN = {
         "Qwen/Qwen2.5-Coder-1.5B-Instruct": (1_543_714_304, 28, 1536, 8960, 151_936),
         "Qwen/Qwen2.5-Coder-3B-Instruct": (3_085_938_688, 36, 2048, 11_008, 151_936),
         "Qwen/Qwen2.5-Coder-7B-Instruct": (7_615_616_512, 28, 3584, 18_944, 152_064),
-        "HuggingFaceTB/SmolLM2-135M-Instruct": _SMOLLM2,
-        "smollm2-135m": _SMOLLM2,
+        SMOLLM2: (134_515_008, 30, 576, 1536, 49_152),
         "micro": (566_688, 4, 96, 288, 451),
     }.items()
 }
@@ -127,7 +126,7 @@ def model_size(path: str | None, *, trust_remote_code: bool = False) -> ModelSiz
     except Exception as error:  # transformers may raise any error for a damaged file
         raise SettingsError(
             f"policies.*.model.path={path!r} cannot be read: {in_a_line(error)}; give a folder with its config.json "
-            f"(`code-a1 model get` makes one), or an id where the hub answers; known without it: {', '.join(KNOWN)}"
+            f"(`hf download ID --local-dir FOLDER`), or an id of the hub; known without it: {', '.join(KNOWN)}"
         ) from error
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from reward_fns import (
     JudgedCandidate,
     QuestionVerdicts,
-    find_test_reward,
+    find_reward,
     reward_suites,
     test_llm_reward as paper_reward,
 )
@@ -55,7 +55,7 @@ def questions(draw):
 
 @given(question=questions(), crowding=exponents, alpha=weights)
 def test_a_reward_is_a_share_and_the_sum_of_its_parts(question, **arguments):
-    function = find_test_reward("adversary", kwargs=arguments)
+    function = find_reward("test", "adversary", kwargs=arguments)
     for reward in (one for row in reward_suites(function, question) for one in row):
         assert 0.0 <= reward.total <= 1.0
         assert abs(reward.total - sum(reward.parts.values())) < 1e-6
@@ -89,7 +89,7 @@ def test_with_full_crowding_kills_of_a_candidate_sum_to_its_distinct_failed_call
 @given(question=questions())
 def test_a_suite_that_no_test_llm_wrote_gets_no_reward(question):
     given_tests = [replace(candidate, suite_texts=()) for candidate in question.candidates]
-    rows = reward_suites(find_test_reward("adversary"), replace(question, candidates=tuple(given_tests)))
+    rows = reward_suites(find_reward("test", "adversary"), replace(question, candidates=tuple(given_tests)))
     assert [list(row) for row in rows] == [[]] * len(given_tests)
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from reward_fns import JudgedCandidate, QuestionVerdicts, code_llm_reward, find_code_reward
+from reward_fns import JudgedCandidate, QuestionVerdicts, code_llm_reward, find_reward
 from sandbox import CaseOutcome
 
 HISTORY = {"num_history": 4, "num_history_failed": 1}
@@ -44,7 +44,7 @@ def test_suites_without_case_may_be_left_out(make_suite, make_verdict):
     verdicts = make_verdict(make_suite(2), make_suite(0)), make_verdict(make_suite(0)), None
     programs = tuple(JudgedCandidate(source="", verdict=one, suite_texts=()) for one in verdicts)
     question = QuestionVerdicts(question_id="q", num_cases=2, candidates=programs)
-    rewards = find_code_reward("pass_rate", kwargs={"skip_empty_suites": True})(question)
+    rewards = find_reward("code", "pass_rate", kwargs={"skip_empty_suites": True})(question)
     assert [one and one.total for one in rewards] == [1.0, 0.0, None]
 
 

@@ -13,8 +13,7 @@ from reward_fns import (
     JudgedCandidate,
     QuestionVerdicts,
     code_llm_reward,
-    find_code_reward as code_reward_named,
-    find_test_reward as reward_of_suites_named,
+    find_reward,
     reward_code,
     reward_file,
     reward_suites,
@@ -36,13 +35,13 @@ def question(make_suite, make_verdict):
 
 def test_an_unknown_reward_lists_the_known_ones():
     with pytest.raises(ValueError, match=r"^unknown code reward 'pass'; known: pass_rate, weighted$"):
-        code_reward_named("pass")
+        find_reward("code", "pass")
     with pytest.raises(ValueError, match=r"known: adversary, valid_and_adversarial, weighted$"):
-        reward_of_suites_named("valid")
+        find_reward("test", "valid")
 
 
 def test_the_papers_code_reward_is_r_c_of_each_candidate(question):
-    first, second, lost = reward_code(code_reward_named("pass_rate"), question)
+    first, second, lost = reward_code(find_reward("code", "pass_rate"), question)
     assert (first, second) == tuple(code_llm_reward(one.verdict) for one in question.candidates[:2])
     assert lost is None
 
@@ -51,13 +50,13 @@ def test_the_papers_code_reward_takes_the_pooled_cases_where_there_are_some(ques
     from dataclasses import replace
 
     pooled = replace(question.candidates[0], pooled=make_suite(4, num_failed=4))
-    (reward,) = reward_code(code_reward_named("pass_rate"), replace(question, candidates=(pooled,)))
+    (reward,) = reward_code(find_reward("code", "pass_rate"), replace(question, candidates=(pooled,)))
     assert (reward.terms["num_suites"], reward.terms["pass_new"], reward.total) == (1.0, 0.0, 0.25)
 
 
 def test_the_papers_test_reward_is_r_t_of_each_suite_with_its_arguments(question):
     options = {"alpha": 0.25, "adversarial": "figure", "nonprintable_penalty": True}
-    found = reward_suites(reward_of_suites_named("valid_and_adversarial", defaults=options), question)
+    found = reward_suites(find_reward("test", "valid_and_adversarial", defaults=options), question)
     for candidate, rewards in zip(question.candidates[:2], found[:2], strict=True):
         texts = enumerate(candidate.suite_texts)
         expected = [
@@ -106,8 +105,8 @@ def totals(function, question):
 @pytest.mark.parametrize("prefix", ["", "file://"])
 def test_a_function_of_the_users_is_found_by_file_and_name(own_file, question, prefix):
     path = prefix + own_file
-    assert totals(code_reward_named("constant", path=path), question) == [0.5, 0.5, None]
-    assert totals(code_reward_named("constant", path=path, kwargs={"value": 0.25}), question) == [0.25, 0.25, None]
+    assert totals(find_reward("code", "constant", path=path), question) == [0.5, 0.5, None]
+    assert totals(find_reward("code", "constant", path=path, kwargs={"value": 0.25}), question) == [0.25, 0.25, None]
     assert str(reward_file(path)) == own_file
 
 
@@ -116,20 +115,20 @@ def test_a_function_of_the_users_is_found_in_a_package(question, tmp_path, monke
     (tmp_path / "my_rewards" / "one.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     for path in ("pkg://my_rewards.one", "pkg://my_rewards/one"):
-        assert totals(code_reward_named("constant", path=path), question) == [0.5, 0.5, None]
+        assert totals(find_reward("code", "constant", path=path), question) == [0.5, 0.5, None]
         assert reward_file(path) is None
 
 
 def test_a_file_that_changed_is_loaded_again(own_file, question):
-    code_reward_named("constant", path=own_file)
+    find_reward("code", "constant", path=own_file)
     with open(own_file, "w") as file:
         file.write(MODULE.replace("value=0.5", "value=0.75"))
-    assert totals(code_reward_named("constant", path=own_file), question) == [0.75, 0.75, None]
+    assert totals(find_reward("code", "constant", path=own_file), question) == [0.75, 0.75, None]
 
 
 def test_the_papers_parameters_go_to_a_function_that_has_them(own_file, question):
     options = {"alpha": 0.25, "adversarial": "figure"}
-    found = reward_of_suites_named("constant", path=own_file, defaults=options)(question)
+    found = find_reward("test", "constant", path=own_file, defaults=options)(question)
     assert found[0].total == 0.25
 
 
@@ -151,12 +150,12 @@ def test_a_function_that_cannot_be_used_is_refused_with_the_reason(tmp_path, nam
     if content is not None:
         path.write_text(content)
     with pytest.raises(ValueError, match=words):
-        code_reward_named(name, path=str(path), kwargs=kwargs)
+        find_reward("code", name, path=str(path), kwargs=kwargs)
 
 
 def test_a_package_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match=r"pkg://nothing.like_it cannot be loaded: ModuleNotFoundError"):
-        code_reward_named("f", path="pkg://nothing.like_it")
+        find_reward("code", "f", path="pkg://nothing.like_it")
 
 
 HALF = Breakdown(parts={"mine": 0.5})
@@ -203,4 +202,4 @@ def test_a_foreign_package_called_sandbox_is_refused_with_its_place_and_a_cure(m
     foreign.Judge = object
     monkeypatch.setitem(sys.modules, "sandbox", foreign)
     with pytest.raises(ImportError, match=r"'CandidateVerdict' from 'sandbox' \(/elsewhere/sandbox.*PYTHONPATH"):
-        runpy.run_path(str(Path(reward_fns.__file__).with_name("sandbox_seam.py")))
+        runpy.run_path(str(Path(reward_fns.__file__)))

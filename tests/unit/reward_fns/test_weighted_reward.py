@@ -10,8 +10,7 @@ from reward_fns import (
     AdversarialReward,
     JudgedCandidate,
     QuestionVerdicts,
-    find_code_reward,
-    find_test_reward,
+    find_reward,
     test_llm_reward as paper_reward,
     verl_entry,
     weighted_reward,
@@ -52,7 +51,7 @@ def question(verdicts, *programs):
 
 
 def rewards(verdicts, program, **weights):
-    [row] = find_test_reward("weighted", kwargs=weights)(question(verdicts, program))
+    [row] = find_reward("test", "weighted", kwargs=weights)(question(verdicts, program))
     return dict(zip(SUITES, (one.total for one in row), strict=True))
 
 
@@ -78,7 +77,7 @@ def test_a_program_that_does_not_load_teaches_nothing_but_what_is_invalid(verdic
 
 
 def test_no_program_costs_what_invalid_code_says(verdicts):
-    function = find_code_reward("weighted", kwargs={"invalid_code": -2.0})
+    function = find_reward("code", "weighted", kwargs={"invalid_code": -2.0})
     right, wrong, broken, outage = function(question(verdicts, RIGHT, WRONG, BROKEN, None))
     assert (right.total, broken.total, outage) == (0.75, -2.0, None)  # the invalid suite counts 0, as in the release
     assert 0.0 < wrong.total < right.total
@@ -86,7 +85,7 @@ def test_no_program_costs_what_invalid_code_says(verdicts):
 
 
 def test_an_outage_has_no_reward(verdicts):
-    assert find_test_reward("weighted")(question(verdicts, None)) == [[None] * len(SUITES)]
+    assert find_reward("test", "weighted")(question(verdicts, None)) == [[None] * len(SUITES)]
 
 
 @given(alpha=st.floats(0, 1), reading=st.sampled_from(["release", "figure"]))

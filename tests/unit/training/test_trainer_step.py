@@ -23,7 +23,7 @@ from code_a1_recipe.training.checkpoint.keeper import TrainState
 from code_a1_recipe.training.episode_worker import EpisodeReport
 from code_a1_recipe.training.lifecycle.signals import SignalHandler
 from code_a1_recipe.verl_plugin.trajectories import StoredRows
-from reward_fns import JudgedCandidate, QuestionVerdicts, find_code_reward, reward_code
+from reward_fns import JudgedCandidate, QuestionVerdicts, find_reward, reward_code
 
 README = Path(trainer_module.__file__).parents[1] / "algorithm" / "README.md"
 QUESTIONS = [Question(id=f"q{number}", prompt="p", reference="def f(x): return x") for number in range(2)]
@@ -342,7 +342,7 @@ def test_the_replay_rule_of_the_readme_replays_the_newest_cases(make_trainer, tm
 
 def test_the_reward_of_the_readme_pays_for_short_responses(tmp_path, make_suite, make_verdict):
     (tmp_path / "short.py").write_text(code_of_the_readme("short"))
-    short = find_code_reward("short", path=str(tmp_path / "short.py"), kwargs={"bonus": 0.2})
+    short = find_reward("code", "short", path=str(tmp_path / "short.py"), kwargs={"bonus": 0.2})
     verdict = make_verdict(make_suite(2, num_failed=1))
     judged = [JudgedCandidate(source="", verdict=verdict, response_tokens=tokens) for tokens in (0, 100)]
     lost = JudgedCandidate(source="", verdict=None)

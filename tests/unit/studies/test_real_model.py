@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from code_a1_recipe.cli.app import main
+from studies.command_line import run_study
+from studies.real_model import app
 
 WIDTH, HEADS = 16, 2
 START, END = "<|im_start|>", "<|im_end|>"
@@ -77,8 +78,12 @@ def write(tmp_path):
     return to_file
 
 
-def get(path, output, *words):
-    return main(["model", "get", "--gguf", str(path), "--output", str(output), *words])
+def main(*words):
+    return run_study(app, words, name="real_model")
+
+
+def get(path, output):
+    return main("--gguf", str(path), "--output", str(output))
 
 
 def test_the_chat_template_decides_the_end_of_a_turn(write, tmp_path, capsys):
@@ -95,8 +100,7 @@ def test_the_chat_template_decides_the_end_of_a_turn(write, tmp_path, capsys):
     ("changes", "told"),
     [
         ({"template": None}, "has no chat template"),
-        ({"template": "{% for message in messages %}{{ message['content'] }} . {% endfor %}"}, "no special token"),
-        ({"says": "a"}, "did not end within 256 tokens; it begins 'aaaa"),
+        ({"template": "{% for message in messages %}{{ message['content'] }} . {% endfor %}"}, "and no special token"),
         ({"architecture": "nobody"}, "cannot be loaded"),
         ({"rows": 200, "says": "a"}, "the tokenizer has 260 tokens, the model 200"),
     ],
@@ -107,22 +111,17 @@ def test_a_model_that_cannot_be_trained_is_refused_and_nothing_is_written(write,
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.gguf"]
 
 
-def test_no_check_keeps_a_model_that_never_ends(write, tmp_path):
-    assert get(write(says="a"), tmp_path / "out", "--no-check") == 0
-    assert (tmp_path / "out" / "config.json").is_file()
-
-
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "name a model, or --gguf FILE, and not both"),
-        (["a/b", "--gguf", "x.gguf"], "and not both"),
-        (["llama"], "NAME must be org/name of the hub or one of smollm2-135m"),
+        ([], "name smollm2-135m, or --gguf FILE, and not both"),
+        (["smollm2-135m", "--gguf", "x.gguf"], "and not both"),
+        (["llama"], "name smollm2-135m"),
         (["--gguf", "missing.gguf"], "no such file"),
     ],
 )
 def test_what_names_no_model_is_refused(tmp_path, capsys, words, told):
-    assert main(["model", "get", *words, "--output", str(tmp_path / "out")]) == 2
+    assert main(*words, "--output", str(tmp_path / "out")) == 2
     assert told in capsys.readouterr().err
 
 
