@@ -20,7 +20,7 @@ import typer
 
 from code_a1_recipe.errors import CodeA1Error, InputError, OutageError
 from code_a1_recipe.files import file_digest
-from code_a1_recipe.training.preflight import check_tokenizer
+from code_a1_recipe.training.plan.sizes import check_tokenizer
 from studies.command_line import run_study, study_app
 
 NAME = "smollm2-135m"

@@ -20,7 +20,7 @@ from .checkpoint.fingerprints import check_weights, data_fingerprint, model_fing
 from .checkpoint.folder import FORMAT, find_checkpoint, saved_steps
 from .plan.check import plan_of
 from .plan.machine import Machine, why_no_gpu
-from .plan.sizes import SMOLLM2, in_a_line, size_of, without_weights
+from .plan.sizes import SMOLLM2, check_tokenizer, in_a_line, size_of, without_weights
 from .question_checks import (
     check_chat_template,
     check_given_tests,
@@ -228,17 +228,6 @@ def check_hub_models(config: RunConfig) -> None:
             AutoConfig.from_pretrained(model.path, trust_remote_code=model.trust_remote_code)
         except Exception as error:  # libraries may raise any error for an id
             raise SettingsError(_unusable(f"policies.{name}.model.path", model.path, error)) from error
-
-
-def check_tokenizer(tokenizer: Any, *, rows: int) -> None:
-    """Raise ValueError if a tokenizer has no chat template, or more tokens than the model's embedding has rows."""
-    if len(tokenizer) > rows:
-        raise ValueError(
-            f"the tokenizer has {len(tokenizer)} tokens, the model {rows}, so they do not belong together; take the "
-            "tokenizer of this model"
-        )
-    if not tokenizer.chat_template:
-        raise ValueError("the model has no chat template, so it cannot be asked; take its instruction-tuned release")
 
 
 def load_checked_tokenizer(config: RunConfig, name: str) -> Any:

@@ -28,6 +28,7 @@ MAX_BUGGY = 2
 ASKED, HELD_OUT = "asked.jsonl", "held_out.jsonl"
 TRAIN, VAL = "train.jsonl", "val.jsonl"
 CHOICE = "questions.json"
+NOT_LOADED = "not loaded"
 DIFFICULTIES = ("Easy", "Medium")
 
 Row = dict[str, Any]
@@ -119,14 +120,16 @@ def choose(folder: Path, asked: Sequence[Path], tried: Path, kept: Path) -> str:
 
 
 def _verdicts(folder: Path) -> tuple[dict[str, list[bool]], dict[str, list[str]]]:
-    """Read verdicts: question -> whether each program passed; question -> its different incorrect programs."""
+    """Read verdicts: question -> whether each program passed; question -> its different buggy programs."""
     passed: dict[str, list[bool]] = defaultdict(list)
     incorrect: dict[str, list[str]] = defaultdict(list)
     for row in sorted(read_jsonl(folder / "verdicts.jsonl"), key=lambda row: row["sample"]):
         if row["passed"] is None:
             continue
         passed[row["question"]].append(row["passed"])
-        program = row["program"]
-        if not row["passed"] and program and program not in incorrect[row["question"]]:
+        program, reason = row["program"], row["reason"]
+        # Every test breaks a program that does not load, so such a program tells no Test LLM from another.
+        is_buggy = program and not row["passed"] and not reason.startswith(NOT_LOADED)
+        if is_buggy and program not in incorrect[row["question"]]:
             incorrect[row["question"]].append(program)
     return dict(passed), dict(incorrect)

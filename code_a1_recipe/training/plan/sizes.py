@@ -130,6 +130,17 @@ def model_size(path: str | None, *, trust_remote_code: bool = False) -> ModelSiz
         ) from error
 
 
+def check_tokenizer(tokenizer: Any, *, rows: int) -> None:
+    """Raise ValueError if a tokenizer has no chat template, or more tokens than the model's embedding has rows."""
+    if len(tokenizer) > rows:
+        raise ValueError(
+            f"the tokenizer has {len(tokenizer)} tokens, the model {rows}, so they do not belong together; take the "
+            "tokenizer of this model"
+        )
+    if not tokenizer.chat_template:
+        raise ValueError("the model has no chat template, so it cannot be asked; take its instruction-tuned release")
+
+
 def in_a_line(error: Exception) -> str:
     """Return a library's error message in one line of at most 300 characters."""
     return " ".join(str(error).split())[:300] or type(error).__name__

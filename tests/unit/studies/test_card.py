@@ -153,7 +153,13 @@ def test_a_recorder_yields_each_step_once_and_waits_for_the_first(tmp_path):
 def verdicts(folder, by_question):
     folder.mkdir()
     rows = [
-        {"question": question, "sample": number, "passed": passed, "program": program}
+        {
+            "question": question,
+            "sample": number,
+            "passed": passed,
+            "program": program,
+            "reason": "not loaded: x" if program == "d" else "",
+        }
         for question, found in by_question.items()
         for number, (passed, program) in enumerate(found)
     ]
@@ -171,7 +177,8 @@ def test_questions_that_are_solved_sometimes_are_kept(tmp_path):
     found["cut"] = [(True, "p"), (None, "p")]
     asked = verdicts(tmp_path / "asked", found)
     tried = verdicts(
-        tmp_path / "tried", {"held": [(False, "a"), (True, "b"), (False, "a"), (False, "c"), (False, "d")]}
+        tmp_path / "tried",
+        {"held": [(False, "d"), (False, "a"), (True, "b"), (False, "a"), (False, "c"), (False, "e")]},
     )
     table = questions.choose(tmp_path, [asked], tried, tmp_path / "kept")
     assert [row["id"] for row in questions.read_jsonl(tmp_path / questions.TRAIN)] == ["once", "often"]
