@@ -92,9 +92,7 @@ def settle_end_of_turn(model: Any, tokenizer: Any) -> str:
     special = {*tokenizer.all_special_ids, *tokenizer.get_added_vocab().values()}
     ends = [token for token in tokenizer.encode(after, add_special_tokens=False) if token in special]
     if not ends:
-        raise InputError(
-            f"the chat template writes {after!r} after an assistant's message, which holds no special token"
-        )
+        raise InputError(f"the chat template writes {after!r} after an assistant's message, and no special token")
     end = str(tokenizer.convert_ids_to_tokens(ends[0]))
     tokenizer.eos_token = end
     if tokenizer.pad_token is None:

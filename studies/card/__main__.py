@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 
 from code_a1_recipe.files import json_lines, write_whole
@@ -46,6 +47,17 @@ def draw(
 ) -> None:
     """Divide questions into those that are held out and those that the model is asked."""
     typer.echo(question_files.draw(mbpp, leetcode, output))
+
+
+@app.command()
+def write(
+    files: Annotated[list[Path], typer.Argument(help="MBPP and LeetCodeDataset, prepared as for `draw`")],
+    output: Annotated[Path, typer.Option(help="folder of the questions")],
+    kept: Annotated[Path, typer.Option(help="folder of the ids with their counts")] = KEPT,
+) -> None:
+    """Write the questions that `choose` chose, without asking the model again."""
+    rows = [row for file in files for row in pd.read_parquet(file).to_dict("records")]
+    question_files.write(rows, kept / question_files.CHOICE, output)
 
 
 @app.command()

@@ -2,14 +2,15 @@
 
 A question that the model always or never solves gives all its programs one reward, so nothing can be learned from it.
 ``draw`` takes a sample before any model was asked; ``code-a1 eval code`` asks the model (see the README); ``choose``
-keeps the questions for training and gives the held-out ones buggy programs, which the model wrote itself.
+keeps the questions for training and gives the held-out ones buggy programs, which the model wrote itself. Its result is
+committed, so that ``write`` makes the same files on another machine without asking the model again.
 """
 
 import gzip
 import json
 import random
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +76,11 @@ def choose(folder: Path, asked: Sequence[Path], tried: Path, kept: Path) -> str:
     """Write the questions for training and validation, and which they are.
 
     Args:
-        folder: folder of ``draw``; the two files of questions are written there too.
+        folder: folder of ``draw``; the two files of questions are written there too, see ``write``.
         asked: output folders of ``code-a1 eval code`` for the asked questions, with ``NUM_SAMPLES`` programs each.
             Questions without all verdicts are left out.
         tried: the same for the held-out questions, whose incorrect programs become the buggy programs.
-        kept: folder for ``CHOICE``, the ids with their counts, which is committed.
+        kept: folder for ``CHOICE``, the ids with their counts and buggy programs, which is committed.
 
     Returns:
         The table of the filter: how many questions of each set were solved how often.
@@ -88,35 +89,46 @@ def choose(folder: Path, asked: Sequence[Path], tried: Path, kept: Path) -> str:
     for output in asked:
         solved |= _verdicts(output)[0]
     rates: dict[str, Counter[int]] = defaultdict(Counter)
-    train, counts = [], {}
-    for row in read_jsonl(folder / ASKED):
+    counts = {}
+    asked_rows, held_out = read_jsonl(folder / ASKED), read_jsonl(folder / HELD_OUT)
+    for row in asked_rows:
         verdicts = solved.get(row["id"], [])
         if len(verdicts) < NUM_SAMPLES:
             continue
         counts[row["id"]] = sum(verdicts)
         rates[row["data_source"]][sum(verdicts)] += 1
-        if 0 < sum(verdicts) < NUM_SAMPLES:
-            train.append(row)
     _, attempts = _verdicts(tried)
-    val = []
-    for row in read_jsonl(folder / HELD_OUT):
-        val.append({**row, "buggy_programs": attempts.get(row["id"], [])[:MAX_BUGGY]})
-    write_whole(folder / TRAIN, json_lines(train))
-    write_whole(folder / VAL, json_lines(val))
-    choice = {
-        "asked": counts,
-        "train": [row["id"] for row in train],
-        "held_out": {row["id"]: len(row["buggy_programs"]) for row in val},
-    }
-    write_whole(kept / CHOICE, json.dumps(choice, indent=1) + "\n")
+    buggy = {row["id"]: attempts.get(row["id"], [])[:MAX_BUGGY] for row in held_out}
+    write_whole(kept / CHOICE, json.dumps({"asked": counts, "held_out": buggy}, indent=1) + "\n")
+    write([*asked_rows, *held_out], kept / CHOICE, folder)
     lines = [f"| solved of {NUM_SAMPLES} | {' | '.join(map(str, range(NUM_SAMPLES + 1)))} | kept |"]
     lines.append("| --- |" + " ---: |" * (NUM_SAMPLES + 2))
     for source, found in rates.items():
         numbers = [found[number] for number in range(NUM_SAMPLES + 1)]
         lines.append(f"| {source} | {' | '.join(map(str, numbers))} | {sum(numbers[1:-1])} |")
-    num_buggy = sum(len(row["buggy_programs"]) for row in val)
-    lines.append(f"\n{len(val)} held-out questions, {num_buggy} buggy programs")
+    lines.append(f"\n{len(buggy)} held-out questions, {sum(map(len, buggy.values()))} buggy programs")
     return "\n".join(lines)
+
+
+def write(rows: Iterable[Row], choice: Path, folder: Path) -> None:
+    """Write the questions for training and validation.
+
+    Args:
+        rows: at least all chosen questions, in the project's columns.
+        choice: the file ``CHOICE``.
+        folder: where both files go.
+
+    Raises:
+        InputError: ``rows`` lacks a chosen question.
+    """
+    chosen = json.loads(choice.read_text(encoding="utf-8"))
+    by_id = {row["id"]: _plain(row) for row in rows}
+    train = [name for name, solved in chosen["asked"].items() if 0 < solved < NUM_SAMPLES]
+    if missing := [name for name in (*train, *chosen["held_out"]) if name not in by_id]:
+        raise InputError(f"{len(missing)} questions of {choice} are not in the files, such as {missing[0]!r}")
+    held_out = [{**by_id[name], "buggy_programs": programs} for name, programs in chosen["held_out"].items()]
+    write_whole(folder / TRAIN, json_lines(by_id[name] for name in train))
+    write_whole(folder / VAL, json_lines(held_out))
 
 
 def _verdicts(folder: Path) -> tuple[dict[str, list[bool]], dict[str, list[str]]]:

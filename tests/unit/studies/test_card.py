@@ -184,6 +184,8 @@ def test_questions_that_are_solved_sometimes_are_kept(tmp_path):
     assert [row["id"] for row in questions.read_jsonl(tmp_path / questions.TRAIN)] == ["once", "often"]
     assert questions.read_jsonl(tmp_path / questions.VAL)[0]["buggy_programs"] == ["a", "c"]
     assert json.loads((tmp_path / "kept" / questions.CHOICE).read_text())["asked"] == solved
+    with pytest.raises(InputError, match=r"questions of .* are not in the files, such as 'once'"):
+        questions.write([], tmp_path / "kept" / questions.CHOICE, tmp_path)
     assert "| mbpp | 1 | 1 | 0 | 0 | 0 | 0 | 0 | 1 | 1 | 2 |" in table
 
 
