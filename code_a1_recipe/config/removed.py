@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from omegaconf import DictConfig, OmegaConf
 
 _FOLLOW = "`code-a1 watch RUN` follows a run in the terminal; in a browser TensorBoard and wandb do"
+_OWN_CALLS = "only the calls of the tests are made; leave it out"
 _CHOSEN = "write another program with `code-a1 select`, or yourself, and name it with --reference"
 _UPLOAD = "`hf upload OWNER/NAME FILE_OR_FOLDER` uploads what was written, with its card as README.md"
 _DATES = (
@@ -44,16 +45,18 @@ REMOVED_COMMANDS: dict[str, str] = {
 """Replacements by command, such as `eval table`."""
 
 REMOVED_OPTIONS: dict[str, str] = {
-    "attack --mutate": "`--max-calls` says how many calls are made in all",
-    "attack --no-mutate": "`--max-calls 1` makes the tests' own calls alone",
+    "attack --mutate": _OWN_CALLS,
+    "attack --no-mutate": _OWN_CALLS,
+    "attack --max-calls": _OWN_CALLS,
+    "attack --entry": "all public functions and classes of the file are tested; leave it out",
     "attack --candidates": _CHOSEN,
     "attack --cases": "as many asserts as in the run, or 8, are asked for; `--num-suites` asks for more suites",
     "attack --code-endpoint": _CHOSEN,
     "attack --code-model": _CHOSEN,
-    "attack --max-bugs": "the shortest call of each kind of failure is shrunk; leave it out",
+    "attack --max-bugs": "every contradiction is shown; leave it out",
     "attack --num-candidates": _CHOSEN,
     "attack --prompt": "a run's Test LLM is asked by the run's own template, any other by chat_v2; leave it out",
-    "attack --workers": "an attack asks one program after the other; leave it out",
+    "attack --workers": "there is a judge for each core; leave it out",
     "data inspect --candidate": "all programs of a step are shown; leave it out",
     "data prepare --drop-tests": "a row with a test that its reference contradicts goes; take the test out of the file",
     "data prepare --public": _UPLOAD,
