@@ -27,7 +27,6 @@ run a program without a verdict         ``LocalRunner``, ``SandboxFusionRunner``
 write another runner                    ``Runner``, ``ProgramResult``, ``CallResult``, ``CallStatus``, ``Closing``
 limit time, memory and files            ``Limits``
 ask what this machine can confine       ``probe``, ``LOCAL_TIERS``, ``OPTIONAL_FEATURES``
-ask references for expected values      ``ReferencePass``
 choose how tests use a program          ``Kind``
 ======================================  ===========================================================================
 """
@@ -42,7 +41,6 @@ from .errors import (
     ValueFormatError as ValueFormatError,
 )
 from .judge.judge import Judge as Judge
-from .judge.oracle import ReferencePass as ReferencePass
 from .judge.process_pool import JudgeProcesses as JudgeProcesses, WorkerSettings as WorkerSettings
 from .judge.request import JudgeRequest as JudgeRequest
 from .judge.verdict import (

@@ -28,7 +28,6 @@ from .cases.reference_interface import (
     parse_untrusted as parse_untrusted,
 )
 from .checks.control import control_programs as control_programs, passes_all as passes_all
-from .judge.oracle import OracleValue as OracleValue
 from .judge.process_pool import DEFAULT_QUESTIONS_PER_WORKER as DEFAULT_QUESTIONS_PER_WORKER
 from .judge.request import comparison as comparison
 from .judge.run_cache import syntax_key as syntax_key

@@ -26,26 +26,25 @@ def select(options: SelectOptions) -> None:
 
 @with_options
 def attack(options: AttackOptions) -> None:
-    """Look for bugs in a Python function of yours.
+    """Write valid tests for a Python file of yours.
 
-    A Test LLM (--model, --endpoint) writes asserts for the function, or you give some (--suites). The asserts are run
-    in the sandbox, as written and also with small changes of their arguments.
-    For each kind of wrong answer, the call is shrunk to a minimal one:
+    A Test LLM (--model, --endpoint) writes asserts for the file's public functions and classes, or you give some
+    (--suites). The asserts are judged in the sandbox, and the valid ones are written as a pytest file. The last line
+    says how many asserts are valid, and how many mutants the valid tests kill.
 
-    `assert median([0, 1]) == 0.5  # your function: 1`
+    With --reference (a slow but right solution, or an old version) a test is valid if it expects the reference's
+    answer. Each call for which your file gives another answer is shown:
 
-    With --reference (a slow but right solution, or an old version) an answer is wrong if the reference gives another
-    answer. The minimal calls are then written as a pytest file. The reference also decides which calls are valid. If
-    the reference raises an error for a call, nothing is compared. If the reference answers inputs that the problem
-    excludes, your function must answer them too. With --max-calls 1 only the calls of the tests are made. Without a
-    reference, you see tests that expect another answer, but not whether the test or the function is right. So no test
-    file is written.
+    `assert median([1, 2]) == 1.5  # your file: 2`
+
+    If the reference answers inputs that the problem excludes, your file must answer them too. Without a reference, a
+    test is valid if your file gives the answer that the test expects. The other tests are shown, and you decide whether
+    the test or the file is wrong.
 
     `code-a1 attack median.py --question median.md --reference slow_median.py --model my-test-llm`
 
-    The exit status is 0 if all calls that can be compared were made and no bug was found. The exit status is 1 if bugs
-    were found, if there was no time for some calls, or if a model or the sandbox is down. Without a reference, the exit
-    status is also 1 if a test expects another answer.
+    The exit status is 0 if all calls were made and no answer of your file was contradicted. The exit status is 1 if an
+    answer was contradicted, if there was no time for some calls, or if a model or the sandbox is down.
     """
     from ..tools.bug_finder import command
 

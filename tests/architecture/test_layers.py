@@ -63,7 +63,7 @@ TOOLS = {
     "report": {"prepare"},
     "recorded": {"evaluate", "test_quality"},
     "best_of_n": {"evaluate"},
-    "bug_finder": {"best_of_n", "evaluate"},
+    "bug_finder": {"evaluate", "test_quality"},
 }
 """Tool -> the tools it may import."""
 

@@ -1,1 +1,1 @@
-"""Finds bugs in a user's own function by generated tests."""
+"""Writes valid tests for a user's own file, by a Test LLM."""

@@ -1,14 +1,13 @@
-"""Reads and checks the programs and tests of an attack before anything runs."""
+"""Reads and checks the programs and tests of ``attack`` before anything runs."""
 
 import ast
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from reward_fns.extract import ExtractionFailure, extract_suite
-from sandbox.text import parse_untrusted
+from sandbox.text import Interface, parse_untrusted
 
 from ...algorithm.question import definitions
 from ...errors import PARSE_ERRORS, InputError
@@ -18,7 +17,7 @@ _MAX_ASSERTS = 10_000
 
 
 class Suites(NamedTuple):
-    """The tests whose calls the attack makes."""
+    """The asserts that are to be judged."""
 
     suites: list[tuple[str, ...]]
     """For each suite, the texts of its asserts."""
@@ -66,38 +65,23 @@ def read_program(path: Path, what: str) -> str:
     return source
 
 
-def entry_point(entry: str | None, source: str, path: Path) -> str:
-    """Find the top-level name that tests call.
+def public_names(source: str, reference: str, path: Path) -> tuple[str, ...]:
+    """List the public functions and classes of a program that the reference defines too. Tests may call these names.
 
     Args:
-        entry: ``f``, ``Stack`` or ``Solution().f``; None means the program's only public function or class.
-        source: the program under attack.
+        source: the program.
+        reference: the reference, which may be the program itself.
         path: the program's file, for messages.
 
     Raises:
-        InputError: the program does not define the name. If ``entry`` is None: the program has no public function or
-            class, or several.
+        InputError: there is no such name.
     """
-    if entry is None:
-        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        public = []
-        for name, node in definitions(source).items():
-            if isinstance(node, kinds) and not name.startswith("_"):
-                public.append(name)
-        if len(public) != 1:
-            listed = ", ".join(public) or "no function or class"
-            raise InputError(f"--entry must name the function or class to attack; {path} defines {listed}")
-        return public[0]
-    name = re.split(r"[(.]", entry.strip())[0]
-    check_defines(source, name, path, hint="--entry must be a name such as f, Stack or Solution().f")
-    return name
-
-
-def check_defines(source: str, name: str, path: Path, *, hint: str) -> None:
-    """Raise ``InputError`` if the program does not define a top-level name."""
-    names = definitions(source)
-    if name not in names:
-        raise InputError(f"{path} does not define {name!r}; it defines {', '.join(names) or 'nothing'}; {hint}")
+    own = Interface.of(source).entry_points
+    shared = tuple(name for name in own if name in definitions(reference))
+    if not shared:
+        listed = ", ".join(own) or "no public function or class"
+        raise InputError(f"{path} defines {listed}; --reference must define a function or class of the same name")
+    return shared
 
 
 def read_suites(paths: Sequence[Path]) -> Suites:

@@ -13,16 +13,12 @@ from ..evaluate.models.options import ModelOptions
 
 @dataclass(frozen=True, kw_only=True)
 class AttackOptions:
-    """The options of ``attack``: the program, its reference, and the source of the tests."""
+    """The options of ``attack``: the file, its reference, and the source of the tests."""
 
     solution: Annotated[
         Path,
-        Argument(metavar="SOLUTION.py", help="the program to attack: one file"),
+        Argument(metavar="FILE", help="the Python file to test"),
     ]
-    entry: Annotated[
-        str | None,
-        Option(help="function or class to attack", show_default="the only one of the file"),
-    ] = None
     reference: Annotated[
         Path | None,
         Option(help="a correct program; its answers are the expected ones"),
@@ -37,13 +33,9 @@ class AttackOptions:
     ] = ()
     num_suites: Annotated[int, Option(min=1, help="number of suites to sample from the Test LLM")] = 16
     seed: shared.Seed = 0
-    max_calls: Annotated[
-        int,
-        Option(min=1, help="all calls together: the calls of the tests, then changed calls; 1: no changed calls"),
-    ] = 600
     output: Annotated[
         Path | None,
-        Option(help="the pytest file to write; needs --reference", show_default="test_NAME_bugs.py"),
+        Option(help="the pytest file to write", show_default="test_FILE.py"),
     ] = None
     tier: shared.Tier = 0
     allow_missing: shared.AllowMissing = ()

@@ -1,25 +1,22 @@
-"""The results of an attack: lines for the terminal, and a pytest file with one test for each minimal call."""
+"""The pytest file that ``attack`` writes, and untrusted answers as text."""
 
 import ast
-import math
 import os
-import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from sandbox import Call
-
-from ...stats.tables import counted
-from .failures import TIME_OUT
-from .search import HANG_SECONDS, Bug, FailureGroup
+from sandbox import CaseOutcome, CaseResult
 
 MARK = "# Written by `code-a1 attack`."
 """The first words of the pytest file. A file with another beginning is not overwritten."""
-_ALONE_KINDS = (TIME_OUT, "the process ends", "raises MemoryError")
-"""Kinds of failure (``Failure.kind``) whose test runs in a separate process, to protect pytest and the machine."""
+_ALONE = (CaseOutcome.TIMED_OUT, CaseOutcome.DIED)
+"""Outcomes whose test runs in a separate process, to protect pytest and the machine. So does a MemoryError."""
+_SECONDS = 10
+"""CPU seconds of a test in a separate process: ten times the time that the reference may take for a call."""
+_LONGEST_SHOWN = 120
 _HEAD = '''\
 {mark} The next attack overwrites this file.
-"""Minimal calls on which {entry} of {program} failed. The expected outputs are the answers of {reference}."""
+"""Valid tests for {program}."""
 
 # ruff: noqa: F401
 import asyncio
@@ -110,43 +107,23 @@ def passes_alone(statement, *, seconds):
 '''
 
 
-def group_lines(groups: Sequence[FailureGroup]) -> list[str]:
-    """List the kinds of failure, each with its minimal call as an assert that can be copied."""
-    lines = []
-    for group in groups:
-        lines.append(f"{group.kind} ({counted(group.num_calls, 'call')})")
-        bug = group.bug
-        if bug is None:
-            lines.append("  (no minimal call: the call is slow but correct, or fails only after several other calls)")
-            continue
-        earlier = "".join(f"{call.text}; " for call in bug.earlier)
-        text = f"assert {bug.call.text} == {bug.expected.literal}"
-        lines.append(f"  {earlier}{text}  # your function: {bug.failure.shown}")
-    return lines
+def pytest_text(cases: Iterable[CaseResult], names: Collection[str], *, program: Path, output: Path) -> str:
+    """Write the source of a test file with one test for each case. A correct program passes all tests.
 
-
-def pytest_text(bugs: Sequence[Bug], *, entry: str, program: Path, output: Path, reference: str) -> str:
-    """Write the source of a test file that fails on the present program and passes on a correct program.
-
-    Each test imports the program again, by a path relative to the test file. A call that hangs, ends its process or
-    takes all memory is made in a separate process. The kernel ends the separate process after ``HANG_SECONDS`` of CPU
-    time, or after ten times the reference's time if that is longer. If the separate process only sleeps, the test ends
-    it after twice its CPU limit in real time.
+    Each test imports the program again, by a path relative to the test file. If the program hung, ended its process or
+    took all memory in a call, the test makes this call in a separate process, which ends after ``_SECONDS`` of CPU time
+    or twice as much real time.
 
     Args:
-        bugs: at least one bug.
-        entry: name of the function or class under test.
+        cases: valid cases, judged on the program.
+        names: the functions and classes of the program that tests may call.
         program: the file of the program.
         output: the file to which the text will be written.
-        reference: the name of the reference's file.
     """
     path = os.path.relpath(program.resolve(), output.resolve().parent)
-    parts = [
-        _HEAD.format(mark=MARK, entry=entry, program=program.name, reference=reference, path=path),
-        _HELPERS,
-    ]
-    for number, bug in enumerate(bugs, start=1):
-        parts.append(_test_text(number, bug, entry))
+    parts = [_HEAD.format(mark=MARK, program=program.name, path=path), _HELPERS]
+    for number, case in enumerate(cases, start=1):
+        parts.append(_test_text(number, case, names))
     return "".join(parts)
 
 
@@ -158,30 +135,33 @@ def may_be_written(output: Path) -> bool:
         return False
 
 
-def _test_text(number: int, bug: Bug, entry: str) -> str:
-    kind = re.sub(r"\W+", "_", bug.failure.kind).strip("_").lower()
-    earlier = [_on_program(call, entry) for call in bug.earlier]
-    check = f"assert same({_on_program(bug.call, entry)}, {bug.expected.literal})"
-    if bug.failure.kind in _ALONE_KINDS or bug.is_late:
-        seconds = math.ceil(max(HANG_SECONDS, 10 * bug.expected.cpu_seconds))
-        statements = "\n".join([*earlier, check])
-        body = [f"assert passes_alone({statements!r}, seconds={seconds})"]
-    else:
-        before = [f"{call}  # changes later answers" for call in earlier]
-        body = ["program = load()", *before, check]
-    lines = [
-        f"\n\ndef test_{number}_{kind}():",
-        f"# was: {bug.failure.shown}",
-        *body,
-    ]
-    return "\n    ".join(lines) + "\n"
+def shown_answer(case: CaseResult) -> str:
+    """Show the program's answer in a failed case, as one printable line."""
+    if case.outcome in (CaseOutcome.WRONG_VALUE, CaseOutcome.RAISED):
+        return shown_text(case.detail.rstrip(": ") or "an exception")
+    return shown_text(f"{case.outcome} ({case.detail})" if case.detail else case.outcome)
 
 
-def _on_program(call: Call, entry: str) -> str:
+def shown_text(text: str) -> str:
+    """Make untrusted text safe for a terminal or a comment: one line of at most 120 printable characters."""
+    plain = "".join(letter if letter.isprintable() else " " for letter in text[: 2 * _LONGEST_SHOWN])
+    return plain if len(plain) <= _LONGEST_SHOWN else plain[: _LONGEST_SHOWN - 3] + "..."
+
+
+def _test_text(number: int, case: CaseResult, names: Collection[str]) -> str:
+    check = f"assert same({_on_program(case.call, names)}, {case.reference_value})"
+    body = ["program = load()", check]
+    if case.outcome in _ALONE or case.detail.startswith("MemoryError"):
+        body = [f"assert passes_alone({check!r}, seconds={_SECONDS})"]
+    if case.outcome.failed:
+        body.insert(0, f"# was: {shown_answer(case)}")
+    return "\n    ".join([f"\n\ndef test_{number}():", *body]) + "\n"
+
+
+def _on_program(call: str, names: Collection[str]) -> str:
     """Make the call on the module ``program``: ``f([1])`` becomes ``program.f([1])``. An awaitable is awaited."""
-    tree = ast.parse(call.expression, mode="eval")
+    tree = ast.parse(call, mode="eval").body
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id == entry:
-            node.id = f"program.{entry}"
-    text = ast.unparse(tree)
-    return f"asyncio.run({text})" if call.awaited else text
+        if isinstance(node, ast.Name) and node.id in names:
+            node.id = f"program.{node.id}"
+    return f"asyncio.run({ast.unparse(tree.value)})" if isinstance(tree, ast.Await) else ast.unparse(tree)

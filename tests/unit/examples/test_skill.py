@@ -58,7 +58,7 @@ def test_a_program_is_judged(printed):
 def test_a_bug_is_found_and_written_down(printed):
     folder, found = printed
     assert "assert median([" in found["attack"]
-    assert "median" in (folder / "test_median_bugs.py").read_text()
+    assert "median" in (folder / "test_median.py").read_text()
 
 
 def test_a_program_is_chosen(printed):

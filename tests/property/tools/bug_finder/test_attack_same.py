@@ -8,11 +8,9 @@ from pathlib import Path
 
 from hypothesis import example, given, strategies as st
 
-from code_a1_recipe.tools.bug_finder.failures import Failure
 from code_a1_recipe.tools.bug_finder.output import pytest_text
-from code_a1_recipe.tools.bug_finder.search import Bug
-from sandbox import Call
-from sandbox.text import OracleValue, encode, matches, to_literal
+from sandbox import CaseOutcome, CaseResult
+from sandbox.text import encode, matches, to_literal
 
 exact = st.one_of(
     st.integers(-3, 3),
@@ -59,12 +57,15 @@ pairs = st.one_of(st.tuples(values, values), values.flatmap(lambda value: st.tup
 
 def passes(expected, answer):
     """Whether the check that is written passes, run as in the file."""
-    bug = Bug(
-        call=Call(expression="f()"),
-        expected=OracleValue(value=encode(expected), literal=to_literal(encode(expected)), cpu_seconds=0.0),
-        failure=Failure(kind="wrong value", shown="0"),
+    literal = to_literal(encode(expected))
+    case = CaseResult(
+        call="f()",
+        reference_value=literal,
+        expected=literal,
+        expected_correct=True,
+        outcome=CaseOutcome.WRONG_VALUE,
     )
-    text = pytest_text([bug], entry="f", program=Path("p.py"), output=Path("t.py"), reference="r.py")
+    text = pytest_text([case], ["f"], program=Path("p.py"), output=Path("t.py"))
     names = {"__file__": "t.py"}
     exec(compile(text, "t.py", "exec"), names)
 
@@ -73,7 +74,7 @@ def passes(expected, answer):
 
     names["load"] = Loaded
     try:
-        names["test_1_wrong_value"]()
+        names["test_1"]()
     except AssertionError:
         return False
     return True

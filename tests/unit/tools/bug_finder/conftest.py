@@ -1,4 +1,4 @@
-"""One sandbox with the limits of an attack, in the place of the one that a command would start."""
+"""Judge processes with the limits of an attack, in the place of those that a command would start."""
 
 import contextlib
 import shutil
@@ -7,21 +7,21 @@ import sys
 
 import pytest
 
-from code_a1_recipe.tools.bug_finder import command as attack_command
-from sandbox import LocalRunner
+from code_a1_recipe.jobs.confinement import Confinement
+from code_a1_recipe.tools.bug_finder.command import LIMITS
 
 
 @pytest.fixture(scope="session")
-def runner():
-    with LocalRunner(limits=attack_command.LIMITS) as started:
+def judges():
+    with Confinement(limits=LIMITS).judges(1) as started:
         yield started
 
 
 @pytest.fixture
 def attacks_with(monkeypatch):
-    """``attacks_with(runner)``: commands use it, and leave it open."""
-    return lambda runner: monkeypatch.setattr(
-        attack_command, "LocalRunner", lambda **options: contextlib.nullcontext(runner)
+    """``attacks_with(judges)``: commands use them, and leave them open."""
+    return lambda judges: monkeypatch.setattr(
+        Confinement, "judges", lambda self, num_workers: contextlib.nullcontext(judges)
     )
 
 
