@@ -2,13 +2,12 @@
 
 import inspect
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-from ..algorithm.episode_types import Episode, EpisodeTask
-from ..algorithm.hooks import Extension, ExtraGroup, Imitated, JudgedQuestion
-from ..algorithm.mistake_book import MistakeBook
+from ..algorithm.episode_types import EpisodeTask
+from ..algorithm.hooks import Extension
 from ..algorithm.settings_block import near_misses
 from ..algorithm.user_code import user_code
 
@@ -36,6 +35,32 @@ def hook_problems(kind: type[Extension]) -> Iterator[str]:
             yield f"{name} must take {wanted}, got {given}"
 
 
+def _task(changed: Any) -> EpisodeTask:
+    if not isinstance(changed, EpisodeTask) or not all(isinstance(call, str) for call in changed.history):
+        raise TypeError(f"must return an EpisodeTask whose history holds calls as texts, got {changed!r:.200}")
+    return changed
+
+
+def _metrics(returned: Any) -> dict[str, float]:
+    metrics = dict(returned)
+    for name, value in metrics.items():
+        is_finite = isinstance(value, int | float) and math.isfinite(value)
+        if not is_finite or not isinstance(name, str):
+            raise TypeError(f"must return finite numbers by names, got {name!r}: {value!r}")
+    return metrics
+
+
+_CHECKED: dict[str, Callable[[Any], Any]] = {
+    "before_episode": _task,
+    "after_step": _metrics,
+    # A hook may be a generator. Making a list runs it to its end inside the block that reports errors.
+    "metrics": lambda pairs: [(name, float(value)) for name, value in pairs],
+    "extra_groups": list,
+    "imitated": list,
+}
+"""Hook -> check of what it returns."""
+
+
 class OwnExtension(Extension):
     """Calls a user's extension and checks its results."""
 
@@ -43,54 +68,13 @@ class OwnExtension(Extension):
         """``where`` names the extension in errors."""
         self.own = own
         self.name = own.name
-        self._where = where
+        for hook in HOOKS:
+            setattr(self, hook, partial(self._call, f"{where}, {hook}", hook))
 
-    def _in(self, hook: str) -> AbstractContextManager[None]:
-        return user_code(f"{self._where}, {hook}", type(self.own))
-
-    def before_episode(self, task: EpisodeTask, book: MistakeBook) -> EpisodeTask:
-        with self._in(f"before_episode of question {task.question.id!r}"):
-            changed = self.own.before_episode(task, book)
-            is_task = isinstance(changed, EpisodeTask)
-            if not is_task or not all(isinstance(call, str) for call in changed.history):
-                raise TypeError(f"must return an EpisodeTask whose history holds calls as texts, got {changed!r:.200}")
-            return changed
-
-    def after_step(self, found: Sequence[Any]) -> dict[str, float]:
-        with self._in("after_step"):
-            metrics = dict(self.own.after_step(found))
-            for name, value in metrics.items():
-                is_finite = isinstance(value, int | float) and math.isfinite(value)
-                if not is_finite or not isinstance(name, str):
-                    raise TypeError(f"must return finite numbers by names, got {name!r}: {value!r}")
-            return metrics
-
-    def state(self) -> Any:
-        with self._in("state"):
-            return self.own.state()
-
-    def load_state(self, state: Any) -> None:
-        with self._in("load_state"):
-            self.own.load_state(state)
-
-    def needs_all_cases(self, task: EpisodeTask) -> bool:
-        with self._in("needs_all_cases"):
-            return self.own.needs_all_cases(task)
-
-    def after_verdicts(self, judged: JudgedQuestion) -> Any:
-        with self._in(f"after_verdicts of question {judged.task.question.id!r}"):
-            return self.own.after_verdicts(judged)
-
-    # The next three hooks may be generators. Making a list runs the generator to its end inside the block that reports
-    # errors.
-    def metrics(self, episode: Episode) -> Iterable[tuple[str, float]]:
-        with self._in("metrics"):
-            return [(name, float(value)) for name, value in self.own.metrics(episode)]
-
-    def extra_groups(self, episode: Episode) -> Iterable[ExtraGroup]:
-        with self._in("extra_groups"):
-            return list(self.own.extra_groups(episode))
-
-    def imitated(self, task: EpisodeTask) -> Iterable[Imitated]:
-        with self._in("imitated"):
-            return list(self.own.imitated(task))
+    def _call(self, place: str, hook: str, *arguments: Any) -> Any:
+        for argument in arguments:
+            task = getattr(argument, "task", argument)  # of a JudgedQuestion
+            if isinstance(task, EpisodeTask):
+                place += f" of question {task.question.id!r}"
+        with user_code(place, type(self.own)):
+            return _CHECKED.get(hook, lambda result: result)(getattr(self.own, hook)(*arguments))
