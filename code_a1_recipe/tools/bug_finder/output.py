@@ -139,7 +139,9 @@ def shown_answer(case: CaseResult) -> str:
     """Show the program's answer in a failed case, as one printable line."""
     if case.outcome in (CaseOutcome.WRONG_VALUE, CaseOutcome.RAISED):
         return shown_text(case.detail.rstrip(": ") or "an exception")
-    return shown_text(f"{case.outcome} ({case.detail})" if case.detail else case.outcome)
+    if not case.detail:
+        return case.outcome
+    return shown_text(f"{case.outcome} ({case.detail})")
 
 
 def shown_text(text: str) -> str:
@@ -149,13 +151,15 @@ def shown_text(text: str) -> str:
 
 
 def _test_text(number: int, case: CaseResult, names: Collection[str]) -> str:
-    check = f"assert same({_on_program(case.call, names)}, {case.reference_value})"
+    answer = _on_program(case.call, names)
+    check = f"assert same({answer}, {case.reference_value})"
     body = ["program = load()", check]
     if case.outcome in _ALONE or case.detail.startswith("MemoryError"):
         body = [f"assert passes_alone({check!r}, seconds={_SECONDS})"]
     if case.outcome.failed:
         body.insert(0, f"# was: {shown_answer(case)}")
-    return "\n    ".join([f"\n\ndef test_{number}():", *body]) + "\n"
+    lines = [f"\n\ndef test_{number}():", *body]
+    return "\n    ".join(lines) + "\n"
 
 
 def _on_program(call: str, names: Collection[str]) -> str:
@@ -164,4 +168,6 @@ def _on_program(call: str, names: Collection[str]) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in names:
             node.id = f"program.{node.id}"
-    return f"asyncio.run({ast.unparse(tree.value)})" if isinstance(tree, ast.Await) else ast.unparse(tree)
+    if isinstance(tree, ast.Await):
+        return f"asyncio.run({ast.unparse(tree.value)})"
+    return ast.unparse(tree)
