@@ -67,9 +67,7 @@ def test_a_short_statement_counts_where_the_whole_of_it_is_there():
 def test_a_statement_of_five_words_counts_only_where_there_is_no_more():
     short = "Find the maximum of two."
     assert found_in_prompts("Without comparing, find the maximum of two numbers that are given", short) == []
-    assert found_in_prompts("find the maximum of two", short) == [
-        (0, "Eval/1", "prompt", "the same words")
-    ]
+    assert found_in_prompts("find the maximum of two", short) == [(0, "Eval/1", "prompt", "the same words")]
 
 
 @pytest.mark.parametrize(
@@ -94,9 +92,7 @@ def test_words_that_many_evaluation_prompts_share_do_not_count(num_with, num_fou
 
 
 def test_words_that_many_prompts_of_different_sets_share_do_count():
-    questions = [
-        evaluated(data_source=f"s{number}", id=f"s/{number}", prompt=f"{THIRTEEN} number {number}") for number in range(4)
-    ]
+    questions = [evaluated(data_source=f"s{n}", id=f"s/{n}", prompt=f"{THIRTEEN} number {n}") for n in range(4)]
     row = entry(prompt=f"{THIRTEEN} and then something else altogether")
     assert [hit[1] for hit in found([row], questions)] == ["s/0", "s/1", "s/2", "s/3"]
 
