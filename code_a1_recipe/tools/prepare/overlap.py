@@ -35,9 +35,6 @@ LEAST_SAME_TOKENS = 16
 different questions."""
 LEAST_SHARED_TESTS = 2
 
-Hit = tuple[int, str, str]
-"""Place of an evaluation question, the rule that found the question, and the shared text."""
-
 
 def check_duplicates(entries: Sequence[Entry]) -> Stage:
     """Leave out each entry that has the words of an earlier entry's prompt, or the same program. The first one stays.
@@ -66,35 +63,21 @@ class EvalIndex:
     def __init__(self, questions: Sequence[Question]) -> None:
         self.questions = questions
         self._places: dict[tuple[str, str], list[int]] = defaultdict(list)
-        """Kind of text ("id", "prompt", "run", "program", "test") and text -> places of the questions with it."""
-        self._originals = [(question.data_source, " ".join(words_of(question.prompt))) for question in questions]
+        """Rule and key, see ``_signs``, -> places of the questions with this key."""
+        self._originals: list[tuple[str, str]] = []
         """For each place, the set and the words of the question. Copies of a question within a set have equal items in
         this list, so they count as one question. If each copy counted, the words of a copied question would seem
         common."""
+        for place, question in enumerate(questions):
+            words = " ".join(words_of(question.prompt))
+            self._originals.append((question.data_source, words))
+            for rule, key, _ in _signs(question, run_sizes=(RUN_WORDS,)):
+                self._places[rule, key].append(place)
         self._num_different = Counter(set_name for set_name, _ in set(self._originals))
         """Set -> number of its different questions."""
-        for place, question in enumerate(questions):
-            self._add(place, question)
-        for key, places in list(self._places.items()):
-            if key[0] in ("run", "prompt") and self._is_common(places):
-                del self._places[key]
-
-    def check(self, entries: Sequence[Entry]) -> Stage:
-        """Leave out each entry that repeats questions. For each repeated question, record the first rule that held."""
-        for entry in entries:
-            overlap_at: dict[int, Overlap] = {}
-            for place, how, detail in self._hits(entry.question):
-                met = self.questions[place]
-                overlap = Overlap(set_name=met.data_source, id=met.id, how=how, detail=detail)
-                overlap_at.setdefault(place, overlap)
-            if not overlap_at:
-                yield entry
-                continue
-            first, *others = overlap_at.values()
-            detail = f"with {first.id} of {first.set_name}, by {first.how}: {first.detail}"
-            yield entry.dropped(Reason.OVERLAP, detail, (first, *others))
-
-    # ------------------------------ index ------------------------------
+        for (rule, key), places in list(self._places.items()):
+            if rule == "prompt" and self._is_common(places):
+                del self._places[rule, key]
 
     def _is_common(self, places: Sequence[int]) -> bool:
         """Say whether a text that the questions at ``places`` share is common in one of their sets."""
@@ -106,64 +89,63 @@ class EvalIndex:
                 return True
         return False
 
-    def _add(self, place: int, question: Question) -> None:
-        texts = [("test", key) for key in set(map(assert_key, question.tests))]
-        if "/" in question.id:  # an id without "/" may be a plain number, which many sets use
-            texts.append(("id", question.id))
-        texts += [("prompt", text) for text in _prompt_texts(question)]
-        words = content_words(question.prompt)
-        if len(words) >= LEAST_WHOLE_WORDS:
-            texts += [("run", run) for run in _runs(words, RUN_WORDS) if _is_telling(run)]
-        form = reference_form(question.reference)
-        if len(tokens_of(form)) >= LEAST_SAME_TOKENS:
-            texts.append(("program", form))
-        for key in texts:
-            self._places[key].append(place)
+    def check(self, entries: Sequence[Entry]) -> Stage:
+        """Leave out each entry that repeats questions. For each repeated question, record the first rule that held."""
+        for entry in entries:
+            overlaps = list(self._overlaps(entry.question).values())
+            if not overlaps:
+                yield entry
+                continue
+            first = overlaps[0]
+            detail = f"with {first.id} of {first.set_name}, by {first.how}: {first.detail}"
+            yield entry.dropped(Reason.OVERLAP, detail, tuple(overlaps))
 
-    # ------------------------------ hits ------------------------------
-
-    def _hits(self, question: Question) -> Iterator[Hit]:
-        """Yield the evaluation questions that a question repeats. The strongest of the four rules is tried first."""
-        for place in self._places.get(("id", question.id), ()):
-            yield place, "id", "the same id"
-        for text in _prompt_texts(question):
-            for place in self._places.get(("prompt", text), ()):
-                yield place, "prompt", "the same words"
-        words = content_words(question.prompt)
-        longest = min(RUN_WORDS, len(words))
-        for size in range(longest, LEAST_WHOLE_WORDS - 1, -1):  # a short evaluation statement is a run of fewer words
-            for run in _runs(words, size):
-                for place in self._places.get(("run", run), ()):
-                    yield place, "prompt", f"{size} words: {run}"
-        for place in self._places.get(("program", reference_form(question.reference)), ()):
-            yield place, "reference", "the same program except for names"
-        yield from self._test_hits(question)
-
-    def _test_hits(self, question: Question) -> Iterator[Hit]:
-        tests = (*question.tests, *question.golden_tests)
-        different = {assert_key(test): test for test in tests}
-        shared = defaultdict(list)
-        for key, test in different.items():
-            for place in self._places.get(("test", key), ()):
-                shared[place].append(test)
-        for place, texts in shared.items():
-            if len(texts) >= LEAST_SHARED_TESTS:
-                yield place, "tests", f"{len(texts)} tests, such as {texts[0][:120]}"
+    def _overlaps(self, question: Question) -> dict[int, Overlap]:
+        """Find the evaluation questions that a question repeats: place -> overlap."""
+        overlap_at: dict[int, Overlap] = {}
+        num_tests: Counter[int] = Counter()
+        """Place -> number of shared tests."""
+        # An evaluation statement of fewer than RUN_WORDS words is a shorter run.
+        run_sizes = range(RUN_WORDS, LEAST_WHOLE_WORDS - 1, -1)
+        for rule, key, detail in _signs(question, run_sizes=run_sizes):
+            for place in self._places.get((rule, key), ()):
+                if rule == "tests":
+                    num_tests[place] += 1
+                    if num_tests[place] < LEAST_SHARED_TESTS:
+                        continue
+                met = self.questions[place]
+                overlap = Overlap(set_name=met.data_source, id=met.id, how=rule, detail=detail)
+                overlap_at.setdefault(place, overlap)
+        return overlap_at
 
 
-def _prompt_texts(question: Question) -> list[str]:
-    """List the words of the statement and those of the whole prompt, each joined by blanks, if they are not empty."""
-    texts = [" ".join(words) for words in (content_words(question.prompt), prompt_words(question.prompt)) if words]
-    return list(dict.fromkeys(texts))
+def _signs(question: Question, *, run_sizes: Sequence[int]) -> Iterator[tuple[str, str, str]]:
+    """Yield what two questions must share if one repeats the other: the rule, a key, and a detail for the reader.
+
+    The strongest of the four rules comes first.
+    """
+    if "/" in question.id:  # an id without "/" may be a plain number, which many sets use
+        yield "id", question.id, "the same id"
+    statement = content_words(question.prompt)
+    for words in (statement, prompt_words(question.prompt)):
+        if words:
+            yield "prompt", " ".join(words), "the same words"
+    if len(statement) >= LEAST_WHOLE_WORDS:
+        for size in run_sizes:
+            for start in range(max(len(statement) - size, 0) + 1):  # fewer words are one run
+                run = statement[start : start + size]
+                if _is_telling(run):
+                    text = " ".join(run)
+                    yield "prompt", text, f"{len(run)} words: {text}"
+    form = reference_form(question.reference)
+    if len(tokens_of(form)) >= LEAST_SAME_TOKENS:
+        yield "reference", form, "the same program except for names"
+    tests = {assert_key(test): test for test in (*question.tests, *question.golden_tests)}
+    for key, test in tests.items():
+        yield "tests", key, f"{LEAST_SHARED_TESTS} tests or more, such as {test[:120]}"
 
 
-def _runs(words: Words, size: int) -> list[str]:
-    """List all runs of ``size`` words, joined by blanks. Fewer words are one run."""
-    return [" ".join(words[start : start + size]) for start in range(max(len(words) - size, 0) + 1)]
-
-
-def _is_telling(run: str) -> bool:
+def _is_telling(run: Words) -> bool:
     """Say whether at least half of a run consists of words. The same runs of numbers occur in many statements."""
-    words = run.split(" ")
-    alphabetic = [word for word in words if word.isalpha() and len(word) > 1]
-    return 2 * len(alphabetic) >= len(words)
+    alphabetic = [word for word in run if word.isalpha() and len(word) > 1]
+    return 2 * len(alphabetic) >= len(run)

@@ -166,7 +166,7 @@ def test_programs_of_a_few_tokens_answer_different_questions():
 def test_two_shared_tests_are_an_overlap_and_one_is_none():
     question = evaluated(tests=("assert f(1) == 2", "assert f(2) == 3", "assert f(3) == 4"))
     shared = entry(tests=("assert f(2)==3", "assert f( 1 ) == 2", "assert f(9) == 9"))
-    assert found([shared], [question]) == [(0, "Eval/1", "tests", "2 tests, such as assert f(2)==3")]
+    assert found([shared], [question]) == [(0, "Eval/1", "tests", "2 tests or more, such as assert f( 1 ) == 2")]
     repeated = entry(tests=("assert f(2)==3", "assert f(2) == 3"))
     assert found([repeated], [question]) == []
 
