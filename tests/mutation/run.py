@@ -88,7 +88,6 @@ TESTS = {
     ),
     f"{REWARDS}/interface.py": (f"{UNIT}/reward_fns/test_registry.py", f"{UNIT}/algorithm/test_rewards.py"),
     f"{REWARDS}/listed.py": (f"{UNIT}/reward_fns/test_verl_entry.py", f"{UNIT}/data/test_questions.py"),
-    f"{REWARDS}/lookup.py": (f"{UNIT}/reward_fns/test_registry.py",),
     f"{REWARDS}/registry.py": (f"{UNIT}/reward_fns/test_registry.py",),
     f"{REWARDS}/test_llm_reward.py": (
         f"{UNIT}/reward_fns/test_test_llm_reward.py",

@@ -157,13 +157,10 @@ def test_suites_are_read_from_test_files_and_plain_text(files, capsys):
         ("solution.py", "tests are missing"),
         ("solution.py --model folder", "needs --question"),
         ("solution.py --model folder --suites tests.txt", "not both"),
-        ("solution.py --suites tests.txt --entry median", "leave it out"),
-        ("solution.py --suites tests.txt --max-calls 1", "leave it out"),
         (
             "solution.py --suites tests.txt --reference right.py --output two.py",
             "was not written by code-a1 attack",
         ),
-        ("solution.py --suites tests.txt --candidates right.py", "name it with --reference"),
     ],
 )
 def test_what_cannot_be_attacked_is_refused_with_a_hint(files, capsys, words, told):
