@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @app.command()
 def sample(
-    leetcode: Annotated[Path, typer.Argument(help="LeetCodeDataset's training file, .jsonl or .jsonl.gz")],
+    leetcode: Annotated[Path, typer.Argument(exists=True, help="LeetCodeDataset's training file, .jsonl or .jsonl.gz")],
     output: Annotated[Path, typer.Option(help="JSONL file to write")],
 ) -> None:
     """Draw easy and medium problems of LeetCodeDataset."""
@@ -41,8 +41,8 @@ def sample(
 
 @app.command()
 def draw(
-    mbpp: Annotated[Path, typer.Argument(help="MBPP, prepared against HumanEval+ and MBPP+")],
-    leetcode: Annotated[Path, typer.Argument(help="the sample of LeetCodeDataset, prepared the same way")],
+    mbpp: Annotated[Path, typer.Argument(exists=True, help="MBPP, prepared against HumanEval+ and MBPP+")],
+    leetcode: Annotated[Path, typer.Argument(exists=True, help="the sample of LeetCodeDataset, prepared the same way")],
     output: Annotated[Path, typer.Option(help="folder of the questions")],
 ) -> None:
     """Divide questions into those that are held out and those that the model is asked."""
@@ -51,7 +51,7 @@ def draw(
 
 @app.command()
 def write(
-    files: Annotated[list[Path], typer.Argument(help="MBPP and LeetCodeDataset, prepared as for `draw`")],
+    files: Annotated[list[Path], typer.Argument(exists=True, help="MBPP and LeetCodeDataset, prepared as for `draw`")],
     output: Annotated[Path, typer.Option(help="folder of the questions")],
     kept: Annotated[Path, typer.Option(help="folder of the ids with their counts")] = KEPT,
 ) -> None:
