@@ -301,11 +301,7 @@ class RunConfig(ExtendedSettings):
         return {name: [pool.n_gpus_per_node] * pool.nnodes for name, pool in pools.items()}
 
     def with_values(self, values: Mapping[str, Any]) -> Self:
-        """Make a copy with other values. ``values`` maps dotted keys to the new values.
-
-        Raises:
-            SettingsError: a new value is out of bounds.
-        """
+        """Make a copy with other values by dotted keys. SettingsError: a value is out of bounds."""
         tree = self.for_verl()
         for key, value in values.items():
             OmegaConf.update(tree, key, value, force_add=True)

@@ -101,7 +101,8 @@ class Hindsight(Extension):
         for fields in state:
             # JSON turned the tuple into a list.
             asserts = tuple(fields["asserts"])
-            self._lessons.append(Lesson(**{**fields, "asserts": asserts}))
+            lesson = {**fields, "asserts": asserts}
+            self._lessons.append(Lesson(**lesson))
 
 
 def find_lessons(judged: JudgedQuestion, *, settings: HindsightSettings, num_cases: int) -> tuple[Lesson, ...]:

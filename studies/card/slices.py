@@ -1,8 +1,6 @@
 """Runs slices of the experiment until a given time, and writes what they have at each step.
 
-A slice is a pair of arms with one seed on one commit. Slices come in a fixed order, so any machine goes on where the
-results file ends: first the pairs of ``FIRST`` for three seeds, then those of ``LATER``, then ``FIRST`` for further
-seeds. Weights stay on the machine; rows, rollouts and logs go to the output folder.
+Weights stay on the machine; rows, rollouts and logs go to the output folder.
 """
 
 import contextlib
@@ -18,11 +16,10 @@ import sys
 import tarfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from code_a1_recipe.errors import CodeA1Error, InputError
 from code_a1_recipe.files import file_fingerprint, fingerprint, replacing
@@ -31,13 +28,10 @@ from code_a1_recipe.tools.evaluate.results import RESULTS as EVALUATED, Results 
 from studies.experiment.grid import Experiment
 from studies.experiment.runs import run_experiment
 
+from .plan import missing_arms, next_slice
 from .questions import TRAIN, VAL
-from .rows import DIGITS, Benchmark, Ended, Recorder, RunRows, Started, append_rows, read_rows
+from .rows import DIGITS, Benchmark, Ended, Recorder, Started, append_rows, read_rows
 
-FIRST = ("adversary", "frozen")
-LATER = ("code_a1", "golden")
-NUM_FIRST = 3
-"""Seeds of ``FIRST`` before ``LATER`` begins."""
 RESULTS, COMMIT = "results.jsonl", "commit"
 POLL_SECONDS = 2.0
 PACKED_EVERY = 10
@@ -48,42 +42,6 @@ BENCHMARK_OPTIONS = {"code": ("--temperature", "0"), "test": ()}
 """Options of ``eval code`` (greedy) and ``eval test``. A run's model samples as in its validation otherwise."""
 BENCHMARK_ENGINE = ("--engine", "gpu_memory_utilization=0.1")
 """The engine of a benchmark runs beside the next run, so it takes a small share of the card's memory."""
-
-
-class Slice(NamedTuple):
-    """A pair of arms with one seed."""
-
-    seed: int
-    arms: tuple[str, str]
-
-
-def planned(seeds: Sequence[int]) -> list[Slice]:
-    """List all slices in their order."""
-    first, rest = seeds[:NUM_FIRST], seeds[NUM_FIRST:]
-    return [*(Slice(s, FIRST) for s in first), *(Slice(s, LATER) for s in first), *(Slice(s, FIRST) for s in rest)]
-
-
-def pair_of(runs: Sequence[RunRows], wanted: Slice) -> tuple[RunRows, RunRows] | None:
-    """Find complete runs of both arms of a slice on the same commit; the newest pair if there are several."""
-    complete = [run for run in runs if run.is_complete and run.started.seed == wanted.seed]
-    one, other = ([run for run in complete if run.started.arm == arm] for arm in wanted.arms)
-    pairs = [(a, b) for a in one for b in other if a.started.commit == b.started.commit]
-    return pairs[-1] if pairs else None
-
-
-def next_slice(runs: Sequence[RunRows], seeds: Sequence[int]) -> Slice | None:
-    """Return the first slice that lacks a complete pair, or None if there is none."""
-    return next((wanted for wanted in planned(seeds) if pair_of(runs, wanted) is None), None)
-
-
-def missing_arms(runs: Sequence[RunRows], wanted: Slice, commit: str) -> list[str]:
-    """List the arms of a slice that have no complete run on ``commit``."""
-    done = {
-        run.started.arm
-        for run in runs
-        if run.is_complete and run.started.seed == wanted.seed and run.started.commit == commit
-    }
-    return [arm for arm in wanted.arms if arm not in done]
 
 
 class CutError(CodeA1Error):

@@ -13,8 +13,8 @@ from code_a1_recipe.stats.estimates import Estimate, paired_difference
 from code_a1_recipe.stats.tables import Table, table_with_head
 from code_a1_recipe.tools.report.figures import COLORS, STYLE, make_panels
 
+from .plan import FIRST, LATER, NUM_FIRST, Slice, pair_of, planned
 from .rows import RunRows, mean_by_question, read_rows
-from .slices import FIRST, LATER, NUM_FIRST, Slice, pair_of, planned
 
 CLAIMS = {
     "pass@1": "(a) Code LLM, pass@1",

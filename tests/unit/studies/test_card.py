@@ -10,8 +10,9 @@ import pytest
 from code_a1_recipe.errors import InputError
 from studies.card import questions, slices
 from studies.card.__main__ import EXPERIMENT, KEPT
+from studies.card.plan import FIRST, LATER, missing_arms, next_slice, planned
 from studies.card.rows import Ended, Recorder, Started, Step, Validation, append_rows, read_rows
-from studies.card.slices import RESULTS, commit_of, missing_arms, next_slice, pack_questions, planned
+from studies.card.slices import RESULTS, commit_of, pack_questions
 from studies.card.tables import write_tables
 from studies.experiment.grid import Experiment
 
@@ -226,7 +227,7 @@ def test_a_cut_run_keeps_its_rows_and_says_why(monkeypatch, tmp_path):
 
 
 def test_both_files_have_arms_of_the_same_rules():
-    assert {*slices.FIRST, *slices.LATER} == set(Experiment.load(EXPERIMENT).arms)
+    assert {*FIRST, *LATER} == set(Experiment.load(EXPERIMENT).arms)
     card, rehearsal = (Experiment.load(file) for file in (EXPERIMENT, EXPERIMENT.with_name("card") / "rehearsal.yaml"))
     sizes = "policies.test.actor.ppo_mini_batch_size"
     for name, arm in card.arms.items():
