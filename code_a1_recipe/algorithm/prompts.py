@@ -18,11 +18,9 @@ from .settings_block import Block, one_of
 
 TEMPLATE_FOLDER = Path(__file__).parent / "prompt_templates"
 
-FIELDS = ("prompt", "entry_points", "candidate", "num_cases", "call", "result", "expected")
+FIELDS = ("prompt", "entry_points", "candidate", "num_cases")
 """Fields that a template may ask for. ``prompt`` is the problem statement, ``entry_points`` shows how the program's
-functions are called, ``candidate`` is the program under test, and ``num_cases`` is K. ``call``, ``result`` and
-``expected`` describe a case that the program failed: the call, the program's result (such as "returns 3"), and the
-expected output."""
+functions are called, ``candidate`` is the program under test, and ``num_cases`` is K."""
 
 _OPTIONAL = "entry_points"
 _STDIN = "_stdin"

@@ -129,12 +129,12 @@ class MicroSettings(Block):
 
     def digest(self) -> str:
         """Return the assets' name in the cache: 16 hex digits hashed from settings, format version and templates."""
-        content = json.dumps([FORMAT_VERSION, self.model_dump(), template_texts(self.variant)], sort_keys=True)
+        content = json.dumps([FORMAT_VERSION, self.model_dump(), template_texts()], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-def template_texts(variant: str) -> list[str]:
-    """Return the prompt templates of a variant with their placeholders. The assets depend on the templates."""
+def template_texts() -> list[str]:
+    """Return the prompt templates with their placeholders. The assets depend on the templates."""
     fields: dict[str, Any] = {name: f"{{{{{name}}}}}" for name in FIELDS}
     templates = ["micro_code", "micro_test", "micro_black_box_test"]
     messages = [message for template in templates for message in render(template, **fields)]

@@ -139,7 +139,7 @@ def test_a_template_with_wrong_placeholders_is_refused(tmp_path, text, settings,
 
 
 def test_the_fields_are_the_documented_ones():
-    assert FIELDS == ("prompt", "entry_points", "candidate", "num_cases", "call", "result", "expected")
+    assert FIELDS == ("prompt", "entry_points", "candidate", "num_cases")
 
 
 def test_a_template_of_the_users_may_show_the_entry_points(tmp_path):

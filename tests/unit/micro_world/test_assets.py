@@ -62,7 +62,7 @@ def test_other_settings_get_other_assets(tmp_path, fake_build):
 def test_a_changed_prompt_template_gets_other_assets(tmp_path, fake_build, monkeypatch):
     fake_build()
     before = ensure_assets(tmp_path)
-    monkeypatch.setattr(micro_settings, "template_texts", lambda variant: ["other", "templates"])
+    monkeypatch.setattr(micro_settings, "template_texts", lambda: ["other", "templates"])
     assert ensure_assets(tmp_path).code_model != before.code_model
 
 

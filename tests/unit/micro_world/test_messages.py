@@ -28,7 +28,7 @@ def test_the_templates_are_plain_and_short():
         "Task: Return x.\nCandidate:\ndef f(x):\n    return x\nWrite 4 asserts.",
         "Task: Return x.\nWrite 4 asserts.",
     ]
-    assert template_texts("") == [
+    assert template_texts() == [
         "[user]Task: {{prompt}}",
         "[user]Task: {{prompt}}\nCandidate:\n{{candidate}}\nWrite {{num_cases}} asserts.",
         "[user]Task: {{prompt}}\nWrite {{num_cases}} asserts.",
