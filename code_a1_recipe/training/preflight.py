@@ -101,12 +101,12 @@ def _not_set(key: str) -> str:
 
 
 def _unusable(key: str, path: str, error: Exception) -> str:
-    hint = "a model id that this machine can fetch (`hf download ID --local-dir FOLDER` where the hub answers)"
+    command = "`hf download ID --local-dir FOLDER` makes one where the hub answers"
     if path == SMOLLM2:
-        hint = "without the hub, one that `python -m studies.real_model smollm2-135m --output FOLDER` makes"
+        command = "`python -m studies.real_model smollm2-135m --output FOLDER` makes one without the hub"
     return (
-        f"{key}={path!r} cannot be used: {in_a_line(error)}; give a folder with config.json, weights and tokenizer, or "
-        f"{hint}"
+        f"{key}={path!r} cannot be used: {in_a_line(error)}; give a folder with config.json, weights and tokenizer "
+        f"({key}=FOLDER): {command}"
     )
 
 

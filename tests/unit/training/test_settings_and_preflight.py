@@ -15,7 +15,7 @@ from code_a1_recipe.training.checkpoint.folder import write_state, writing
 from code_a1_recipe.training.lifecycle import launch
 from code_a1_recipe.training.plan.machine import Machine
 from code_a1_recipe.training.preflight import START_RULES, check_run, run_identity
-from code_a1_recipe.training.resolve import left_out_questions
+from code_a1_recipe.training.resolve import left_out_questions, resolve
 
 
 def refusal(*overrides: str) -> str:
@@ -192,6 +192,28 @@ def test_a_folder_without_a_model_is_named_with_a_hint(tmp_path):
     words = refused_run(tmp_path, *two_files(tmp_path), *paths)
     assert f"policies.code.model.path='{tmp_path / 'empty'}' cannot be used" in words
     assert "give a folder with config.json" in words
+
+
+@pytest.mark.parametrize(
+    ("preset", "command"),
+    [
+        ("smollm2-135m", "`python -m studies.real_model smollm2-135m --output FOLDER`"),
+        ("qwen2.5-coder-0.5b-cpu", "`hf download ID --local-dir FOLDER`"),
+    ],
+)
+def test_without_the_hub_a_line_names_the_key_and_the_command_before_work_starts(
+    tmp_path, monkeypatch, preset, command
+):
+    def unreachable(*_: object, **__: object) -> None:
+        raise OSError("no connection\nto the hub")
+
+    monkeypatch.setattr("transformers.AutoConfig.from_pretrained", unreachable)
+    monkeypatch.setattr("code_a1_recipe.training.resolve.micro_assets", lambda _: pytest.fail("work has started"))
+    with pytest.raises(SettingsError) as caught:
+        resolve(started(preset, [f"run_dir={tmp_path / 'run'}"]))
+    words = str(caught.value)
+    assert "\n" not in words
+    assert f"policies.code.model.path=FOLDER): {command}" in words
 
 
 def test_a_run_folder_with_somebody_elses_files_is_refused(tmp_path):
