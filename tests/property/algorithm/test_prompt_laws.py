@@ -19,9 +19,8 @@ def test_rendering_is_the_template_with_the_values_put_in_once(prompt, entry_poi
     mark_p, mark_c, mark_e = "\ue000", "\ue001", "\ue002"
     values = {mark_p: prompt, mark_c: candidate, mark_e: entry_points}
     for name in template_names():
-        rest = {"num_cases": num_cases, "call": "f(1)", "result": "returns 2", "expected": "3"}
-        filled = render(name, prompt=prompt, entry_points=entry_points, candidate=candidate, **rest)
-        marked = render(name, prompt=mark_p, entry_points=mark_e, candidate=mark_c, **rest)
+        filled = render(name, prompt=prompt, entry_points=entry_points, candidate=candidate, num_cases=num_cases)
+        marked = render(name, prompt=mark_p, entry_points=mark_e, candidate=mark_c, num_cases=num_cases)
         expected = []
         for message in marked:
             content = "".join(values.get(character, character) for character in message["content"])
