@@ -1,6 +1,6 @@
 """Alternation of the two updates: the policies that are updated at each step."""
 
-from .settings_block import Amount, Block
+from .settings_block import Amount, Block, Seconds
 
 POLICY_NAMES = ("code", "test")
 
@@ -12,6 +12,8 @@ class UpdateSchedule(Block):
     """Steps between updates of the Code LLM."""
     test_every: Amount = 1
     """Steps between updates of the Test LLM."""
+    update_timeout_seconds: Seconds = 7200.0
+    """Seconds that a policy's update may take."""
 
     def every(self, policy: str) -> int:
         """Steps between updates of a policy, "code" or "test"; 0 for never."""

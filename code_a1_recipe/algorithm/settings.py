@@ -57,8 +57,8 @@ class EpisodeSettings(Block):
     """``pkg://module:function`` or ``FILE.py:function`` that writes the suites; null: the Test LLM."""
     generation_timeout_seconds: Seconds = 3600.0
     """Seconds that a response may take, including its time in the server's queue."""
-    max_probs_diff: Rate | None = 0.1
-    """The run stops if a token's probability at the server and in training differs by more than this on average."""
+    max_log_probs_diff: Rate | None = 0.15
+    """The run stops if a response's log-probabilities differ by more than this on average (server and training)."""
 
 
 class MistakeBookSettings(Block):

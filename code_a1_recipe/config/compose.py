@@ -285,9 +285,13 @@ def _share_of_card(shared: float, layout: str, is_self_play: bool, num_suites: i
     return 0.8 if is_alone else shared
 
 
-def _on_each(number: int, num_nodes: object) -> int:
-    """Return the number of processes on all nodes. If ``num_nodes`` is no integer, another check refuses it."""
-    return number * num_nodes if isinstance(num_nodes, int) else number
+def _on_each(number: int, layout: str, shared: object, *separate: object) -> int:
+    """Return the number of processes on all nodes. If the nodes are no integer, another check refuses them.
+
+    Two separate pools may lie on the same nodes, so the larger one counts.
+    """
+    nodes = [pool for pool in (separate if layout == SEPARATE else [shared]) if isinstance(pool, int)]
+    return number * max(nodes, default=1)
 
 
 # The recipe's YAML files call these two functions.

@@ -13,6 +13,8 @@ from .run_config import SEPARATE, RunConfig
 
 Rule = Callable[[RunConfig], Iterable[str]]
 
+_SHARED_ATTENTION = "flash_attention_2"
+"""The attention through which verl passes the parts of a sequence. Others attend only within a device's part."""
 _MIN_OBJECT_STORE = 75 << 20
 """Smallest size in bytes of the object store with which Ray starts."""
 
@@ -147,11 +149,22 @@ def _policies(config: RunConfig) -> Iterator[str]:
             yield f"{key}: prompt_length + response_length = {tokens} exceed max_model_len {limit}"
         actor = config.policy(name).actor
         budget = actor.ppo_max_token_len_per_gpu or length
-        if actor.use_dynamic_bsz and budget < length:
-            parts = config.for_policy(name).actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size
-            if budget * parts < length:
-                need = f"at least prompt_length + response_length = {length} or null"
-                yield f"policies.{name}.actor.ppo_max_token_len_per_gpu must be {need}, got {budget}"
+        if actor.use_dynamic_bsz and budget * config.sequence_parts(name) < length:
+            need = f"at least prompt_length + response_length = {length} or null"
+            yield f"policies.{name}.actor.ppo_max_token_len_per_gpu must be {need}, got {budget}"
+
+
+def _models(config: RunConfig) -> Iterator[str]:
+    for name in config.policy_names:
+        model, parts = config.for_policy(name).actor_rollout_ref.model, config.sequence_parts(name)
+        if rank := config.policy(name).model.lora.get("rank"):
+            need = f"which FSDP does not read: all weights would train; set model.lora_rank={rank}"
+            yield f"policies.{name}.model.lora.rank must be left out, got {rank}, {need}"
+        attention = model.override_config.get("attn_implementation")
+        if parts > 1 and attention != _SHARED_ATTENTION:
+            key = f"policies.{name}.actor.fsdp_config.ulysses_sequence_parallel_size"
+            need = f"override_config.attn_implementation={_SHARED_ATTENTION}, got {attention}"
+            yield f"{key} must be 1, got {parts}: devices share a sequence only with policies.{name}.model.{need}"
 
 
 def _numbers_of_verl(config: RunConfig) -> Iterator[str]:
@@ -181,8 +194,12 @@ def _step_sizes(config: RunConfig) -> Iterator[str]:
                 f"({pool}.n_gpus_per_node * {pool}.nnodes); change data.train_batch_size or the number of devices"
             )
         batch, parallel = policy.actor.ppo_mini_batch_size, policy.rollout.tensor_model_parallel_size
+        mini, size = f"policies.{name}.actor.ppo_mini_batch_size", policy.rollout.n
         if groups % batch:
-            yield f"policies.{name}.actor.ppo_mini_batch_size must divide the step's {groups} groups, got {batch}"
+            yield f"{mini} must divide the step's {groups} groups, got {batch}"
+        elif batch * size % config.data_ranks(name):
+            ranks = config.data_ranks(name)
+            yield f"{mini} * {size} rows must be a multiple of the {ranks} ranks that share them, got {batch} * {size}"
         if devices % parallel:
             key = f"policies.{name}.rollout.tensor_model_parallel_size"
             yield f"{key} must divide the {devices} devices, got {parallel}"
@@ -200,6 +217,7 @@ VALUE_RULES: tuple[Rule, ...] = (
     _keep_best,
     _checkpoints,
     _policies,
+    _models,
     _numbers_of_verl,
     _step_sizes,
 )

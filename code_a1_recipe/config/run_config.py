@@ -73,11 +73,6 @@ class ModelConfig(VerlBlock):
     enable_gradient_checkpointing: bool
     use_fused_kernels: bool
 
-    @property
-    def rank_of_lora(self) -> int:
-        """Rank of the LoRA adapter, or 0 without an adapter. verl reads it from one of two keys."""
-        return int(self.lora.get("rank") or self.lora_rank)
-
 
 class OptimizerConfig(VerlBlock):
     lr: Annotated[float, Field(ge=0)]
@@ -292,6 +287,15 @@ class RunConfig(ExtendedSettings):
         """Return the number of a policy's GPUs, or of its processes on a CPU."""
         pool = getattr(self.pools, policy) if self.layout == SEPARATE else self.trainer
         return int(pool.nnodes * pool.n_gpus_per_node)
+
+    def data_ranks(self, policy: str) -> int:
+        """Return the number of ranks among which an update's rows are dealt. Devices that share a sequence are one."""
+        return max(1, self.num_devices(policy) // self.sequence_parts(policy))
+
+    def sequence_parts(self, policy: str) -> int:
+        """Return the number of devices that share each sequence (Ulysses). verl reads one of two keys."""
+        actor = self.for_policy(policy).actor_rollout_ref.actor
+        return int(max(actor.ulysses_sequence_parallel_size, actor.fsdp_config.ulysses_sequence_parallel_size))
 
     def pool_spec(self) -> dict[str, list[int]]:
         """Map the name of each of verl's resource pools to its GPUs on each node. All policies may share one pool."""

@@ -230,26 +230,26 @@ def book_metrics(book: MistakeBook, change: BookChange) -> dict[str, float]:
 def check_served_weights(metrics: Mapping[str, float], *, limit: float | None, step: int) -> None:
     """Raise an error if servers hold other weights than the trainer.
 
-    The check compares the mean difference of probabilities with ``limit``. Even with wrong weights, the difference is
-    small for a model that is nearly certain of every token. The difference is also small for a model that gives all
-    tokens nearly the same probability. So a low correlation is logged as well.
+    The check compares the worst response's mean difference of log-probabilities with ``limit``. Even with wrong
+    weights, the difference is small for a model that gives all tokens nearly the same probability. So a low correlation
+    of the probabilities is logged as well.
 
     Args:
-        metrics: metrics of the step, with verl's ``rollout_probs_diff_mean`` and ``rollout_actor_probs_pearson_corr``
-            of each updated policy.
-        limit: ``episode.max_probs_diff``; None: no limit.
+        metrics: metrics of the step, with ``rollout_log_probs_diff_worst`` and verl's
+            ``rollout_actor_probs_pearson_corr`` of each policy.
+        limit: ``episode.max_log_probs_diff``; None: no limit.
         step: number of the step, for messages.
 
     Raises:
-        OutageError: the mean difference of a policy is above ``limit`` or NaN.
+        OutageError: the difference of a policy is above ``limit`` or NaN.
     """
     if limit is None:
         return
     for name, value in metrics.items():
-        if name.endswith("/rollout_probs_diff_mean") and not value <= limit:  # also true for NaN
+        if name.endswith("/rollout_log_probs_diff_worst") and not value <= limit:  # also true for NaN
             raise OutageError(
-                f"step {step}: {name} is {value:.3g}, above episode.max_probs_diff={limit:g}: the servers sample from "
-                "other weights than the trainer's, because a weight sync failed or kernels differ. Resume from an "
+                f"step {step}: {name} is {value:.3g}, above episode.max_log_probs_diff={limit:g}: the servers sample "
+                "from other weights than the trainer's, because a weight sync failed or kernels differ. Resume from an "
                 "earlier step, or raise the limit if such a difference is expected"
             )
         if name.endswith("/rollout_actor_probs_pearson_corr") and value < _LOW_CORRELATION:

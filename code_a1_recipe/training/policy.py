@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 _MOST_LEFT_OUT = 5
 """The run ends after this number of updates in a row without a finite gradient. verl skips such updates."""
+_COMPARE_EVERY = 10
+"""Number of steps between two looks at a policy that does not train."""
 _ABANDON_SECONDS = 20.0
 _QUEUED = 2
 """Largest number of open requests of a server, as a multiple of the requests that the server computes at a time. With a
@@ -118,7 +120,7 @@ class Policy:
 
     @property
     def _has_adapter(self) -> bool:
-        rank = self.settings.policy(self.name).model.rank_of_lora
+        rank = self.settings.policy(self.name).model.lora_rank
         return rank > 0 or self.config.actor_rollout_ref.model.get("lora_adapter_path") is not None
 
     def update(self, rows: StoredRows, *, step: int, epoch: int) -> dict[str, float]:
@@ -128,18 +130,43 @@ class Policy:
             verl's metrics of the update under verl's names, but without the prefix ``training/``.
 
         Raises:
-            OutageError: the servers sampled with other weights than the trained weights.
+            OutageError: the servers sampled with other weights than the trained weights, or the update hangs.
             CodeA1Error: the gradient was NaN or infinite ``_MOST_LEFT_OUT`` times in a row.
         """
+        found: list[dict[str, float]] = []
 
-        def check(metrics: dict[str, float]) -> None:
-            # An error here ends the run, so that no step is saved that learned from responses of wrong weights.
-            known = {f"{self.name}/{key}": value for key, value in rename_training_metrics(metrics).items()}
-            check_served_weights(known, limit=self.settings.episode.max_probs_diff, step=step)
+        def update() -> None:
+            # An error of the check ends the run, so that no step is saved that learned from responses of wrong weights.
+            check = partial(self._check_served, step=step)
+            found.append(self.phases.update(rows, step=step, epoch=epoch, check=check))
 
-        metrics = self.phases.update(rows, step=step, epoch=epoch, check=check)
+        limit = self.settings.schedule.update_timeout_seconds
+        if not within(limit, update, name=f"update-{self.name}"):
+            raise OutageError(
+                f"step {step}: the update of the {self.name} policy did not end within schedule.update_timeout_seconds="
+                f"{limit:g} s: a worker or the queue's storage hangs, or the limit is too low"
+            )
+        (metrics,) = found
         self._check_gradient(metrics, step=step)
         self._empty_caches()
+        return rename_training_metrics(metrics)
+
+    def _check_served(self, metrics: dict[str, float], *, step: int) -> None:
+        known = {f"{self.name}/{key}": value for key, value in rename_training_metrics(metrics).items()}
+        check_served_weights(known, limit=self.settings.episode.max_log_probs_diff, step=step)
+
+    def leave_out(self, rows: StoredRows, *, step: int) -> dict[str, float]:
+        """Remove rows on which this policy does not train. At some steps, first check what its servers sampled.
+
+        Returns:
+            The metrics of the comparison, or {}.
+        """
+        metrics: dict[str, float] = {}
+        if rows.keys and step % _COMPARE_EVERY == 1:
+            self.phases.compare(self.phases.stored(rows), metrics)
+            self._check_served(metrics, step=step)
+            self._empty_caches()
+        self.discard(rows)
         return rename_training_metrics(metrics)
 
     def _check_gradient(self, metrics: dict[str, float], *, step: int) -> None:

@@ -133,7 +133,7 @@ def _adapter_rates(config: RunConfig) -> Iterator[str]:
     for name in config.policy_names:
         policy = config.policy(name)
         rate = policy.actor.optim.lr
-        if policy.model.rank_of_lora and 0 < rate < _LEAST_ADAPTER_RATE:
+        if policy.model.lora_rank and 0 < rate < _LEAST_ADAPTER_RATE:
             need = f"at least {_LEAST_ADAPTER_RATE:g} with a LoRA adapter, which a rate for whole weights hardly moves"
             yield f"policies.{name}.actor.optim.lr must be {need}, got {rate:g}; begin with 2e-5"
 
@@ -175,7 +175,7 @@ def check_run(config: RunConfig) -> None:
     for name in config.policy_names:
         attempt(check_verl_config, config, name)
         tokenizers[name] = attempt(load_checked_tokenizer, config, name)
-        if tokenizers[name] is not None and config.policy(name).model.rank_of_lora:
+        if tokenizers[name] is not None and config.policy(name).model.lora_rank:
             attempt(_check_adapter, config, name)
     attempt(check_left_out, config)
     for key in ("train_files", "val_files"):
@@ -211,7 +211,7 @@ def run_identity(config: RunConfig, train: Sequence[Question]) -> dict[str, Any]
         identity[f"{name}_model"] = model_fingerprint(str(model.path))
         # The number of ranks and LoRA change which files verl writes into a checkpoint.
         identity[f"{name}_ranks"] = config.num_devices(name)
-        identity[f"{name}_lora_rank"] = model.rank_of_lora
+        identity[f"{name}_lora_rank"] = model.lora_rank
     return identity
 
 
@@ -276,7 +276,7 @@ def _check_adapter(config: RunConfig, name: str) -> None:
     wanted = {key: model[key] for key in keys if key in model}
     try:
         _, plain = without_weights(model.path, trust_remote_code=own.trust_remote_code)
-        get_peft_model(plain, LoraConfig(task_type="CAUSAL_LM", r=own.rank_of_lora, **wanted))
+        get_peft_model(plain, LoraConfig(task_type="CAUSAL_LM", r=own.lora_rank, **wanted))
     except (ValueError, TypeError) as error:
         raise SettingsError(
             f"policies.{name}.model: LoRA with target_modules={model.target_modules!r} does not fit "

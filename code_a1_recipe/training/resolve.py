@@ -12,7 +12,7 @@ from ..config.run_config import RunConfig
 from ..errors import CodeA1Error, SettingsError
 from ..runs.folder import RunFolder
 from .plan.machine import Machine
-from .plan.sizes import engines, with_sizes
+from .plan.sizes import engines, in_a_line, with_sizes
 from .preflight import check_hub_models, check_run, load_checked_tokenizer
 from .question_checks import overlong_prompts, questions_of_run
 
@@ -90,16 +90,57 @@ def left_out_questions(config: RunConfig) -> dict[str, Any]:
 
 
 def attention(config: RunConfig) -> dict[str, Any]:
-    """On a card, let the recipe's engine compute attention unless the user has set ``attn_implementation``.
+    """Choose for each policy the fastest engine and attention whose log-probabilities are right for the model.
 
-    The recipe's engine replaces torch's attention ("sdpa"). verl's default is flash-attn, which transformers refuses if
-    it is not installed.
+    The recipe's engine comes first, then verl's with torch's attention, then verl's with plain attention. A user who
+    has set ``attn_implementation`` gets verl's engine with it, and ``use_fused_kernels=false`` leaves the recipe's
+    engine out. The workers check again, with the real weights, kernels and precision.
+
+    Raises:
+        SettingsError: no way is right for a model.
     """
-    model = "actor_rollout_ref.model"
-    if config.trainer.device != "cuda":
-        return {}
-    chosen = config.for_policy("code").actor_rollout_ref.model.override_config.get("attn_implementation")
-    if chosen is None:
-        return {f"{model}.override_config.attn_implementation": "sdpa"}
-    RunFolder.show(f"attention is {chosen}, as chosen: verl computes every row with a prompt of its own")
-    return {f"{model}.use_fused_kernels": False}
+    from transformers import AutoConfig
+
+    from ..verl_plugin.model_check import MOST, PACKED, WAYS, Way, differences
+
+    values: dict[str, Any] = {}
+    for name in config.policy_names:
+        own, model = config.policy(name).model, config.for_policy(name).actor_rollout_ref.model
+        chosen = model.override_config.get("attn_implementation", PACKED.attention)
+        ways: tuple[Way, ...] = WAYS
+        if chosen != PACKED.attention:
+            RunFolder.show(f"policy {name}: attention is {chosen}, as chosen: verl computes a prompt for every row")
+            ways = (Way(False, chosen),)
+        elif not (model.use_fused_kernels and model.use_remove_padding):
+            ways = WAYS[1:]
+        tried: list[tuple[Way, float | str]] = []
+        try:
+            if chosen in {way.attention for way in WAYS}:
+                hub_config = AutoConfig.from_pretrained(str(own.path), trust_remote_code=own.trust_remote_code)
+                tried = list(differences(hub_config, ways))
+        except Exception as error:  # noqa: BLE001  # transformers may raise any error for a model cut down
+            reason = in_a_line(error)
+            RunFolder.show(f"policy {name}: its log-probabilities are checked by its workers, not here: {reason}")
+        way, difference = tried[-1] if tried else (ways[0], 0.0)
+        if isinstance(difference, str) or not difference <= MOST:
+            results = "; ".join(f"{way.engine}: {_short(result)}" for way, result in tried)
+            raise SettingsError(
+                f"policies.{name}.model.path={own.path!r}: no engine computes this model's log-probabilities of packed "
+                f"rows (largest difference in float32, {MOST:g} is right): {results}; choose another model"
+            )
+        if len(tried) > 1:
+            tokens = config.policy(name).actor.ppo_max_token_len_per_gpu or 0
+            RunFolder.show(
+                f"policy {name}: {way.engine} takes the place of {tried[0][0].engine}, which is wrong for this model. "
+                f"It computes a prompt for every row, and a mask of up to {tokens**2 / 2**20:,.0f} MiB"
+            )
+        key = f"policies.{name}.model"
+        values |= {
+            f"{key}.use_fused_kernels": way.is_packed,
+            f"{key}.override_config.attn_implementation": way.attention,
+        }
+    return values
+
+
+def _short(result: float | str) -> str:
+    return result if isinstance(result, str) else f"{result:.2g}"

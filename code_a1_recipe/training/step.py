@@ -165,10 +165,10 @@ class CoTrainingStep(TrainingLoop):
         def update(name: str) -> dict[str, float]:
             policy, rows = self.policies[name], groups[name]
             if name not in due or not rows.keys:
-                policy.discard(rows)  # otherwise the rows would fill the queue
-                return {}
-            with marked_timer(f"update_{name}", timing_raw):
-                updated = policy.update(rows, step=self.global_steps, epoch=self._epoch)
+                updated = policy.leave_out(rows, step=self.global_steps)  # otherwise the rows would fill the queue
+            else:
+                with marked_timer(f"update_{name}", timing_raw):
+                    updated = policy.update(rows, step=self.global_steps, epoch=self._epoch)
             return {f"{name}/{key}": value for key, value in updated.items()}
 
         for updated in self._of_each(update).values():

@@ -1,19 +1,16 @@
-"""Deals the rows of a step to ranks and optimizer steps, and divides the rows into parts.
+"""Deals the rows of a step to ranks and optimizer steps.
 
-The trainer holds the tensors of one part at a time. verl adds filler rows, which train nothing, until the number of
-rows is a multiple of the mini-batch size. verl puts the fillers at the end of the batch. With all fillers at the end,
-the last optimizer step would have few real rows at the full learning rate. A part might have no real row at all.
+verl adds filler rows, which train nothing, until the number of rows is a multiple of the mini-batch size. verl puts the
+fillers at the end of the batch. With all fillers at the end, the last optimizer step would have few real rows at the
+full learning rate.
 """
 
 from collections import defaultdict, deque
 from collections.abc import Collection, Sequence
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 
 Rows = list[int]
 """Indices of rows."""
-
-ROWS_AT_ONCE = 1024
-"""Largest number of rows whose tensors the trainer holds at a time. A step with fewer rows is one part."""
 
 
 def deal(
@@ -38,7 +35,12 @@ def deal(
 
     Returns:
         For each rank the indices of its rows, in the order of the optimizer steps.
+
+    Raises:
+        ValueError: the rows cannot be dealt evenly.
     """
+    if len(groups) % (ranks * steps):
+        raise ValueError(f"{len(groups)} rows cannot be dealt evenly to {ranks} ranks with {steps} optimizer steps")
     members: dict[str, Rows] = defaultdict(list)
     for row, group in enumerate(groups):
         if row not in fillers:
@@ -51,11 +53,11 @@ def deal(
     size = len(groups) // (ranks * steps)
     cells: list[Rows] = [[] for _ in range(ranks * steps)]
     rows_of_step = [0] * steps
+    weights = [0] * len(cells)
 
     def load(number: int) -> tuple[int, int, int]:
         """Measure how full a cell is: by its rows, then by the rows of its optimizer step, then by its tokens."""
-        cell = cells[number]
-        return len(cell), rows_of_step[number % steps], weight(cell)
+        return len(cells[number]), rows_of_step[number % steps], weights[number]
 
     # The heaviest group comes first, as in bin packing. Light groups at the end can then even out the cells.
     heaviest_first = sorted(members.values(), key=weight, reverse=True)
@@ -68,6 +70,7 @@ def deal(
             emptiest = min(fitting, key=load)
             cells[emptiest] += rows
             rows_of_step[emptiest % steps] += len(rows)
+            weights[emptiest] += weight(rows)
         else:  # no cell has room for the whole group, so its rows are dealt one by one
             waiting.extendleft([row] for row in rows)
 
@@ -76,65 +79,3 @@ def deal(
         cell.extend(islice(unused, size - len(cell)))
     of_ranks = (cells[first : first + steps] for first in range(0, len(cells), steps))
     return [list(chain(*own)) for own in of_ranks]
-
-
-def balanced_parts(num_rows: int, *, ranks: int, at_once: int = ROWS_AT_ONCE) -> list[Rows]:
-    """Cut rows into parts for phases that run on the workers.
-
-    verl cuts a batch into one block for each rank, and all blocks have the same length. Every part takes the same share
-    of every block, so each rank gets the rows that it would get from the whole batch. Parts of consecutive rows would
-    spread the rows of one rank over all ranks.
-
-    Args:
-        num_rows: a multiple of ``ranks``.
-        ranks: data-parallel ranks, at least 1.
-        at_once: largest number of rows in a part. But a part always has at least ``ranks`` rows.
-
-    Returns:
-        Lists of row indices. Together they hold each index from 0 to ``num_rows - 1`` once.
-
-    Example:
-        >>> balanced_parts(8, ranks=2, at_once=4)
-        [[0, 1, 4, 5], [2, 3, 6, 7]]
-    """
-    block = num_rows // ranks
-    width = max(1, at_once // ranks)
-    parts = []
-    for start in range(0, block, width):
-        end = min(start + width, block)
-        rows: Rows = []
-        for first in range(0, num_rows, block):  # the first row of each rank's block
-            rows += range(first + start, first + end)
-        parts.append(rows)
-    return parts
-
-
-def group_parts(
-    groups: Sequence[str],
-    *,
-    fillers: Collection[int] = (),
-    at_once: int = ROWS_AT_ONCE,
-) -> list[Rows]:
-    """Cut rows into parts to compute advantages. No group is cut, since an advantage compares the members of a group.
-
-    Args:
-        groups: the group of each row, in any order.
-        fillers: indices of the filler rows. Fillers are spread over the parts, since no part may consist of fillers
-            alone.
-        at_once: largest number of rows in a part, unless a single group has more rows.
-
-    Returns:
-        Lists of row indices. Together they hold each row once.
-    """
-    # Rows arrive in the order in which episodes ended, so the members of a group must be brought together.
-    real = set(range(len(groups))).difference(fillers)
-    order = sorted(real, key=groups.__getitem__)
-    parts: list[Rows] = [[]]
-    for _, members in groupby(order, key=groups.__getitem__):
-        rows = list(members)
-        if parts[-1] and len(parts[-1]) + len(rows) > at_once:
-            parts.append([])
-        parts[-1] += rows
-    for number, row in enumerate(sorted(fillers)):
-        parts[number % len(parts)].append(row)
-    return parts

@@ -23,8 +23,15 @@ from .proofs import records_of
 # Seconds one run may take on 2 cores beside another one; a run that hangs must not hang the tests.
 RUN_TIMEOUT_SECONDS = 900
 
-# Questions come back at step 3, and the stop at step 2 falls on the end of an epoch.
-TWO_STEPS_AN_EPOCH = "data.train_max_samples=16"
+SETTINGS = (
+    # Two ranks of each policy and two optimizer steps a batch: the path of every GPU preset.
+    "trainer.n_gpus_per_node=2",
+    "actor_rollout_ref.actor.ppo_mini_batch_size=4",
+    "policies.test.actor.ppo_mini_batch_size=4",
+    # Questions come back at step 3, and the stop at step 2 falls on the end of an epoch.
+    "data.train_max_samples=16",
+)
+"""Of ``trained`` and of the runs that are compared with it."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,7 @@ def drive(repository: Path) -> Callable[..., Run]:
 
 @pytest.fixture(scope="session")
 def trained(drive, tmp_path_factory) -> Run:
-    """Four steps with validations and checkpoints, for most tests to read; the fourth samples with old weights.
+    """Four steps on two ranks, with validations and checkpoints; the fourth samples with old weights.
 
     Trained once, by whichever process of tests asks first; others wait for it.
     """
@@ -119,7 +126,8 @@ def trained(drive, tmp_path_factory) -> Run:
                 "data.val_max_samples=8",
                 "checkpoint.keep_best=val/code/pass@1",
                 f"trainer.rollout_data_dir={folder}_copies",
-                TWO_STEPS_AN_EPOCH,
+                "episode.max_log_probs_diff=null",  # the run is to go on after the cut
+                *SETTINGS,
             )
             kept.write_bytes(pickle.dumps(run))
     return pickle.loads(kept.read_bytes())
@@ -145,7 +153,7 @@ def resumed(drive, trained, tmp_path_factory) -> Sabotaged:
         "trainer.save_freq=3",
         "trainer.test_freq=-1",
         "trainer.val_before_train=False",
-        TWO_STEPS_AN_EPOCH,
+        *SETTINGS,
     )
     return Sabotaged(run=run, processes_left=sorted(command_of(pid) for pid in _judges_left() - before))
 

@@ -25,6 +25,17 @@ def steps_of(folder: Path) -> list[int]:
     return [row["step"] for row in RunRecords.open(folder).metrics]
 
 
+def weights(folder: Path, step: int, policy: str) -> dict[str, torch.Tensor]:
+    """Weights of a policy in a checkpoint, joined from the parts of all ranks."""
+    actor = folder / "checkpoints" / f"global_step_{step}" / policy / "actor"
+    parts = [torch.load(path, weights_only=False) for path in sorted(actor.glob("model_world_size_*_rank_*.pt"))]
+    joined = {}
+    for name, value in parts[0].items():
+        is_sharded = hasattr(value, "to_local")
+        joined[name] = torch.cat([part[name].to_local() for part in parts]) if is_sharded else value
+    return joined
+
+
 def questions_of(folder: Path, step: int) -> list[str]:
     """Ids of a step's questions in their order."""
     by_index = {record.index: record.question for record in records_of(folder, step)}

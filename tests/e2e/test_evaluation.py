@@ -12,6 +12,8 @@ from safetensors.torch import load_file
 
 from code_a1_recipe.runs.reader import read_rollouts
 
+from .proofs import weights
+
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("evaluation")]
 
 STEP = "4"
@@ -67,12 +69,9 @@ def test_a_checkpoint_validates_to_the_very_figures_of_training(done, trained, f
     assert written == recorded
     for policy in ("code", "test"):  # float32 as they were trained, not what verl's merger makes of them
         (exported,) = (folder / "validate" / "models").glob(f"{policy}_step_{STEP}_*/model.safetensors")
-        kept = (
-            trained.folder / "checkpoints" / f"global_step_{STEP}" / policy / "actor" / "model_world_size_1_rank_0.pt"
-        )
-        trained_weights = torch.load(kept, weights_only=False)
+        kept = weights(trained.folder, int(STEP), policy)
         for name, value in load_file(exported).items():
-            assert torch.equal(value, trained_weights[name].to_local()), name
+            assert torch.equal(value, kept[name]), name
 
 
 @pytest.mark.nightly

@@ -1,6 +1,7 @@
 """Two policies train for real: verl's trainer, vLLM servers, FSDP2 updates, confined processes, files."""
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,8 @@ from transformers import AutoModelForCausalLM
 
 from code_a1_recipe.algorithm.mistake_book import MistakeBook
 
-from .conftest import TWO_STEPS_AN_EPOCH
-from .proofs import replayed_book, state_differences
+from .conftest import SETTINGS
+from .proofs import replayed_book, state_differences, weights
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("trained")]
 
@@ -36,10 +37,16 @@ def test_servers_sample_with_the_trainers_weights_at_every_step(trained):
             assert row[f"{policy}/rollout_probs_diff_valid"] == 1
 
 
-def weights(folder: Path, step: int, policy: str) -> dict[str, torch.Tensor]:
-    path = folder / "checkpoints" / f"global_step_{step}" / policy / "actor" / "model_world_size_1_rank_0.pt"
-    state = torch.load(path, weights_only=False)
-    return {name: value.to_local() if hasattr(value, "to_local") else value for name, value in state.items()}
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_second_optimizer_step_of_a_batch_meets_a_policy_that_has_moved(trained, policy):
+    """So its ratios are not 1. Each of the two ranks has its part of the checkpoint."""
+    for row in trained.metrics[:3]:
+        figures = [row[f"{policy}/actor/{name}"] for name in ("ppo_kl", "pg_clipfrac", "grad_norm")]
+        assert all(math.isfinite(figure) for figure in figures)
+        assert figures[0] != 0
+        assert row[f"{policy}/rollout_log_probs_diff_worst"] < 1e-5
+    folder = trained.folder / "checkpoints" / "global_step_2" / policy / "actor"
+    assert len(list(folder.glob("optim_world_size_2_rank_*.pt"))) == 2
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -191,7 +198,7 @@ def repeated(train, tmp_path_factory):
         "trainer.save_freq=-1",
         "trainer.test_freq=-1",
         "data.val_max_samples=8",
-        TWO_STEPS_AN_EPOCH,
+        *SETTINGS,
     )
 
 

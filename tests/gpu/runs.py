@@ -42,7 +42,7 @@ RUNS: dict[str, tuple[str, ...]] = {
         f"{_ROLLOUT}.free_cache_engine=false",
         f"{_ROLLOUT}.enable_sleep_mode=false",
         f"{_ROLLOUT}.gpu_memory_utilization=0.15",
-        "episode.max_probs_diff=null",  # the run is to go on all the same
+        "episode.max_log_probs_diff=null",  # the run is to go on all the same
         "policies.code.actor.optim.lr=1e-4",
         "policies.test.actor.optim.lr=1e-4",
         *_SHORT,

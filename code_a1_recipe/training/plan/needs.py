@@ -125,7 +125,7 @@ class _PolicyNeeds:
         self.per_node = max(pools.get(name) or pools[COLOCATED])
         # The LoRA adapter itself is not counted. The adapter is small compared with the model, and the plan is a lower
         # bound.
-        self.has_adapter = self.policy.model.rank_of_lora > 0
+        self.has_adapter = self.policy.model.lora_rank > 0
 
     def _need(self, process: str, part: str, amount: int, *, on_card: bool, when: str = ALWAYS) -> Need:
         place, count = (self.card, 1) if on_card else (Place.MEMORY, self.per_node)

@@ -12,7 +12,7 @@ pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh se
 from code_a1_recipe.cli import train as train_command
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import InputError, SettingsError
-from code_a1_recipe.training import preflight, resolve, startup
+from code_a1_recipe.training import preflight, startup
 from code_a1_recipe.training.lifecycle import launch
 from code_a1_recipe.training.lifecycle.stage_clock import StageClock
 from code_a1_recipe.training.plan import machine
@@ -86,24 +86,6 @@ def test_without_a_preset_the_machine_decides(gpus, monkeypatch, tmp_path, sizes
         return
     with pytest.raises(InputError, match="this environment was set up for GPUs, but torch sees none: "):
         train_command._default_preset()
-
-
-@pytest.mark.parametrize(
-    ("preset", "overrides", "attention", "is_packed"),
-    [
-        (PRESET, (), "sdpa", True),
-        (PRESET, ("+actor_rollout_ref.model.override_config.attn_implementation=eager",), "eager", False),
-        ("cpu", (), "sdpa", True),  # the preset's own
-    ],
-)
-def test_attention_on_a_card_is_the_engines_unless_it_is_chosen(capfd, preset, overrides, attention, is_packed):
-    config = config_of(preset, *overrides)
-    config = config.with_values(resolve.attention(config))
-    for name in ("code", "test"):
-        model = config.for_policy(name).actor_rollout_ref.model
-        assert model.override_config.get("attn_implementation") == attention
-        assert model.use_fused_kernels == is_packed
-    assert ("attention is eager, as chosen" in capfd.readouterr().out) == (attention == "eager")
 
 
 @pytest.fixture
@@ -259,6 +241,8 @@ def test_judges_and_episode_workers_grow_with_the_nodes():
     one, two = (config_of(PRESET, f"trainer.nnodes={number}") for number in (1, 2))
     assert (one.sandbox.num_workers, one.episode.num_workers) == (8, 4)
     assert (two.sandbox.num_workers, two.episode.num_workers) == (16, 8)
+    separate = config_of(PRESET, "layout=separate", "pools.code.nnodes=1", "pools.test.nnodes=2")
+    assert (separate.sandbox.num_workers, separate.episode.num_workers) == (16, 8)
     assert config_of(PRESET, "trainer.nnodes=2", "sandbox.num_workers=3").sandbox.num_workers == 3
     with pytest.raises(SettingsError, match=r"^trainer.nnodes must be an integer, got 'two'$"):
         config_of(PRESET, "trainer.nnodes=two")

@@ -75,21 +75,19 @@ def test_each_gpus_cache_is_emptied_for_the_other_policy(monkeypatch, preset, nu
     assert asked == [policy_module._empty_cache] * num_asked
 
 
-@pytest.mark.parametrize("seen_in", ["_compute_old_log_prob", "_update_actor"])
 @pytest.mark.parametrize(("limit", "stops"), [("0.1", True), ("0.3", False), ("null", False)])
-def test_what_servers_with_other_weights_wrote_ends_the_run(monkeypatch, limit, stops, seen_in):
-    """An update that takes its own log-probabilities sees it at its end; the step is then not saved."""
-    policy, ran = policy_of("test", f"episode.max_probs_diff={limit}", preset="cpu"), []
+def test_what_servers_with_other_weights_wrote_ends_the_run(monkeypatch, limit, stops):
+    """Before the policy learns from it."""
+    policy, ran = policy_of("test", f"episode.max_log_probs_diff={limit}", preset="cpu"), []
     policy.phases = phases = phases_module.UpdatePhases(
         policy.config, name="test", workers=None, tokenizer=None, has_adapter=False, num_gpus=1
     )
-    phases._takes_own_log_probs = seen_in == "_update_actor"
 
     def phase(name):
         def run(batch, metrics):
             ran.append(name)
-            if name == seen_in:
-                metrics["training/rollout_probs_diff_mean"] = 0.2
+            if name == "_compute_old_log_prob":
+                metrics["training/rollout_log_probs_diff_worst"] = 0.2
             return batch
 
         return run
@@ -100,12 +98,12 @@ def test_what_servers_with_other_weights_wrote_ends_the_run(monkeypatch, limit, 
     monkeypatch.setattr(phases_module, "clear_rows", lambda **rows: None)
     rows = StoredRows(keys=("q_0_0",), tags=({},))
     if not stops:
-        assert policy.update(rows, step=3, epoch=0)["rollout_probs_diff_mean"] == 0.2
+        assert policy.update(rows, step=3, epoch=0)["rollout_log_probs_diff_worst"] == 0.2
         assert ran[-1] == "_update_actor"
         return
-    with pytest.raises(OutageError, match=r"step 3: test/rollout_probs_diff_mean is 0.2, above episode.max_probs_diff"):
+    with pytest.raises(OutageError, match=r"step 3: test/rollout_log_probs_diff_worst is 0.2, above episode.max_log_"):
         policy.update(rows, step=3, epoch=0)
-    assert ran[-1] == seen_in
+    assert ran[-1] == "_compute_old_log_prob"
 
 
 def test_a_run_ends_where_its_gradient_stays_no_number():

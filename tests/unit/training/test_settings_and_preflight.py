@@ -132,9 +132,31 @@ def test_a_value_that_cannot_work_is_refused(overrides, words):
     assert words in refusal(*overrides)
 
 
-def test_passes_over_several_gpus_share_a_sequence():
-    parts = "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size=2"
-    read_config("cpu", ["policies.code.actor.ppo_max_token_len_per_gpu=300", parts])
+PARTS = "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size=2"
+
+
+@pytest.mark.parametrize("parts", [PARTS, "actor_rollout_ref.actor.ulysses_sequence_parallel_size=2"])
+def test_devices_share_a_sequence_only_with_the_attention_that_passes_its_parts(parts):
+    budget, devices = "policies.code.actor.ppo_max_token_len_per_gpu=300", "trainer.n_gpus_per_node=2"
+    words = "ulysses_sequence_parallel_size must be 1, got 2: devices share a sequence only with policies.test.model."
+    assert words in refusal(devices, parts)
+    read_config(
+        "cpu", [budget, devices, parts, "actor_rollout_ref.model.override_config.attn_implementation=flash_attention_2"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (("actor_rollout_ref.model.lora.rank=32",), "policies.code.model.lora.rank must be left out, got 32"),
+        (
+            ("trainer.n_gpus_per_node=6", "data.train_batch_size=48", "actor_rollout_ref.actor.ppo_mini_batch_size=16"),
+            "policies.code.actor.ppo_mini_batch_size * 4 rows must be a multiple of the 6 ranks that share them, got",
+        ),
+    ],
+)
+def test_settings_that_would_train_something_else_or_never_end_are_refused(overrides, words):
+    assert words in refusal(*overrides)
 
 
 def test_a_prompt_template_that_is_no_text_is_refused(tmp_path):

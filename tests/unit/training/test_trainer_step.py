@@ -40,6 +40,10 @@ class Policy:
         self.log.append(f"{self.name} updates on {' '.join(rows.keys)} at step {step} of epoch {epoch}")
         return {"actor/loss": 0.5}
 
+    def leave_out(self, rows, *, step):
+        self.discard(rows)
+        return {}
+
     def discard(self, rows):
         self.log.append(f"{self.name} discards {' '.join(rows.keys)}")
 
@@ -270,14 +274,14 @@ def test_after_an_error_of_one_update_the_other_does_not_begin(make_trainer, mon
 
 def test_a_difference_that_is_no_number_stops_the_run_too():
     with pytest.raises(OutageError):
-        check_served_weights({"code/rollout_probs_diff_mean": math.nan}, limit=0.1, step=1)
+        check_served_weights({"code/rollout_log_probs_diff_worst": math.nan}, limit=0.1, step=1)
 
 
 def test_servers_with_other_weights_that_the_mean_difference_hides_are_reported(monkeypatch):
     told = []  # not by `caplog`, for some imports of verl change what the root logger hears
     monkeypatch.setattr(runs_metrics.logger, "warning", lambda text, *values: told.append(text % values))
     for step, correlation in enumerate((0.99, math.nan, 0.028)):
-        metrics = {"code/rollout_probs_diff_mean": 3e-4, "code/rollout_actor_probs_pearson_corr": correlation}
+        metrics = {"code/rollout_log_probs_diff_worst": 3e-4, "code/rollout_actor_probs_pearson_corr": correlation}
         check_served_weights(metrics, limit=0.1, step=step)
     (warning,) = told
     assert warning.startswith("step 2: code/rollout_actor_probs_pearson_corr is 0.028 (1 with equal weights)")

@@ -1,32 +1,13 @@
-"""Parts of a step cover it, keep every rank's rows and cut no group."""
+"""Rows are dealt once, evenly, and groups stay together."""
 
 from collections import Counter
 from itertools import chain
 
 import numpy as np
+import pytest
 from hypothesis import given, strategies as st
 
-from code_a1_recipe.verl_plugin.batch_parts import balanced_parts, deal, group_parts
-
-
-@given(st.integers(1, 5), st.integers(0, 40), st.integers(1, 20))
-def test_balanced_parts_cover_every_row_once_and_keep_it_with_its_rank(ranks, block, at_once):
-    parts = balanced_parts(ranks * block, ranks=ranks, at_once=at_once)
-    assert sorted(place for part in parts for place in part) == list(range(ranks * block))
-    for part in parts:
-        assert len(part) <= max(at_once, ranks)
-        places_of_ranks = np.reshape(part, (ranks, -1))
-        assert (places_of_ranks // block == np.arange(ranks)[:, None]).all()
-
-
-@given(st.lists(st.sampled_from("abcdef")), st.integers(1, 10))
-def test_group_parts_cover_every_row_once_and_cut_no_group(groups, at_once):
-    parts = group_parts(groups, at_once=at_once)
-    assert sorted(place for part in parts for place in part) == list(range(len(groups)))
-    homes = [{groups[place] for place in part} for part in parts]
-    assert sum(map(len, homes)) == len(set(groups))
-    for part, home in zip(parts, homes, strict=True):
-        assert len(part) <= at_once or len(home) == 1
+from code_a1_recipe.verl_plugin.batch_parts import deal
 
 
 @given(st.lists(st.integers(1, 9), min_size=1), st.integers(1, 4), st.integers(1, 4))
@@ -50,13 +31,7 @@ def test_groups_of_one_size_are_dealt_evenly_and_stay_together():
         assert (counts["pad"], sorted(counts.values())) == (8, [8, 8, 8, 8])
 
 
-def test_rows_that_count_nothing_are_in_no_part_alone():
-    groups = ["pad"] * 30 + ["a", "a", "b"]
-    parts = group_parts(groups, fillers=range(30), at_once=2)
-    assert [part[:2] for part in parts] == [[30, 31], [32, 1]]
-    assert sorted(chain(*parts)) == list(range(33))
-
-
-def test_a_small_step_is_one_part_in_its_order():
-    assert balanced_parts(6, ranks=2, at_once=100) == [[0, 1, 2, 3, 4, 5]]
-    assert group_parts(["a", "a", "b"], at_once=100) == [[0, 1, 2]]
+@pytest.mark.parametrize(("rows", "ranks", "steps"), [(384, 6, 3 * 3), (10, 4, 1), (12, 5, 2)])
+def test_rows_that_no_dealing_makes_even_are_refused(rows, ranks, steps):
+    with pytest.raises(ValueError, match=f"{rows} rows cannot be dealt evenly to {ranks} ranks with {steps}"):
+        deal(["a"] * rows, [1] * rows, fillers=(), ranks=ranks, steps=steps)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,16 +13,17 @@ pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh se
 from peft import LoraConfig, get_peft_model
 from tensordict import TensorDict
 from transformers import LlamaConfig, LlamaForCausalLM
-from verl import DataProto
-from verl.utils import tensordict_utils
-from verl.utils.debug.metrics import calculate_debug_metrics
-from verl.utils.metric import Metric
 from verl.workers.config.actor import ActorConfig, PolicyLossConfig
 from verl.workers.utils.losses import ppo_loss, sft_loss
 
-from code_a1_recipe.verl_plugin import own_log_probs
-from code_a1_recipe.verl_plugin.engine import PackedFSDPEngineWithLMHead, forward_with_log_probs, has_no_gradient
-from code_a1_recipe.verl_plugin.packed_rows import Segments, attend_to_segments, response_positions, share_prompts
+from code_a1_recipe.verl_plugin.engine import PackedFSDPEngineWithLMHead, has_no_gradient
+from code_a1_recipe.verl_plugin.packed_rows import (
+    Segments,
+    attend_to_segments,
+    forward_with_log_probs,
+    response_positions,
+    share_prompts,
+)
 
 PROMPTS, RESPONSES = (5, 3, 5, 7), (4, 1, 6, 2)
 
@@ -119,26 +119,29 @@ def test_log_probs_and_gradients_are_those_of_each_sequence_alone(monkeypatch, l
 
 def causal_in_segments(query, key, value, query_ends, key_ends, longest_query, longest_key, *, scale, **options):
     """What flash attention computes of packed segments, slowly: (tokens, heads, size), causal from the end."""
-    assert options.get("window_size") == (-1, 0)
+    before, after = options["window_size"]
+    assert after == 0
     attended = []
     for (start, end), (first, last) in zip(pairwise(query_ends.tolist()), pairwise(key_ends.tolist()), strict=True):
         times = query.shape[1] // key.shape[1]
         queries = query[start:end].transpose(0, 1)
         keys, values = (states[first:last].repeat_interleave(times, dim=1).transpose(0, 1) for states in (key, value))
         scores = queries @ keys.transpose(1, 2) * scale
-        is_seen = torch.ones(scores.shape[1:], dtype=torch.bool).tril(scores.shape[2] - scores.shape[1])
+        first = scores.shape[2] - scores.shape[1]
+        is_seen = torch.ones(scores.shape[1:], dtype=torch.bool).tril(first)
+        is_seen = is_seen if before < 0 else is_seen.triu(first - before)
         attended.append((scores.masked_fill(~is_seen, -torch.inf).softmax(-1) @ values).transpose(0, 1))
     assert (longest_query, longest_key) == (query_ends.diff().max(), key_ends.diff().max())
     assert query_ends.dtype == key_ends.dtype == torch.int32
     return torch.cat(attended)
 
 
-def test_one_call_on_a_card_is_what_each_segment_sees(monkeypatch):
+@pytest.mark.parametrize("window", [None, 1, 4, 100])
+def test_one_call_on_a_card_is_what_each_segment_sees(monkeypatch, window):
     """The same values and gradients in float64; ``tests/gpu`` has flash attention itself."""
     monkeypatch.setattr("code_a1_recipe.verl_plugin.packed_rows.varlen_attn", causal_in_segments)
     ids, _, offsets, _ = packed()
     kept, _, seen = share_prompts(ids[0], offsets, torch.tensor(RESPONSES))
-    segments = Segments.of(seen, device=torch.device("cpu"))
     generator = torch.Generator().manual_seed(0)
     states = [
         torch.randn(1, heads, len(kept), 8, dtype=torch.float64, generator=generator, requires_grad=True)
@@ -146,13 +149,12 @@ def test_one_call_on_a_card_is_what_each_segment_sees(monkeypatch):
     ]
     weights = torch.randn(1, len(kept), 4, 8, dtype=torch.float64, generator=generator)
 
-    def attend():
-        attended = attend_to_segments(None, *states, None, segments=segments, scaling=0.3)[0]
+    def attend(*, at_once):
+        segments = Segments.of(seen, device=torch.device("cpu"), at_once=at_once)
+        attended = attend_to_segments(None, *states, None, segments=segments, scaling=0.3, sliding_window=window)[0]
         return attended, *torch.autograd.grad((attended * weights).sum(), states)
 
-    expected = attend()
-    monkeypatch.setattr("code_a1_recipe.verl_plugin.packed_rows.takes_flash_attention", lambda query: True)
-    torch.testing.assert_close(attend(), expected)
+    torch.testing.assert_close(attend(at_once=True), attend(at_once=False))
 
 
 @pytest.fixture
@@ -198,33 +200,6 @@ def test_gradients_of_an_adapter_are_float32_also_where_the_reference_had_the_fi
     assert {weight.grad.dtype for weight in trained.values()} == {torch.float32}
 
 
-@pytest.mark.parametrize(
-    ("prompts", "size", "named", "budget"),
-    [
-        # Four rows of 11 tokens are computed as 5 + 4 * 6, so a budget of 100 takes what verl counts as 151.
-        ((1, 1, 1, 1, 2, 2, 2, 2), 4, 100, 151),
-        ((1, 1, 1, 1, 2, 2, 2, 2), 4, 20, 44),
-        ((1, 1, 1, 2, 2, 3, 3, 3), 1, 20, 20),
-        ((1, 1, 1, 1, 2, 2), 2, 20, 25),
-    ],
-)
-def test_sequences_of_one_prompt_go_through_the_model_together(engine_of, prompts, size, named, budget):
-    engine = engine_of(
-        "forward_backward_batch",
-        lambda self, data, loss_function, forward_only: data,
-        model_config=SimpleNamespace(use_fused_kernels=True),
-        use_remove_padding=True,
-        engine_config=SimpleNamespace(ulysses_sequence_parallel_size=1),
-    )
-    rows = [torch.tensor([prompt] * 5 + [9] * 6) for prompt in prompts]
-    masks = [torch.ones(6, dtype=torch.long) for _ in prompts]
-    data = rows_of(input_ids=rows, response_mask=masks)
-    tensordict_utils.assign_non_tensor(data, max_token_len_per_gpu=named)
-    sent = engine.forward_backward_batch(data, None)
-    assert tensordict_utils.get(sent, "force_group_size") == size
-    assert tensordict_utils.get(sent, "max_token_len_per_gpu") == budget
-
-
 def nested(rows: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.nested.as_nested_tensor(list(rows), layout=torch.jagged)
 
@@ -261,69 +236,6 @@ def test_rows_without_advantage_have_no_gradient_unless_the_loss_has_another_ter
     assert has_no_gradient(loss_function, rows) is expected
 
 
-def test_an_update_takes_its_own_log_probs_as_old_ones_and_reports_what_a_pass_of_its_own_would():
-    """Loss, gradient and metrics: verl's, given the values of this very pass. Two micro-batches on one rank."""
-    generator = torch.Generator().manual_seed(3)
-    prompts, responses = (2, 4, 3, 1), (3, 1, 5, 4)
-
-    def drawn(sizes):
-        return [-torch.rand(size, generator=generator) for size in sizes]
-
-    totals = [prompt + response for prompt, response in zip(prompts, responses, strict=True)]
-    log_probs, entropy = [one.requires_grad_() for one in drawn(totals)], drawn(totals)
-    of_responses = [
-        [values.detach()[prompt - 1 : -1] for values, prompt in zip(column, prompts, strict=True)]
-        for column in (log_probs, entropy)
-    ]
-    table = {
-        "prompts": drawn(prompts),
-        "responses": drawn(responses),
-        "response_mask": [torch.tensor([1.0] * (size - 1) + [float(size < 5)]) for size in responses],
-        "rollout_log_probs": drawn(responses),
-        "advantages": drawn(responses),
-        "old_log_probs": of_responses[0],
-    }
-
-    def arguments_of(*rows, without=()):
-        data = rows_of(**{name: [table[name][row] for row in rows] for name in table if name not in without})
-        tensordict_utils.assign_non_tensor(data, dp_size=1, batch_num_tokens=12, global_batch_size=4)
-        columns = {"log_probs": log_probs, "entropy": entropy}
-        output = {name: nested([column[row] for row in rows]) for name, column in columns.items()}
-        return {"data": data, "model_output": output}
-
-    def gradients(losses):
-        sum(losses).backward()
-        found = [values.grad for values in log_probs]
-        for values in log_probs:
-            values.grad = None
-        return found
-
-    parts, together = ((0, 1), (2, 3)), {}
-    own = [
-        own_log_probs.loss_with_own_log_probs(
-            verls_loss(), **arguments_of(*part, without=["old_log_probs"]), keeps_entropy=False
-        )
-        for part in parts
-    ]
-    plain = []
-    for part, (_, metrics) in zip(parts, own, strict=True):
-        given = arguments_of(*part)
-        del given["model_output"]["entropy"]
-        plain.append(verls_loss()(**given)[0])
-        for name, metric in metrics.items():
-            if isinstance(metric, Metric):
-                together.setdefault(f"actor/{name}", metric.init_list()).append(metric)
-    losses = [loss for loss, _ in own]
-    assert losses == plain
-    torch.testing.assert_close(gradients(losses), gradients(plain), rtol=0, atol=0)
-    metrics = {name: metric.aggregate() for name, metric in together.items()}
-    expected = calculate_debug_metrics(DataProto(batch=arguments_of(0, 1, 2, 3)["data"].to_padded_tensor()))
-    counted = torch.cat(table["response_mask"]).bool()
-    expected["actor/entropy"] = torch.cat(of_responses[1])[counted].mean().item()
-    assert own_log_probs.finalize(metrics, ranks=1) == pytest.approx(expected, rel=1e-5)
-    assert not [name for name in metrics if own_log_probs.PREFIX in name]
-
-
 @pytest.mark.parametrize(("ranks", "forward_only", "skipped"), [(1, False, True), (2, False, False), (1, True, False)])
 def test_such_rows_are_left_out_of_an_update_on_one_rank(engine_of, ranks, forward_only, skipped):
     engine = engine_of("forward_step", lambda *_: "computed", get_data_parallel_size=lambda: ranks)
@@ -334,20 +246,6 @@ def test_such_rows_are_left_out_of_an_update_on_one_rank(engine_of, ranks, forwa
     loss, output = result
     loss.backward()  # as verl does of each
     assert output == {"loss": 0.0, "metrics": {}}
-
-
-def test_such_rows_are_still_reported_where_an_update_takes_its_own_log_probs(engine_of):
-    sums = {f"{own_log_probs.PREFIX}tokens": 3}
-
-    def computed(self, rows, loss_function, forward_only):
-        assert not torch.is_grad_enabled()
-        assert tensordict_utils.get_non_tensor_data(rows, "calculate_entropy", default=False)
-        return None, {"loss": 1.0, "metrics": sums | {"pg_clipfrac": 0.0}}
-
-    rows = NONE.clone()
-    tensordict_utils.assign_non_tensor(rows, **{own_log_probs.FLAG: True})
-    output = engine_of("forward_step", computed).forward_step(rows, verls_loss(), False)[1]
-    assert output == {"loss": 0.0, "metrics": sums}
 
 
 def test_an_update_without_any_gradient_moves_weights_by_the_momentum_they_have(engine_of):

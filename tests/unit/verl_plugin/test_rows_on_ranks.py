@@ -12,12 +12,9 @@ from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo import padding_utils
 from verl.trainer.ppo.v1 import trainer_base
-from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
 from code_a1_recipe.config.compose import read_config
-from code_a1_recipe.errors import CodeA1Error
 from code_a1_recipe.training.policy import Policy
-from code_a1_recipe.verl_plugin import own_log_probs
 from code_a1_recipe.verl_plugin.phases import UpdatePhases
 from code_a1_recipe.verl_plugin.trajectories import is_lesson
 
@@ -119,32 +116,3 @@ def test_every_optimizer_step_has_its_share_and_no_advantage_is_missing(queue, o
     assert first > 0 > second
     lessons = [queue.rows[key]["advantages"][0] for key in batch.keys if is_lesson(key)]
     assert lessons == pytest.approx([0.5] * len(lessons), abs=1e-5)  # their own reward, whatever the estimator
-
-
-@pytest.mark.parametrize(
-    ("override", "lessons", "expected"),
-    [
-        ("data.train_batch_size=256", {}, True),
-        ("actor_rollout_ref.actor.ppo_mini_batch_size=128", {}, False),
-        ("actor_rollout_ref.actor.ppo_epochs=2", {}, False),
-        ("algorithm.rollout_correction.rollout_is=token", {}, False),
-        ("algorithm.rollout_correction.bypass_mode=true", {}, False),
-        ("data.train_batch_size=256", {"3-0!": 1}, False),
-    ],
-)
-def test_old_log_probs_are_the_updates_own_where_a_batch_is_one_step(queue, override, lessons, expected):
-    """Beside 255 groups of eight there is room for a lesson, whose probabilities no server knows."""
-    phases = phases_of("data.train_batch_size=256", "actor_rollout_ref.actor.ppo_mini_batch_size=256", override)
-    groups = {f"{n}": 8 for n in range(256 - len(lessons))} | lessons
-    batch = phases._balance_batch(stored(queue, groups), {})
-    assert phases._may_take_own_log_probs(batch) is expected
-
-
-def test_workers_that_do_not_report_them_end_the_run(monkeypatch):
-    phases = phases_of()
-    monkeypatch.setattr(PPOTrainerSync, "_update_actor", lambda self, batch, metrics: batch)
-    phases._takes_own_log_probs = True
-    batch = KVBatchMeta(keys=[], tags=[], partition_id="code")
-    with pytest.raises(CodeA1Error, match="another engine than the recipe's"):
-        phases._update_actor(batch, {"actor/loss": 1.0})
-    assert batch.extra_info[own_log_probs.FLAG]
