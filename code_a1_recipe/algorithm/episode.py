@@ -157,8 +157,11 @@ class EpisodeRunner:
             return {"outage": hidden} if task.is_validation else {}
         return {"hidden": hidden, "hidden_span": task.span_since(started)}
 
-    async def on_hidden_tests(self, task: EpisodeTask, source: str | None) -> CandidateVerdict | str:
-        """Return the verdict on the question's hidden tests, or the reason of an outage."""
+    async def on_hidden_tests(self, task: EpisodeTask, source: str | None) -> CandidateVerdict | str | None:
+        """Return the verdict on the question's hidden tests, or the reason of an outage.
+
+        If no hidden test is valid, return None, as without hidden tests: the question then counts in no pass@1.
+        """
         question = task.question
         request = request_for(
             question,
@@ -166,7 +169,8 @@ class EpisodeRunner:
             question.tests,
             until_timeout=task.until_timeout,
         )
-        return await self._ask(request)
+        verdict = await self._ask(request)
+        return verdict if isinstance(verdict, str) or verdict.suites[0].num_valid else None
 
     async def judged(self, task: EpisodeTask, result: CandidateResult) -> CandidateResult:
         """Judge the program on its suites (or the dataset's tests) and the replays.

@@ -100,14 +100,13 @@ class PackedFSDPEngineWithLMHead(transformer_impl.FSDPEngineWithLMHead):
         super().initialize()
         sequences = sample_sequences(self._config.get_text_config().vocab_size)
         precision = getattr(self, "_autocast_dtype", torch.bfloat16)
-        rows = _rows_of(sequences, self.model_config, budget=1024)
-        with self.eval_mode():
-            output = self.infer_batch(rows, loss_function=None)["model_output"]
+        with self.eval_mode(), torch.no_grad():
+            output = self.forward_step(_rows_of(sequences, self.model_config), None, True)[1]["model_output"]
             attention = self._config._attn_implementation
             self._config._attn_implementation = "eager"
             on_card = nullcontext() if precision == torch.float32 else torch.autocast(get_device_name(), precision)
             try:
-                with torch.no_grad(), on_card:
+                with on_card:
                     expected = plain_log_probs(self.module, sequences, device=get_device_id())
             finally:
                 self._config._attn_implementation = attention
@@ -216,33 +215,14 @@ def _forward(self: Any, **inputs: Any) -> Any:
     return forward_with_log_probs(self, **inputs) if "segments" in inputs else self.plain_forward(**inputs)
 
 
-def _rows_of(sequences: list[tuple[Tensor, Tensor]], model: Any, *, budget: int) -> TensorDict:
-    """Make rows as verl's workers get them."""
-
-    def column(rows: list[Tensor]) -> Tensor:
-        return torch.nested.as_nested_tensor(rows, layout=torch.jagged)
-
+def _rows_of(sequences: list[tuple[Tensor, Tensor]], model: Any) -> TensorDict:
+    """Make rows with the columns that a forward pass of verl's engine reads."""
     whole = [torch.cat(pair) for pair in sequences]
-    prompts, responses = map(list, zip(*sequences, strict=True))
-    masks = [torch.ones_like(response) for response in responses]
     columns = {
         "input_ids": whole,
         "position_ids": [torch.arange(len(ids)) for ids in whole],
-        "prompts": prompts,
-        "responses": responses,
-        "response_mask": masks,
-        "loss_mask": masks,
+        "response_mask": [torch.ones_like(response) for _, response in sequences],
     }
-    rows = TensorDict({name: column(values) for name, values in columns.items()}, batch_size=[len(whole)])
-    assign_non_tensor(
-        rows,
-        temperature=1.0,
-        use_dynamic_bsz=True,
-        max_token_len_per_gpu=budget,
-        use_remove_padding=model.use_remove_padding,
-        use_fused_kernels=model.use_fused_kernels,
-        global_batch_size=len(whole),
-        calculate_entropy=False,
-        compute_loss=False,
-    )
-    return rows
+    nested = {name: torch.nested.as_nested_tensor(rows, layout=torch.jagged) for name, rows in columns.items()}
+    flags = {key: getattr(model, key) for key in ("use_remove_padding", "use_fused_kernels")}
+    return assign_non_tensor(TensorDict(nested, batch_size=[len(whole)]), temperature=1.0, **flags)

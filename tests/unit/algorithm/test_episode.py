@@ -15,7 +15,7 @@ from code_a1_recipe.algorithm.rewards import RewardChoice, RewardSettings
 from code_a1_recipe.algorithm.sampling import sampling_seed
 from code_a1_recipe.algorithm.settings import EpisodeSettings
 from code_a1_recipe.algorithm.validation import ValidationRunner
-from code_a1_recipe.runs.metrics import busy_spans
+from code_a1_recipe.runs.metrics import accumulate_episode, busy_spans, finalize_metrics
 from code_a1_recipe.runs.rollout_record import episode_records
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, JudgeRequest, SandboxUnavailableError, SuiteVerdict
 
@@ -294,6 +294,24 @@ def test_an_outage_masks_the_greedy_program(error):
     episode, _ = play(wanted=wanted, judge=Judge([]), greedy=greedy)
     assert (episode.greedy.hidden, episode.greedy.outage) == (None, f"{type(error).__name__}: {error}")
     assert [one.outage for one in episode.candidates] == ["", ""]
+
+
+def test_a_question_whose_hidden_tests_are_all_invalid_counts_in_no_pass_at_1():
+    """As in ``eval code``; without the rule each program would count as wrong."""
+
+    class Judge(ScriptedJudge):
+        async def judge(self, request):
+            verdict = await super().judge(request)
+            is_hidden = request.suites == (HIDDEN.tests,)
+            return replace(verdict, suites=(SuiteVerdict(cases=(), rejections=()),)) if is_hidden else verdict
+
+    wanted = task(question=HIDDEN, with_hidden_tests=True, with_greedy=True)
+    for judge, counts in ((Judge([]), False), (ScriptedJudge([]), True)):
+        greedy = ScriptedSampler("greedy", ["def f(x): return 0"], [])
+        episode, _ = play(wanted=wanted, judge=judge, greedy=greedy)
+        names = {name for name in finalize_metrics([accumulate_episode(episode)]) if "pass@1" in name}
+        assert names == ({"code/pass@1", "code/greedy_pass@1"} if counts else set())
+        assert [record.hidden_tests is not None for record in episode_records(episode, selected=())] == [counts] * 3
 
 
 def test_a_buggy_program_too_long_to_show_has_no_reward():

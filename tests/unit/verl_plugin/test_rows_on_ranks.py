@@ -15,7 +15,8 @@ from verl.trainer.ppo.v1 import trainer_base
 
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.training.policy import Policy
-from code_a1_recipe.verl_plugin.phases import UpdatePhases
+from code_a1_recipe.verl_plugin import phases as phases_module
+from code_a1_recipe.verl_plugin.phases import UpdatePhases, worst_difference
 from code_a1_recipe.verl_plugin.trajectories import is_lesson
 
 RANKS = 8
@@ -116,3 +117,57 @@ def test_every_optimizer_step_has_its_share_and_no_advantage_is_missing(queue, o
     assert first > 0 > second
     lessons = [queue.rows[key]["advantages"][0] for key in batch.keys if is_lesson(key)]
     assert lessons == pytest.approx([0.5] * len(lessons), abs=1e-5)  # their own reward, whatever the estimator
+
+
+def columns(*rows):
+    """Rows of (difference of log-probabilities, number of tokens)."""
+    served = [torch.full((length,), -1.0 - difference) for difference, length in rows]
+    trained = [torch.full((length,), -1.0) for _, length in rows]
+    masks = [torch.ones(length, dtype=torch.long) for _, length in rows]
+    named = {"rollout_log_probs": served, "old_log_probs": trained, "response_mask": masks}
+    return {name: torch.nested.as_nested_tensor(values, layout=torch.jagged) for name, values in named.items()}
+
+
+@pytest.mark.parametrize(
+    ("rows", "worst"),
+    [
+        ([(0.01, 400), (0.9, 16), (0.02, 30)], 0.9),  # the mean over all tokens would be 0.04
+        ([(0.01, 400), (0.9, 15)], 0.01),
+        ([(0.3, 5), (0.2, 4)], 0.3),  # no longer row
+    ],
+)
+def test_the_worst_response_counts_unless_it_is_short(rows, worst):
+    assert worst_difference(columns(*rows)) == pytest.approx(worst, rel=1e-5)
+
+
+@pytest.mark.parametrize("bypasses", [False, True])
+def test_a_few_rows_are_compared_where_no_update_compares_all(queue, monkeypatch, bypasses):
+    phases = phases_of(f"algorithm.rollout_correction.bypass_mode={str(bypasses).lower()}")
+    batch = stored(queue, {f"{n}": 8 for n in range(16)} | {"3-0!": 1})
+    computed = []
+
+    def compute(batch):
+        computed.append(list(batch.keys))
+        for key in batch.keys:
+            length = len(queue.rows[key]["response_mask"])
+            queue.rows[key] |= {"log_probs": torch.zeros(length), "entropy": torch.zeros(length)}
+        return batch
+
+    monkeypatch.setattr(trainer_base, "response_from_nested", lambda values, mask: values)
+    monkeypatch.setattr(phases_module, "get_fields", queue.kv_batch_get)
+    monkeypatch.setattr(phases_module, "put_rows", queue.kv_batch_put)
+    phases.actor_rollout_wg.compute_log_prob = compute
+    for key in batch.keys:
+        queue.rows[key]["responses"] = torch.ones_like(queue.rows[key]["response_mask"])
+        queue.rows[key]["rollout_log_probs"] = torch.full((len(queue.rows[key]["response_mask"]),), -0.25)
+    metrics = {}
+    if bypasses:
+        phases._compute_old_log_prob(batch, metrics)
+        assert queue.rows[batch.keys[0]]["old_log_probs"][0] == -0.25  # verl's: those of the servers
+        assert phases.config.algorithm.rollout_correction.bypass_mode
+    else:
+        phases.compare(batch, metrics)
+    assert metrics["training/rollout_log_probs_diff_worst"] == 0.25
+    (keys,) = computed
+    assert len(keys) == 8 * RANKS
+    assert not any(map(is_lesson, keys))
