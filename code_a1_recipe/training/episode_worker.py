@@ -185,7 +185,7 @@ def _report(
 ) -> EpisodeReport:
     candidates = episode.candidates
     verdicts = [candidate.verdict for candidate in candidates if candidate.verdict is not None]
-    rewards = {candidate.reward.total for candidate in candidates if candidate.reward is not None}
+    rewards = {round(candidate.reward.total, 9) for candidate in candidates if candidate.reward is not None}
     return EpisodeReport(
         index=episode.task.index,
         question_id=episode.task.question.id,

@@ -151,8 +151,9 @@ class UpdatePhases(SyncTrainer):
         return 1 + max(group._dispatch_info["actor"])
 
     def _compute_old_log_prob(self, batch: KVBatchMeta, metrics: Metrics) -> KVBatchMeta:
-        if self._bypasses:
+        if self.config.algorithm.rollout_correction.bypass_mode:  # verl copies the servers' log-probabilities
             self.compare(batch, metrics)
+            return super()._compute_old_log_prob(batch, metrics)
         batch = super()._compute_old_log_prob(batch, metrics)
         lessons = [key for key in batch.keys if is_lesson(key)]
         if lessons:
@@ -168,13 +169,8 @@ class UpdatePhases(SyncTrainer):
         rows = get_fields(keys=sampled, partition_id=self.name, select_fields=fields)
         if lessons:
             metrics.update(calculate_debug_metrics(DataProto(batch=rows.to_padded_tensor())))
-        if not self._bypasses:  # otherwise the log-probabilities are copies, and ``compare`` has seen some
-            metrics[_WORST] = worst_difference(rows)
+        metrics[_WORST] = worst_difference(rows)
         return batch
-
-    @property
-    def _bypasses(self) -> bool:
-        return bool(self.config.algorithm.rollout_correction.bypass_mode)
 
     def compare(self, batch: KVBatchMeta, metrics: Metrics) -> None:
         """Compare the log-probabilities of servers and workers on a few rows, where no update compares all rows."""
