@@ -57,7 +57,7 @@ class EpisodeSettings(Block):
     """``pkg://module:function`` or ``FILE.py:function`` that writes the suites; null: the Test LLM."""
     generation_timeout_seconds: Seconds = 3600.0
     """Seconds that a response may take, including its time in the server's queue."""
-    max_log_probs_diff: Rate | None = 0.15
+    max_log_probs_diff: Annotated[float, Field(ge=0)] | None = 0.15
     """The run stops if a response's log-probabilities differ by more than this on average (server and training)."""
 
 

@@ -161,8 +161,10 @@ def _models(config: RunConfig) -> Iterator[str]:
             need = f"which FSDP does not read: all weights would train; set model.lora_rank={rank}"
             yield f"policies.{name}.model.lora.rank must be left out, got {rank}, {need}"
         attention = model.override_config.get("attn_implementation")
+        key = f"policies.{name}.actor.fsdp_config.ulysses_sequence_parallel_size"
+        if config.num_devices(name) % parts:
+            yield f"{key} must divide the {config.num_devices(name)} devices, got {parts}"
         if parts > 1 and attention != _SHARED_ATTENTION:
-            key = f"policies.{name}.actor.fsdp_config.ulysses_sequence_parallel_size"
             need = f"override_config.attn_implementation={_SHARED_ATTENTION}, got {attention}"
             yield f"{key} must be 1, got {parts}: devices share a sequence only with policies.{name}.model.{need}"
 

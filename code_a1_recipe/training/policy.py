@@ -133,23 +133,25 @@ class Policy:
             OutageError: the servers sampled with other weights than the trained weights, or the update hangs.
             CodeA1Error: the gradient was NaN or infinite ``_MOST_LEFT_OUT`` times in a row.
         """
-        found: list[dict[str, float]] = []
+        metrics: dict[str, float] = {}
 
         def update() -> None:
             # An error of the check ends the run, so that no step is saved that learned from responses of wrong weights.
             check = partial(self._check_served, step=step)
-            found.append(self.phases.update(rows, step=step, epoch=epoch, check=check))
+            metrics.update(self.phases.update(rows, step=step, epoch=epoch, check=check))
 
+        self._ask_workers(update, step=step)
+        self._check_gradient(metrics, step=step)
+        self._empty_caches()
+        return rename_training_metrics(metrics)
+
+    def _ask_workers(self, call: Callable[[], object], *, step: int) -> None:
         limit = self.settings.schedule.update_timeout_seconds
-        if not within(limit, update, name=f"update-{self.name}"):
+        if not within(limit, call, name=f"update-{self.name}"):
             raise OutageError(
                 f"step {step}: the update of the {self.name} policy did not end within schedule.update_timeout_seconds="
                 f"{limit:g} s: a worker or the queue's storage hangs, or the limit is too low"
             )
-        (metrics,) = found
-        self._check_gradient(metrics, step=step)
-        self._empty_caches()
-        return rename_training_metrics(metrics)
 
     def _check_served(self, metrics: dict[str, float], *, step: int) -> None:
         known = {f"{self.name}/{key}": value for key, value in rename_training_metrics(metrics).items()}
@@ -163,7 +165,7 @@ class Policy:
         """
         metrics: dict[str, float] = {}
         if rows.keys and step % _COMPARE_EVERY == 1:
-            self.phases.compare(self.phases.stored(rows), metrics)
+            self._ask_workers(lambda: self.phases.compare(self.phases.stored(rows), metrics), step=step)
             self._check_served(metrics, step=step)
             self._empty_caches()
         self.discard(rows)

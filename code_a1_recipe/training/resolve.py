@@ -8,9 +8,12 @@ import contextlib
 import io
 from typing import Any
 
+from transformers import AutoConfig
+
 from ..config.run_config import RunConfig
 from ..errors import CodeA1Error, SettingsError
 from ..runs.folder import RunFolder
+from ..verl_plugin.model_check import MOST, PACKED, PADDED, ROWS, WAYS, Way, differences
 from .plan.machine import Machine
 from .plan.sizes import engines, in_a_line, with_sizes
 from .preflight import check_hub_models, check_run, load_checked_tokenizer
@@ -92,55 +95,68 @@ def left_out_questions(config: RunConfig) -> dict[str, Any]:
 def attention(config: RunConfig) -> dict[str, Any]:
     """Choose for each policy the fastest engine and attention whose log-probabilities are right for the model.
 
-    The recipe's engine comes first, then verl's with torch's attention, then verl's with plain attention. A user who
-    has set ``attn_implementation`` gets verl's engine with it, and ``use_fused_kernels=false`` leaves the recipe's
-    engine out. The workers check again, with the real weights, kernels and precision.
+    The recipe's engine comes first, then verl's with packed rows, then verl's with padded rows. A user who has set
+    ``attn_implementation`` to another value than "sdpa" gets verl's engine with it. ``use_fused_kernels=false`` and
+    ``use_remove_padding=false`` leave out what they switch off. The workers check again, with the real weights, kernels
+    and precision.
 
     Raises:
         SettingsError: no way is right for a model.
     """
-    from transformers import AutoConfig
-
-    from ..verl_plugin.model_check import MOST, PACKED, WAYS, Way, differences
-
     values: dict[str, Any] = {}
+    known: dict[Any, Way] = {}
     for name in config.policy_names:
-        own, model = config.policy(name).model, config.for_policy(name).actor_rollout_ref.model
-        chosen = model.override_config.get("attn_implementation", PACKED.attention)
-        ways: tuple[Way, ...] = WAYS
-        if chosen != PACKED.attention:
-            RunFolder.show(f"policy {name}: attention is {chosen}, as chosen: verl computes a prompt for every row")
-            ways = (Way(False, chosen),)
-        elif not (model.use_fused_kernels and model.use_remove_padding):
-            ways = WAYS[1:]
-        tried: list[tuple[Way, float | str]] = []
-        try:
-            if chosen in {way.attention for way in WAYS}:
-                hub_config = AutoConfig.from_pretrained(str(own.path), trust_remote_code=own.trust_remote_code)
-                tried = list(differences(hub_config, ways))
-        except Exception as error:  # noqa: BLE001  # transformers may raise any error for a model cut down
-            reason = in_a_line(error)
-            RunFolder.show(f"policy {name}: its log-probabilities are checked by its workers, not here: {reason}")
-        way, difference = tried[-1] if tried else (ways[0], 0.0)
-        if isinstance(difference, str) or not difference <= MOST:
-            results = "; ".join(f"{way.engine}: {_short(result)}" for way, result in tried)
-            raise SettingsError(
-                f"policies.{name}.model.path={own.path!r}: no engine computes this model's log-probabilities of packed "
-                f"rows (largest difference in float32, {MOST:g} is right): {results}; choose another model"
-            )
-        if len(tried) > 1:
-            tokens = config.policy(name).actor.ppo_max_token_len_per_gpu or 0
-            RunFolder.show(
-                f"policy {name}: {way.engine} takes the place of {tried[0][0].engine}, which is wrong for this model. "
-                f"It computes a prompt for every row, and a mask of up to {tokens**2 / 2**20:,.0f} MiB"
-            )
-        key = f"policies.{name}.model"
+        model = config.for_policy(name).actor_rollout_ref.model
+        identity = str((model.path, model.override_config, model.use_fused_kernels, model.use_remove_padding))
+        if identity not in known:
+            known[identity] = _right_way(config, name, model)
+        way, key = known[identity], f"policies.{name}.model"
         values |= {
-            f"{key}.use_fused_kernels": way.is_packed,
+            f"{key}.use_fused_kernels": way.engine == PACKED,
+            f"{key}.use_remove_padding": way.engine != PADDED,
             f"{key}.override_config.attn_implementation": way.attention,
         }
     return values
 
 
-def _short(result: float | str) -> str:
-    return result if isinstance(result, str) else f"{result:.2g}"
+def _right_way(config: RunConfig, name: str, model: Any) -> Way:
+    """Return the first way that is right for a policy's model; ``model`` is verl's block of it."""
+    own, tokens = dict(model.override_config), config.policy(name).actor.ppo_max_token_len_per_gpu or 0
+    chosen = own.pop("attn_implementation", None) or "sdpa"
+    engines = [PACKED] * (model.use_fused_kernels and chosen == "sdpa") + [ROWS]
+    ways = [Way(engine, kind) for engine, kind in WAYS if engine in engines and model.use_remove_padding]
+    ways += [way for way in WAYS if way.engine == PADDED]
+    if chosen != "sdpa":
+        ways = [Way(ROWS if model.use_remove_padding else PADDED, chosen)]
+        RunFolder.show(f"policy {name}: attention is {chosen}, as chosen: verl computes a prompt for every row")
+        if chosen.startswith("flash") and config.trainer.device == "cuda":  # which runs on a card alone
+            return ways[0]
+    tried: list[tuple[Way, float | str]] = []
+    try:
+        hub_config = AutoConfig.from_pretrained(model.path, trust_remote_code=model.trust_remote_code, **own)
+        if not hasattr(hub_config.get_text_config(), "num_key_value_heads"):  # gpt2, opt, gpt_neox, mamba, ...
+            raise SettingsError(
+                f"policies.{name}.model.path={model.path!r}: verl cannot train models of the kind "
+                f"{hub_config.model_type}, whose config has no num_key_value_heads; choose another model"
+            )
+        tried = list(differences(hub_config, tuple(ways), trust_remote_code=model.trust_remote_code))
+    except SettingsError:
+        raise
+    except Exception as error:  # noqa: BLE001  # transformers may raise any error for a model cut down
+        way = ways[-1] if chosen != "sdpa" else Way(PADDED, chosen)
+        RunFolder.show(f"policy {name}: {way}, since its log-probabilities cannot be checked here: {in_a_line(error)}")
+        return way
+    way, difference = tried[-1]
+    results = [f"{one}: {result if isinstance(result, str) else f'{result:.2g}'}" for one, result in tried]
+    if isinstance(difference, str) or not difference <= MOST:
+        raise SettingsError(
+            f"policies.{name}.model.path={model.path!r}: its log-probabilities come out wrong (largest difference in "
+            f"float32, at most {MOST:g} is right): {'; '.join(results)}; choose another model, or leave out "
+            "attn_implementation"
+        )
+    if len(tried) > 1:
+        RunFolder.show(
+            f"policy {name}: {way}, slower than {tried[0][0]}, which is not right for this model. A mask has up to "
+            f"{tokens:,} x {tokens:,} entries; eager attention has as many scores for each head"
+        )
+    return way

@@ -95,9 +95,27 @@ class PackedFSDPEngineWithLMHead(transformer_impl.FSDPEngineWithLMHead):
         """Load the model, and compare the engine's log-probabilities of 64 tokens with the model's own.
 
         Raises:
-            SettingsError: they differ by more than the precision explains.
+            SettingsError: they differ by more than the precision explains, or cannot be computed.
         """
         super().initialize()
+        try:
+            difference, most = self._difference_of_log_probs()
+        except Exception as error:
+            kind = f"{type(error).__name__}: {error}".partition("\n")[0]
+            raise SettingsError(f"{self.model_config.path}: the engine cannot compute this model: {kind}") from error
+        if not difference <= most:  # also true for NaN
+            hint = "choose another model"
+            if self._keeps_responses_only:
+                hint = "with `actor_rollout_ref.model.use_fused_kernels=false` verl's engine computes them"
+            elif self.use_remove_padding:
+                hint = "with `actor_rollout_ref.model.use_remove_padding=false` rows are padded, not packed"
+            raise SettingsError(
+                f"{self.model_config.path}: the engine's log-probabilities differ from the model's own by "
+                f"{difference:.3g} on average, above {most:g}, so training would go wrong; {hint}"
+            )
+
+    def _difference_of_log_probs(self) -> tuple[float, float]:
+        """Return the mean difference of log-probabilities, and the largest that this precision explains."""
         sequences = sample_sequences(self._config.get_text_config().vocab_size)
         precision = getattr(self, "_autocast_dtype", torch.bfloat16)
         with self.eval_mode(), torch.no_grad():
@@ -113,13 +131,8 @@ class PackedFSDPEngineWithLMHead(transformer_impl.FSDPEngineWithLMHead):
         found = [
             row[len(prompt) - 1 : -1] for row, (prompt, _) in zip(output["log_probs"].unbind(), sequences, strict=True)
         ]
-        difference = float((torch.cat(found).cpu() - expected.cpu()).abs().mean())
-        if not difference <= most_difference(precision):  # also true for NaN
-            raise SettingsError(
-                f"{self.model_config.path}: the engine's log-probabilities differ from the model's own by "
-                f"{difference:.3g} on average, above {most_difference(precision):g} for {precision}, so training would "
-                "go wrong; with `actor_rollout_ref.model.use_fused_kernels=false` verl's engine computes them"
-            )
+        difference = (torch.cat(found).cpu() - expected.cpu()).abs().mean()
+        return float(difference), most_difference(precision)
 
     @contextmanager
     def disable_adapter(self) -> Iterator[None]:

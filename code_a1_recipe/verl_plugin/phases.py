@@ -4,6 +4,7 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
+import torch
 from omegaconf import DictConfig
 from verl import DataProto
 from verl.trainer.ppo.padding_utils import upsample_batch_to_divisible_size
@@ -31,7 +32,7 @@ def worst_difference(rows: Any) -> float:
     columns = (rows[name].unbind() for name in ("rollout_log_probs", "old_log_probs", "response_mask"))
     of_rows = [(served - trained).abs()[mask.bool()] for served, trained, mask in zip(*columns, strict=True)]
     least = min(_LEAST_TOKENS, max(map(len, of_rows)))
-    return max(float(tokens.mean()) for tokens in of_rows if len(tokens) >= max(1, least))
+    return float(torch.stack([tokens.mean() for tokens in of_rows if len(tokens) >= max(1, least)]).max())  # keeps NaN
 
 
 def _groups(batch: KVBatchMeta) -> list[str]:

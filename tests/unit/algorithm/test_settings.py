@@ -82,8 +82,8 @@ def test_other_values_are_checked_as_the_first_ones():
     book = MistakeBookSettings(enabled=True, replay_limit=4)
     assert book.replaced(where="mistake_book", replay_limit=0).replay_limit == 0
     episode = EpisodeSettings.read(EPISODE, where="episode")
-    with pytest.raises(SettingsError, match=r"episode\.max_log_probs_diff must be at most 1 or null, got 2 \(The run"):
-        episode.replaced(where="episode", max_log_probs_diff=2)
+    with pytest.raises(SettingsError, match=r"episode\.max_log_probs_diff must be at least 0 or null, got -1 "):
+        episode.replaced(where="episode", max_log_probs_diff=-1)
     with pytest.raises(SettingsError, match=r"mistake_book\.replay_limit must be at least 0, got -1"):
         book.replaced(where="mistake_book", replay_limit=-1)
 

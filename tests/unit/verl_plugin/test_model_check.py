@@ -15,7 +15,7 @@ from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import SettingsError
 from code_a1_recipe.training import resolve
 from code_a1_recipe.verl_plugin import model_check
-from code_a1_recipe.verl_plugin.model_check import MOST, PACKED, WAYS, Way, cut_down, differences
+from code_a1_recipe.verl_plugin.model_check import MOST, PADDED, ROWS, WAYS, Way, cut_down, differences
 
 SIZES = {
     "hidden_size": 64,
@@ -34,7 +34,7 @@ LINEAR = {
     "linear_value_head_dim": 8,
 }
 SCALAR = {"query_pre_attn_scalar": 16}
-SDPA, EAGER = WAYS[1:]
+PACKED, SDPA, EAGER, PADDED_SDPA, PADDED_EAGER = WAYS
 FAMILIES = {
     "llama": (transformers.LlamaConfig, {}, PACKED),
     "qwen2": (transformers.Qwen2Config, {}, PACKED),
@@ -48,9 +48,13 @@ FAMILIES = {
     "phi3": (transformers.Phi3Config, {"sliding_window": 2047, "pad_token_id": 0}, PACKED),
     "granite": (transformers.GraniteConfig, {"logits_scaling": 8.0}, SDPA),
     "cohere2": (transformers.Cohere2Config, HEAD | {"sliding_window": 4096}, SDPA),
-    "gpt_oss": (transformers.GptOssConfig, HEAD | {"num_local_experts": 4, "num_experts_per_tok": 2}, None),
-    "qwen3_next": (transformers.Qwen3NextConfig, HEAD | LINEAR | MOE | {"shared_expert_intermediate_size": 16}, None),
-    "qwen3_5": (Qwen3_5TextConfig, HEAD | LINEAR, None),
+    "gpt_oss": (transformers.GptOssConfig, HEAD | {"num_local_experts": 4, "num_experts_per_tok": 2}, PADDED_EAGER),
+    "qwen3_next": (
+        transformers.Qwen3NextConfig,
+        HEAD | LINEAR | MOE | {"shared_expert_intermediate_size": 16},
+        PADDED_SDPA,
+    ),
+    "qwen3_5": (Qwen3_5TextConfig, HEAD | LINEAR, PADDED_SDPA),
 }
 
 
@@ -71,12 +75,20 @@ def test_the_first_right_way_is_taken_and_no_wrong_one(family):
     """Wrong ways are far above the limit, and right ones far below it."""
     found = list(differences(config_of(family)))
     expected = FAMILIES[family][2]
-    print(f"{family:12} " + ", ".join(f"{way.engine}: {difference:.1e}" for way, difference in found))
-    if expected is not None:
-        way, difference = found.pop()
-        assert (way, difference <= MOST / 10) == (expected, True)
-    assert len(found) == (len(WAYS) if expected is None else WAYS.index(expected))
+    print(f"{family:12} " + ", ".join(f"{way}: {difference:.1e}" for way, difference in found))
+    way, difference = found.pop()
+    assert (way, difference <= MOST / 10) == (expected, True)
+    assert [way for way, _ in found] == list(WAYS[: WAYS.index(expected)])
     assert all(difference > 10 * MOST for _, difference in found)
+
+
+def test_a_bias_of_the_head_and_small_logits_do_not_hide_a_wrong_way():
+    with_bias = transformers.PhiConfig(**SIZES)
+    assert next(differences(with_bias))[1] > 100 * MOST
+    small = transformers.Gemma2Config(**SIZES | HEAD | SCALAR, final_logit_softcapping=0.05)
+    found = dict(differences(small))
+    assert list(found) == [PACKED, SDPA, EAGER]
+    assert found[SDPA] > MOST > found[EAGER]
 
 
 @pytest.mark.parametrize("family", ["mistral", "starcoder2", "gemma3", "olmo3", "phi3"])
@@ -134,7 +146,13 @@ def choice(tmp_path):
         config = read_config("cpu", ["run_dir=/nowhere/x", *paths, *overrides])
         config = config.with_values(resolve.attention(config))
         models = [config.for_policy(name).actor_rollout_ref.model for name in ("code", "test")]
-        return [Way(model.use_fused_kernels, model.override_config.attn_implementation) for model in models]
+        return [
+            Way(
+                PACKED.engine if model.use_fused_kernels else ROWS if model.use_remove_padding else PADDED,
+                model.override_config.attn_implementation,
+            )
+            for model in models
+        ]
 
     return choose
 
@@ -143,8 +161,8 @@ def test_each_policy_gets_the_engine_of_its_own_model(choice, capfd):
     assert choice("llama", "gemma2") == [PACKED, EAGER]
     (told,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("policy ")]
     assert told == (
-        "policy test: verl's engine with eager attention takes the place of the recipe's engine, which is wrong for "
-        "this model. It computes a prompt for every row, and a mask of up to 64 MiB"
+        "policy test: verl's engine (eager attention), slower than the recipe's engine (sdpa attention), which is not "
+        "right for this model. A mask has up to 8,192 x 8,192 entries; eager attention has as many scores for each head"
     )
 
 
@@ -152,23 +170,24 @@ def test_what_a_user_chose_for_one_policy_stays(choice, capfd):
     key = "policies.test.model.override_config.attn_implementation"
     assert choice("qwen2", "qwen2", f"+{key}=eager") == [PACKED, EAGER]
     assert "policy test: attention is eager, as chosen" in capfd.readouterr().out
-    assert choice("qwen2", "qwen2", f"+{key}=flash_attention_2")[1] == Way(False, "flash_attention_2")
+    assert choice("qwen2", "qwen2", f"+{key}=null") == [PACKED, PACKED]
     assert choice("qwen2", "qwen2", "policies.code.model.use_fused_kernels=false") == [SDPA, PACKED]
+    assert choice("qwen2", "qwen2", "policies.code.model.use_remove_padding=false") == [PADDED_SDPA, PACKED]
 
 
-def test_a_model_that_no_engine_computes_is_refused_with_what_was_measured(choice):
+@pytest.mark.parametrize(("attention", "reason"), [("eager", "0.65"), ("sdap", "KeyError")])
+def test_a_chosen_attention_that_does_not_work_is_refused_with_what_was_found(choice, attention, reason):
     with pytest.raises(SettingsError) as caught:
-        choice("qwen2", "qwen3_next")
+        choice("qwen2", "qwen3_5", f"+policies.test.model.override_config.attn_implementation={attention}")
     (words,) = caught.value.args
     assert words.startswith("policies.test.model.path=")
-    assert "no engine computes this model's log-probabilities of packed rows" in words
-    assert words.count("engine with") == 2
-    assert "the recipe's engine: 1.9" in words
+    assert f"verl's engine ({attention} attention): {reason}" in words
 
 
-def test_a_chosen_attention_that_is_wrong_for_the_model_is_refused(choice):
-    with pytest.raises(SettingsError, match="verl's engine with eager attention: "):
-        choice("qwen2", "qwen3_5", "+policies.test.model.override_config.attn_implementation=eager")
+def test_a_model_that_verl_cannot_patch_is_refused(choice, monkeypatch):
+    monkeypatch.setitem(FAMILIES, "gpt2", (lambda **_: transformers.GPT2Config(), {}, None))
+    with pytest.raises(SettingsError, match="verl cannot train models of the kind gpt2, whose config has no num_key"):
+        choice("qwen2", "gpt2")
 
 
 def test_a_model_that_cannot_be_cut_down_is_left_to_its_workers(choice, monkeypatch, capfd):
@@ -176,5 +195,8 @@ def test_a_model_that_cannot_be_cut_down_is_left_to_its_workers(choice, monkeypa
         raise RuntimeError("no such layer\nmore")
 
     monkeypatch.setattr(model_check, "cut_down", fail)
-    assert choice("qwen2", "llama") == [PACKED, PACKED]
-    assert "policy code: its log-probabilities are checked by its workers, not here: " in capfd.readouterr().out
+    assert choice("qwen2", "llama") == [PADDED_SDPA, PADDED_SDPA]
+    told = capfd.readouterr().out
+    assert (
+        "policy code: verl's engine with padded rows (sdpa attention), since its log-probabilities cannot be " in told
+    )

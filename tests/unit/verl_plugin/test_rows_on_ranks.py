@@ -119,6 +119,11 @@ def test_every_optimizer_step_has_its_share_and_no_advantage_is_missing(queue, o
     assert lessons == pytest.approx([0.5] * len(lessons), abs=1e-5)  # their own reward, whatever the estimator
 
 
+def test_a_difference_that_is_no_number_is_not_lost():
+    for rows in ([(math.nan, 20), (0.1, 20)], [(0.1, 20), (math.nan, 20)]):
+        assert math.isnan(worst_difference(columns(*rows)))
+
+
 def columns(*rows):
     """Rows of (difference of log-probabilities, number of tokens)."""
     served = [torch.full((length,), -1.0 - difference) for difference, length in rows]
