@@ -38,6 +38,17 @@ def test_each_policy_trains_on_devices_of_its_own(train, tmp_path):
         assert max(diffs(run, policy)) <= 1e-5
 
 
+def test_verls_engine_trains_with_padded_rows_and_with_eager_attention(train, tmp_path):
+    run = train(
+        tmp_path / "ways",
+        "policies.code.model.use_remove_padding=false",
+        "policies.test.model.override_config.attn_implementation=eager",
+        *SHORT,
+    )
+    for policy in ("code", "test"):
+        assert max(diffs(run, policy)) <= 1e-5
+
+
 def test_a_frozen_policy_is_watched_and_one_that_takes_its_servers_log_probs(train, tmp_path):
     run = train(tmp_path / "frozen", "schedule.test_every=0", "algorithm.rollout_correction.bypass_mode=true", *SHORT)
     first, second = diffs(run, "test")
