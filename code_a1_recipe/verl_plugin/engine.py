@@ -156,20 +156,22 @@ class PackedFSDPEngineWithLMHead(transformer_impl.FSDPEngineWithLMHead):
         num_ranks = self.get_data_parallel_size()
         learns = [True] * len(data)
         if num_ranks == 1 and not forward_only and loss_is_of_advantages(loss_function):
-            # Rows that train nothing get micro-batches of their own, which are skipped.
             learns = [bool(row.any()) for row in data["advantages"].unbind()]
         rows = []
-        columns = data["input_ids"].unbind(), data["response_mask"].unbind(), learns
-        for ids, mask, row_learns in zip(*columns, strict=True):
-            prompt = ids[: len(ids) - len(mask)].tolist()
-            rows.append(Row((row_learns, *prompt), len(prompt), len(mask)))
-        parts = micro_batches(rows, budget=data["max_token_len_per_gpu"])
+        for ids, mask in zip(data["input_ids"].unbind(), data["response_mask"].unbind(), strict=True):
+            prompt = tuple(ids[: len(ids) - len(mask)].tolist())
+            rows.append(Row(prompt, len(prompt), len(mask)))
+        parts: list[list[int]] = []
+        # Rows that train nothing get micro-batches of their own, which are skipped. They come first, since verl may sum
+        # gradients over ranks after the last micro-batch alone.
+        for learning in (False, True):
+            chosen = [row for row, learns_too in enumerate(learns) if learns_too is learning]
+            cut = micro_batches([rows[row] for row in chosen], budget=data["max_token_len_per_gpu"])
+            parts += [[chosen[row] for row in part] for part in cut]
         if num_ranks > 1:
             number = torch.tensor(len(parts))
             distributed.all_reduce(number, distributed.ReduceOp.MAX, self.get_data_parallel_group())
             parts = split_to(parts, rows, number=int(number))
-        # verl may sum gradients over ranks after the last micro-batch alone, so the last one must not be skipped.
-        parts.sort(key=lambda part: learns[part[0]])
         return tuple(map(tuple, parts))
 
     def forward_step(self, micro_batch: Any, loss_function: Any, forward_only: bool) -> Any:

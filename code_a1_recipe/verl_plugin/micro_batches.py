@@ -29,7 +29,7 @@ def micro_batches(rows: Sequence[Row], *, budget: int) -> list[Rows]:
     in each piece.
 
     Args:
-        rows: at least one.
+        rows: of one rank.
         budget: largest number of computed tokens in a micro-batch. Only a single row that is longer exceeds it.
 
     Returns:
