@@ -197,10 +197,10 @@ def _step_sizes(config: RunConfig) -> Iterator[str]:
             )
         batch, parallel = policy.actor.ppo_mini_batch_size, policy.rollout.tensor_model_parallel_size
         mini, size = f"policies.{name}.actor.ppo_mini_batch_size", policy.rollout.n
+        ranks = max(1, devices // config.sequence_parts(name))  # devices that share a sequence are one
         if groups % batch:
             yield f"{mini} must divide the step's {groups} groups, got {batch}"
-        elif batch * size % config.data_ranks(name):
-            ranks = config.data_ranks(name)
+        elif batch * size % ranks:
             yield f"{mini} * {size} rows must be a multiple of the {ranks} ranks that share them, got {batch} * {size}"
         if devices % parallel:
             key = f"policies.{name}.rollout.tensor_model_parallel_size"

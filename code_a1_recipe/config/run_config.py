@@ -288,10 +288,6 @@ class RunConfig(ExtendedSettings):
         pool = getattr(self.pools, policy) if self.layout == SEPARATE else self.trainer
         return int(pool.nnodes * pool.n_gpus_per_node)
 
-    def data_ranks(self, policy: str) -> int:
-        """Return the number of ranks among which an update's rows are dealt. Devices that share a sequence are one."""
-        return max(1, self.num_devices(policy) // self.sequence_parts(policy))
-
     def sequence_parts(self, policy: str) -> int:
         """Return the number of devices that share each sequence (Ulysses). verl reads one of two keys."""
         actor = self.for_policy(policy).actor_rollout_ref.actor
