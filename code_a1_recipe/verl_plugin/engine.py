@@ -122,9 +122,9 @@ class PackedFSDPEngineWithLMHead(transformer_impl.FSDPEngineWithLMHead):
             output = self.forward_step(_rows_of(sequences, self.model_config), None, True)[1]["model_output"]
             attention = self._config._attn_implementation
             self._config._attn_implementation = "eager"
-            on_card = nullcontext() if precision == torch.float32 else torch.autocast(get_device_name(), precision)
+            autocast = nullcontext() if precision == torch.float32 else torch.autocast(get_device_name(), precision)
             try:
-                with on_card:
+                with autocast:
                     expected = plain_log_probs(self.module, sequences, device=get_device_id())
             finally:
                 self._config._attn_implementation = attention

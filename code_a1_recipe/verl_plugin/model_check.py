@@ -180,7 +180,7 @@ def _computed(model: Any, sequences: list[tuple[Tensor, Tensor]], way: Way) -> T
         found: Tensor = logits[0, at].float().log_softmax(-1).gather(1, labels[0, at, None])[:, 0]
         return found
     kept, places, seen = share_prompts(ids[0], offsets, lengths)
-    output: Any = forward_with_log_probs(
+    log_probs: Tensor = forward_with_log_probs(
         model,
         hidden_at=places[at],
         log_probs_at=at,
@@ -190,5 +190,5 @@ def _computed(model: Any, sequences: list[tuple[Tensor, Tensor]], way: Way) -> T
         segments=Segments.of(seen, device=ids.device),
         position_ids=positions[:, kept],
         use_cache=False,
-    )
-    return output.log_probs[0, at]  # type: ignore[no-any-return]
+    ).log_probs[0]
+    return log_probs[at]

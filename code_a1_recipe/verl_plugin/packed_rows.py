@@ -187,8 +187,9 @@ def _attend_at_once(
 
     Args and result are those of :func:`attend_to_segments`.
     """
-    queries = query[0].transpose(0, 1)  # (kept, heads, size)
-    keys = key[0].transpose(0, 1)  # (kept, heads of keys, size)
+    # Positions are applied to queries and keys, which may have made them float32. Flash attention refuses float32.
+    queries = query[0].transpose(0, 1).to(value.dtype)  # (kept, heads, size)
+    keys = key[0].transpose(0, 1).to(value.dtype)  # (kept, heads of keys, size)
     values = value[0].transpose(0, 1)
     attend: Callable[..., Any] = partial(varlen_attn, scale=scaling, window_size=(window - 1, 0))
     attended: Tensor = attend(

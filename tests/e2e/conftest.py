@@ -32,6 +32,14 @@ SETTINGS = (
     "data.train_max_samples=16",
 )
 """Of ``trained`` and of the runs that are compared with it."""
+SHORT = (
+    "trainer.total_training_steps=2",
+    "trainer.save_freq=-1",
+    "trainer.test_freq=-1",
+    "trainer.val_before_train=false",
+    "data.train_max_samples=16",
+)
+"""Two steps and nothing else."""
 
 
 @dataclass(frozen=True)

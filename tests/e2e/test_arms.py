@@ -6,15 +6,9 @@ import sys
 
 import pytest
 
-pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.xdist_group("others")]
+from .conftest import SHORT
 
-SHORT = (
-    "trainer.total_training_steps=2",
-    "trainer.save_freq=-1",
-    "trainer.test_freq=-1",
-    "trainer.val_before_train=false",
-    "data.train_max_samples=16",
-)
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.xdist_group("others")]
 
 
 @pytest.fixture(scope="module")
