@@ -1,16 +1,17 @@
-"""An R_T that pays suites for failed calls. If several suites have the same call, they share its worth. Suites with
+"""An R_T that pays suites for failed cases. If several suites have the same case, they share its worth. Suites with
 fewer valid cases get less.
 
-Axes: C candidates of a question, S suites of a candidate, K cases of a suite. T is the set of a suite's first K valid
-cases, and m(t) is the number of the candidate's suites whose T contains case t:
+Axes: C candidates of a question, S suites of a candidate, K cases of a suite. V has the first K valid cases of a suite,
+and T has their identifiers (``CaseResult.id``): cases that show the same mistake count once. m(t) is the number of the
+candidate's suites whose T contains t:
 
     w(t)   = m(t) ** -crowding
-    Usable = |T| / K
+    Usable = |V| / K
     Valid  = clip(min((sum of w over T) / K, 1 - invalid / K), 0, 1)
-    Adv    = (sum of w over the failed cases of T) / K
+    Adv    = (sum of w over the identifiers of V's failed cases) / K
     R_T    = Usable * (alpha * Valid + (1 - alpha) * Adv), 0 for a candidate that does not load
 
-With ``crowding=1``, the sum of Adv over a candidate's suites is the number of distinct calls that the candidate fails,
+With ``crowding=1``, the sum of Adv over a candidate's suites is the number of mistakes of the candidate that they show,
 divided by K. The Adv of a suite is then the suite's Shapley value, which is its fair share of this number. MIST-RL
 (arXiv 2603.01409) is the sequential form. The paper's ``fail_hist`` is left out, because it is the same for all suites
 of a candidate.
@@ -69,7 +70,7 @@ def _suite_rewards(
         num_suites_with.update({case.id for case in suite.cases[:num_cases]})
 
     def worth(cases: Sequence[CaseResult]) -> float:
-        shares = [num_suites_with[case.id] ** -crowding for case in cases]
+        shares = [num_suites_with[name] ** -crowding for name in {case.id for case in cases}]
         return math.fsum(shares) / num_cases
 
     rewards: list[Breakdown | None] = []

@@ -97,7 +97,7 @@ def test_llm_reward(
       asserts and valid cases with an incorrect assertion. An assert is rejected if it does not parse, is no test, or
       repeats another assert, or if the reference raises, hangs or varies on it.
     - Adv combines ``fail_new`` and ``fail_hist`` by the reading ``adversarial``. ``fail_new`` is the number of failures
-      among the first K valid cases, divided by K; cases that show the same mistake (``CaseResult.family``) count once.
+      among the first K valid cases, divided by K; cases that show the same mistake (``CaseResult.id``) count once.
       ``fail_hist`` is the share of failed replays.
 
     Source: Code-A1, arXiv 2603.15611. Three rules come from the public release, not from the paper: ``invalid``, the
@@ -136,7 +136,7 @@ def test_llm_reward(
     reading = lookup(adversarial, ADVERSARIAL_READINGS, what="reading of the adversarial reward")
     suite = verdict.suites[suite_index]
     # All cases of a family show the same mistake, so a suite cannot earn more by repeating a mistake.
-    num_failed = len({case.family or case.call for case in suite.cases[:num_cases] if case.outcome.failed})
+    num_failed = len({case.id for case in suite.cases[:num_cases] if case.outcome.failed})
     fail_new = num_failed / num_cases if suite.cases else None  # divided by K, so missing cases earn nothing
     fail_hist = 1.0 - pass_rate(verdict.history) if verdict.history else None
     valid = validity(suite, num_cases=num_cases)

@@ -123,7 +123,7 @@ def compute_score(
     suite = extract_suite(solution_str)
     texts = () if isinstance(suite, ExtractionFailure) else suite
     reward = test_llm_reward(
-        _SHARED.judge(replace(truth, suites=(texts,)), options),
+        _SHARED.judge(replace(truth, suites=(texts,), given=False), options),
         0,
         num_cases=num_cases,
         alpha=alpha,

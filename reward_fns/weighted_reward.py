@@ -161,7 +161,7 @@ class AdversarialReward:
             ValueError: an argument has a wrong type, or no test is valid, so the tests say nothing about the program.
             sandbox.SandboxUnavailableError: the sandbox could not run a program. An outage earns no reward.
         """
-        verdict, number = self._judge(code, tests, reference)
+        verdict, number = self._judge(code, tests, reference, given=True)
         suite = verdict.suites[0]
         if not suite.cases:
             reasons = [f"{rejection.reason}: {rejection.detail}" for rejection in suite.rejections]
@@ -181,7 +181,7 @@ class AdversarialReward:
 
         The arguments have the same forms as in :meth:`score_code`.
         """
-        verdict, num_cases = self._judge(code, test, reference_code)
+        verdict, num_cases = self._judge(code, test, reference_code, given=False)
         candidate = JudgedCandidate(source=code, verdict=verdict, suite_texts=("",))
         question = QuestionVerdicts(
             question_id="",
@@ -192,7 +192,9 @@ class AdversarialReward:
         assert reward is not None  # since the candidate has a verdict
         return reward
 
-    def _judge(self, code: str, tests: str | Sequence[str], reference: str) -> tuple[CandidateVerdict, int]:
+    def _judge(
+        self, code: str, tests: str | Sequence[str], reference: str, *, given: bool
+    ) -> tuple[CandidateVerdict, int]:
         """Return the program's verdict and the number of tests. The tests are the only suite of the verdict."""
         if not isinstance(code, str) or not isinstance(reference, str) or not isinstance(tests, str | list | tuple):
             got = ", ".join(type(argument).__name__ for argument in (code, tests, reference))
@@ -203,7 +205,9 @@ class AdversarialReward:
         texts = () if isinstance(suite, ExtractionFailure) else suite
         extracted = extract_candidate(code, names=asked_names((), reference, texts))
         program = None if isinstance(extracted, ExtractionFailure) else extracted
-        request = JudgeRequest.from_mapping({"reference": reference, "candidate": program, "tests": texts})
+        request = JudgeRequest.from_mapping(
+            {"reference": reference, "candidate": program, "suites": (texts,), "given": given}
+        )
         return judge_here(request, dict(self.sandbox)), len(texts)
 
 

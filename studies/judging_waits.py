@@ -97,7 +97,7 @@ def _on_hidden_tests(file: Path, questions: QuestionTable, limits: Limits) -> st
     for row in iter_rows(file):
         question = questions.get(row["question"])
         if question and row["kind"] == "greedy" and row["source"]:
-            requests.append(request_for(question, row["source"], question.tests))
+            requests.append(request_for(question, row["source"], question.tests, given=True))
     if not requests:
         raise InputError(f"{file}: no greedy program for --questions; name a file rollouts/val_*.jsonl of a run")
     lines = []

@@ -128,7 +128,7 @@ def rank(rollouts: Sequence[Rollouts]) -> Ranking:
     ranking = Ranking()
     requests = []
     for one in rollouts:
-        requests += [request_for(one.question, source, one.tests) for source, _ in one.programs]
+        requests += [request_for(one.question, source, one.tests, given=True) for source, _ in one.programs]
     with JudgeProcesses() as judges:
         verdicts = iter(judges.judge_all(requests))
         for one in rollouts:

@@ -11,9 +11,8 @@ from .mistake_book import BookUpdate, FailedCase
 def collect_book_update(verdicts: Sequence[CandidateVerdict]) -> BookUpdate:
     """Collect the cases that a question's candidates failed, and the replays that they passed.
 
-    If several candidates fail a case, or if a case fails in several suites, each failure counts. Equal cases of one
-    suite count once, because the judge has merged them. Time-outs and crashes are failures too, if the program was
-    really called.
+    If several candidates fail a case, or if a case fails in several suites, each failure counts. Cases of one suite
+    that show the same mistake count once. Time-outs and crashes are failures too, if the program was really called.
 
     Args:
         verdicts: one verdict for each candidate that met no outage.
@@ -23,8 +22,11 @@ def collect_book_update(verdicts: Sequence[CandidateVerdict]) -> BookUpdate:
     dropped_replays: list[str] = []
     for verdict in verdicts:
         for suite in verdict.suites:
-            failed += [_failed_case(case) for case in suite.cases if _enters_the_book(case)]
-        passed_replays += [case.id for case in verdict.history if not case.outcome.failed]
+            entering: dict[str, CaseResult] = {}
+            for case in filter(_enters_the_book, suite.cases):
+                entering.setdefault(case.id, case)
+            failed += map(_failed_case, entering.values())
+        passed_replays += [case.call for case in verdict.history if not case.outcome.failed]
         dropped_replays += [call.text for call in verdict.dropped_history if _has_no_answer(call)]
     return BookUpdate(
         failed=tuple(failed),

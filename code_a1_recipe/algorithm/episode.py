@@ -167,6 +167,7 @@ class EpisodeRunner:
             question,
             source,
             question.tests,
+            given=True,
             until_timeout=task.until_timeout,
         )
         verdict = await self._ask(request)
@@ -182,9 +183,10 @@ class EpisodeRunner:
             return result
         started = time.time()
         suites = [suite.asserts for suite in result.suites]
-        if self.rewards.uses_given_tests:
+        given = self.rewards.uses_given_tests
+        if given:
             suites = [given_tests(task.question, self.rewards)]
-        request = request_for(task.question, result.source, *suites, history=task.history)
+        request = request_for(task.question, result.source, *suites, history=task.history, given=given)
         verdict = await self._ask(request)
         if isinstance(verdict, str):
             return replace(result, outage=verdict)

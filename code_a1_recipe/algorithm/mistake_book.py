@@ -1,8 +1,8 @@
 """Mistake Book, store and update: for each question, the cases that candidates failed, each with a frequency.
 
-All rules of this file are from Code-A1, arXiv 2603.15611, "Mistake Book". All spellings of a call, such as ``f(3)``,
-``f(n=3)``, ``f(3.0)`` and ``abs(f(3))``, have the same id and are one case. The book keeps the spelling that failed
-first.
+All rules of this file are from Code-A1, arXiv 2603.15611, "Mistake Book". Cases that show the same mistake, such as
+``f(3)``, ``f(n=3)``, ``f(3.0)`` and ``abs(f(3))``, have the same id and are one case. The book keeps the spelling that
+failed first.
 """
 
 from collections import Counter
@@ -48,9 +48,10 @@ class BookUpdate:
     failed: Sequence[FailedCase] = ()
     """One item for each failure: a candidate that fails a case in two suites gives two items."""
     passed_replays: Sequence[str] = ()
-    """Case ids; one item for each candidate that passes the replayed case."""
+    """Calls, not ids, since a case's id depends on the suites beside it; one item for each candidate that passes the
+    replayed call."""
     dropped_replays: Sequence[str] = ()
-    """Calls, not ids, of replays that the reference no longer answers; one item for each candidate."""
+    """Calls of replays that the reference no longer answers; one item for each candidate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,17 +122,19 @@ class MistakeBook:
         # Passed replays are subtracted before failures are added, as in the public release. For example, if all
         # candidates pass a replay and one of them fails the same case in a new suite, the case may leave the book and
         # return with frequency 1.
-        passed = Counter(update.passed_replays)
-        dropped = Counter(update.dropped_replays)
+        passed = Counter([*update.passed_replays, *update.dropped_replays])
         for entry in self.entries(question_id):
-            frequency = entry.frequency - passed[entry.id] - dropped[entry.call]
+            frequency = entry.frequency - passed[entry.call]
             if frequency > 0:
                 entries[entry.id] = replace(entry, frequency=frequency)
             else:
                 del entries[entry.id]
                 num_removed += 1
-        failures = Counter(case.id for case in update.failed)
-        for case in _one_text_per_case(update.failed):
+        # A call keeps the id under which it entered, though other suites beside it would give it another id today.
+        ids = {entry.call: entry.id for entry in entries.values()}
+        failed = [replace(case, id=ids.get(case.call, case.id)) for case in update.failed]
+        failures = Counter(case.id for case in failed)
+        for case in _one_text_per_case(failed):
             if case.id not in entries:
                 num_added += 1
                 entries[case.id] = BookEntry(case.id, case.call, case.answer, frequency=0)

@@ -85,9 +85,13 @@ def request_for(
     program: str | None,
     *suites: Sequence[str],
     history: tuple[str, ...] = (),
+    given: bool = False,
     until_timeout: bool = False,
 ) -> JudgeRequest:
-    """Make a request to judge a program on suites and replayed calls. Without a program, only the reference runs."""
+    """Make a request to judge a program on suites and replayed calls. Without a program, only the reference runs.
+
+    ``given`` must be True if the suites are a data set's own tests.
+    """
     return JudgeRequest(
         question_id=question.id,
         reference=question.reference,
@@ -98,6 +102,7 @@ def request_for(
         entry_points=question.entry_points,
         kind=question.kind,
         checker=question.checker,
+        given=given,
         until_timeout=until_timeout,
     )
 

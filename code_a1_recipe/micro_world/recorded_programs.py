@@ -77,5 +77,6 @@ def _solves(judge: Judge, question: MicroQuestion, candidate: str) -> bool:
         suites=(question.hidden_tests,),
         entry_points=(ENTRY_POINT,),
         kind=question.kind,
+        given=True,
     )
     return passes_all(judge.judge(request))

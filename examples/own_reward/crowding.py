@@ -1,4 +1,4 @@
-"""An example of your own reward function for the Test LLM: suites that make the same call share the reward for it.
+"""An example of your own reward function for the Test LLM: suites that show the same mistake share the reward for it.
 
     code-a1 train cpu rewards.test.path=examples/own_reward/crowding.py rewards.test.name=crowding \
         'rewards.test.kwargs={power: 0.5}'
@@ -13,16 +13,16 @@ from reward_fns import Breakdown, QuestionVerdicts, validity
 
 
 def crowding(question: QuestionVerdicts, *, alpha: float, power: float = 1.0) -> list[list[Breakdown | None]]:
-    """Compute ``alpha * Valid + (1 - alpha) / K * sum of m^-power`` over the failed cases of each suite.
+    """Compute ``alpha * Valid + (1 - alpha) / K * sum of m^-power`` over the mistakes that each suite shows.
 
-    Here, m is the number of cases in all suites of the question that make the same call.
+    Here, m is the number of suites of the question that have a case of this kind.
     """
     num_same: Counter[str] = Counter()
     for candidate in question.candidates:
         if candidate.verdict is None or not candidate.suite_texts:
             continue
         for suite in candidate.verdict.suites:
-            num_same.update(case.id for case in suite.cases)
+            num_same.update({case.id for case in suite.cases})
     rows: list[list[Breakdown | None]] = []
     for candidate in question.candidates:
         row: list[Breakdown | None] = [None] * len(candidate.suite_texts)
@@ -33,8 +33,8 @@ def crowding(question: QuestionVerdicts, *, alpha: float, power: float = 1.0) ->
         for s in range(len(row)):
             suite = candidate.verdict.suites[s]
             cases = suite.cases[: question.num_cases]
-            failed = [case for case in cases if case.outcome.failed]
-            adv = sum(num_same[case.id] ** -power for case in failed) / question.num_cases
+            mistakes = {case.id for case in cases if case.outcome.failed}
+            adv = sum(sorted(num_same[name] ** -power for name in mistakes)) / question.num_cases
             valid = validity(suite, num_cases=question.num_cases)
             parts = {
                 "validity": loaded * alpha * valid,

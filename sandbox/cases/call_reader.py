@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Any
 
 from ..errors import UnencodableError, ValueFormatError
-from ..values.alike import alike_containers
+from ..values.alike import alike_containers, alike_words
 from ..values.encoding import canonical_key
 from ..values.literals import (
     INPUT_ENTRY,
@@ -65,6 +65,8 @@ class _Target:
     object."""
     awaitable: bool = False
     """The result of the last step must be awaited."""
+    reads: bool = False
+    """An expression around the call reads its result."""
     shows_nothing: bool = False
     """The last step calls a method that returns nothing, although the test could read other members of the object."""
 
@@ -81,11 +83,11 @@ class CallReader:
         self._assert_chars = assert_chars
         self._literals = LiteralReader(arithmetic=True)
 
-    def read(self, node: ast.expr) -> tuple[Call, bytes, bytes]:
+    def read(self, node: ast.expr) -> tuple[Call, bytes]:
         """Read one call.
 
         Returns:
-            The call, and the ``key`` and ``family`` of a ``Case`` that makes this call.
+            The call, and the ``key`` of a ``Case`` that makes this call.
 
         Raises:
             RejectedError: the node does not call an entry point, or an argument is not a literal.
@@ -103,7 +105,9 @@ class CallReader:
             raise _no_call(f"{method}() returns nothing in the reference; read the object's state after it")
         try:
             key = _digest((target.name, target.steps))
-            family = _digest((target.name, alike_containers(target.steps)))
+            alike = alike_keys = _digest((target.name, alike_containers(target.steps)))
+            if "{" in target.text:
+                alike_keys = _digest((target.name, alike_containers(target.steps, heeds_values=False)))
         except UnencodableError as error:
             raise _not_literal(error) from error
         expression, uses_library = self._expression(node, target)
@@ -112,10 +116,13 @@ class CallReader:
             awaited=awaited,
             uses_library=uses_library,
             callee_chars=_callee_chars(expression) if is_in_place else 0,
+            alike=alike,
+            alike_keys=alike_keys,
+            reads=target.reads,
         )
-        return call, key, family
+        return call, key
 
-    def _input_call(self, node: ast.expr) -> tuple[Call, bytes, bytes]:
+    def _input_call(self, node: ast.expr) -> tuple[Call, bytes]:
         """Read ``run(text)``. The key depends on every character of the text, because the program reads them all."""
         text = None
         match node:
@@ -130,8 +137,8 @@ class CallReader:
             raise _not_literal(
                 f"an input of {len(expression)} characters, more than limits.assert_chars = {self._assert_chars}"
             )
-        key = _digest(text)
-        return Call(expression=expression), key, key
+        alike = _digest(alike_words(text))
+        return Call(expression=expression, alike=alike, alike_keys=alike), _digest(text)
 
     def _has_argument(self, node: ast.expr) -> bool:
         """Tell whether the outermost call is the call under test and can change its first argument."""
@@ -179,6 +186,7 @@ class CallReader:
                 if isinstance(index, ast.Slice):
                     raise _no_call("the test takes a slice of the result; compare the whole result")
                 target.text += f"[{spell(self._literal(index))}]"
+                target.reads = True
                 target.entry = EntryPoint()
                 return target
         raise _no_call(f"the left side calls no entry point of the question ({_names(self._interface)})")
@@ -199,6 +207,7 @@ class CallReader:
             raise _no_call(f"{name}() gets a result that must be awaited first")
         arguments = [target.text, *map(spell, further)]
         target.text = name + _spell_arguments(arguments, keywords)
+        target.reads = True
         target.entry = EntryPoint()
         return target
 
@@ -207,7 +216,7 @@ class CallReader:
         arguments, keywords = self._values(node)
         if parameters is None:
             text = _spell_arguments(map(spell, arguments), keywords)
-            return (arguments, keywords), text
+            return (arguments, sorted(keywords.items())), text
         placed, named = parameters.by_position(arguments, keywords)
         text = _spell_arguments(map(spell, placed), named)
         return parameters.bind(arguments, keywords), text

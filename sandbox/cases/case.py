@@ -2,7 +2,7 @@
 
 import ast
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 class Kind(enum.StrEnum):
@@ -54,6 +54,13 @@ class Call:
     callee_chars: int = 0
     """If tests compare the first argument after the call: length of the expression before the call's arguments.
     Otherwise 0."""
+    alike: bytes = field(default=b"", compare=False)
+    """16 bytes. Two calls have the same bytes if their arguments differ only in spelling, in the types of equal numbers
+    and in the kinds of containers, see ``values.alike``."""
+    alike_keys: bytes = field(default=b"", compare=False)
+    """``alike``, but of two dicts only the keys need be equal, and a list of the keys is equal, too."""
+    reads: bool = field(default=False, compare=False)
+    """The test compares what an expression around the call reads from its result, as in ``len(f(1))``."""
 
     def __hash__(self) -> int:
         # Each call is looked up a dozen times, and a string caches its hash.
@@ -89,8 +96,6 @@ class Case:
     key: bytes
     """16 bytes. All asserts that make the same call have the same key. The key depends neither on the spelling of the
     call nor on the expressions that read the call's result."""
-    family: bytes
-    """16 bytes. Two calls have the same family if their arguments differ only in the kinds of containers."""
     expected: str
     """Source of the expected output; empty for a replayed call."""
     expected_value: bytes

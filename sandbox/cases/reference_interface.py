@@ -39,23 +39,26 @@ class Parameters:
         return *self.positional[self.num_positional_only :], *self.keyword_only
 
     def bind(self, arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
-        """Return a form of the arguments that all spellings share. Literal defaults are filled in."""
+        """Return a form of the arguments that all spellings share. Literal defaults are filled in.
+
+        Every dict in this form is a value of the call.
+        """
         num_positional = len(self.positional)
         # A call with too many arguments, or with one argument twice, will raise an error. The form of such a call must
         # differ from the forms of all other calls.
         if len(arguments) > num_positional and not self.has_varargs:
-            return arguments, keywords
+            return arguments, sorted(keywords.items())
         bound = dict(zip(self.positional, arguments, strict=False))
         nameable = self._nameable
         if given_twice := sorted(bound.keys() & keywords & set(nameable)):
-            return arguments, keywords, given_twice
+            return arguments, sorted(keywords.items()), given_twice
         others: dict[str, Any] = {}
         for name, value in keywords.items():
             if name in nameable:
                 bound[name] = value
             else:
                 others[name] = value
-        return self.defaults | bound, arguments[num_positional:], others
+        return sorted((self.defaults | bound).items()), arguments[num_positional:], sorted(others.items())
 
     def by_position(
         self,

@@ -6,22 +6,22 @@ only in the judge's trusted process.
 
 import random
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 from ..cases.case import Call, Case, Kind, Rejection, Suite
 from ..cases.definitions import with_solution, without_examples
 from ..cases.gate import Gate
-from ..cases.parser import gather_suite
+from ..cases.parser import duplicate, gather_suite
 from ..errors import ValueFormatError
 from ..limits import Limits
 from ..runners.base import CallResult, CallStatus, Program, ProgramResult, Role, Runner
 from ..values.comparison import to_literal
 from ..values.outputs import Same
 from .oracle import NoOracle, OracleBatch, OracleValue, ReferencePass, in_turns
-from .repetition import with_read_parts
 from .request import JudgeRequest, comparison
 from .run_cache import RunCache
 from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
@@ -92,12 +92,10 @@ class Judge:
         # candidates, it would fail its own cases.
         is_reference = request.candidate == request.reference
         # The last suite holds the replays, which are judged by the same rules.
-        verdicts = [_suite_verdict(suite, batch, run.answers, same, is_reference) for suite in suites]
-        history = verdicts.pop()
-        if request.kind == Kind.STDIN and run.result.loaded:
-            ask = partial(self._references.peek, request.prelude, request.reference)
-            for number, verdict in enumerate(verdicts):
-                verdicts[number] = with_read_parts(verdict, suites[number], ask)
+        families = self._references.families(request, batch)
+        compare = _Comparison(batch, run.answers, families, same, is_reference)
+        verdicts = [compare.suite(suite, is_given=request.given) for suite in suites[:-1]]
+        history = compare.suite(suites[-1], is_given=False)
         return CandidateVerdict(
             loaded=run.result.loaded,
             load_error=run.result.load_error,
@@ -240,30 +238,46 @@ def _calls_of(suites: Iterable[Suite]) -> list[list[Call]]:
     return [[case.call for case in suite.cases] for suite in suites]
 
 
-def _suite_verdict(
-    suite: Suite, batch: OracleBatch, answers: dict[Call, CallResult], same: Same, is_reference: bool
-) -> SuiteVerdict:
-    """Compare the cases that have an oracle. Refuse the others, with the reason why they have no oracle."""
-    results = []
-    rejections = list(suite.rejections)
-    for case in suite.cases:
-        oracle = batch.oracles[case.call]
-        if isinstance(oracle, NoOracle):
-            rejections.append(Rejection(text=case.text, reason=oracle.reason, detail=oracle.detail))
-            continue
-        outcome, detail = _outcome(oracle, answers.get(case.call), same, is_reference)
-        result = CaseResult(
-            call=case.call.text,
-            reference_value=oracle.literal,
-            expected=case.expected or oracle.literal,
-            expected_correct=not case.expected or same(oracle.value, case.expected_value),
-            outcome=outcome,
-            detail=detail,
-            key=case.key.hex(),
-            family=case.family.hex(),
-        )
-        results.append(result)
-    return SuiteVerdict(cases=tuple(results), rejections=tuple(rejections))
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Everything that the cases of one candidate are compared with."""
+
+    batch: OracleBatch
+    answers: dict[Call, CallResult]
+    families: dict[Call, str]
+    same: Same
+    is_reference: bool
+
+    def suite(self, suite: Suite, *, is_given: bool) -> SuiteVerdict:
+        """Compare the cases that have an oracle. Refuse the others, with the reason why they have no oracle."""
+        results = []
+        rejections = list(suite.rejections)
+        values_of: dict[bytes, list[bytes]] = defaultdict(list)
+        for case in suite.cases:
+            oracle = self.batch.oracles[case.call]
+            if isinstance(oracle, NoOracle):
+                rejections.append(Rejection(text=case.text, reason=oracle.reason, detail=oracle.detail))
+                continue
+            # An author is not paid twice for `f(3)` and `f(3.0)`, unless the reference tells them apart.
+            values = values_of[case.key]
+            if not (is_given or case.call.reads):
+                if any(self.same(value, oracle.value) for value in values):
+                    rejections.append(duplicate(case))
+                    continue
+                values.append(oracle.value)
+            outcome, detail = _outcome(oracle, self.answers.get(case.call), self.same, self.is_reference)
+            result = CaseResult(
+                call=case.call.text,
+                reference_value=oracle.literal,
+                expected=case.expected or oracle.literal,
+                expected_correct=not case.expected or self.same(oracle.value, case.expected_value),
+                outcome=outcome,
+                detail=detail,
+                key=case.key.hex(),
+                family=self.families[case.call],
+            )
+            results.append(result)
+        return SuiteVerdict(cases=tuple(results), rejections=tuple(rejections))
 
 
 def _outcome(oracle: OracleValue, answer: CallResult | None, same: Same, is_reference: bool) -> tuple[CaseOutcome, str]:

@@ -7,8 +7,8 @@ nondeterministic or stateful (a mutable default, a global counter). Then the bat
 process of its own. Calls that still differ are nondeterministic. Candidates of a stateful reference get a process for
 each call, too.
 
-Two runs can agree by chance. So a reference runs once more if its text names sets, hashes, clocks or chance. This run
-has the hash seed of candidates, because a candidate equal to the reference must pass. A reference runs more often if it
+Two runs can agree by chance. So a reference runs once more, with the hash seed of candidates, because a candidate equal
+to the reference must pass. If its text names a clock, this run comes a second later. A reference runs more often if it
 names chance, or if it wavers: some call had two answers. If both are true, all calls are refused.
 """
 
@@ -22,12 +22,14 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Protocol
 
-from ..cases.case import Call, RejectionReason
+from ..cases.case import Call, Kind, RejectionReason
 from ..errors import ValueFormatError
 from ..limits import Limits
 from ..runners.base import TOTAL_SPENT, CallResult, CallStatus, Program, Role, Runner
 from ..values.comparison import to_literal
 from .bounded_cache import BoundedCache
+from .repetition import alike_answer, find_families
+from .request import JudgeRequest
 
 logger = logging.getLogger(__name__)
 
@@ -68,21 +70,18 @@ Oracle = OracleValue | NoOracle
 
 _FURTHER_PASSES = 2
 """Limit of passes after the first one, for calls that had no time left. A pass may take ``limits.total_seconds``."""
-_CHANCE = re.compile(r"\b(?:random|secrets|urandom|uuid\w*|id(?=\())\b")
+_CHANCE = re.compile(r"\b(?:random|secrets|urandom|uuid\w*|id(?=\s*[(,)]))\b")
 _CLOCK = re.compile(
-    r"\b(?:time\.\w+|time|time_ns|now|utcnow|today|ctime|asctime|localtime|gmtime|strftime|perf_counter\w*)\s*\("
+    r"\b(?:time\.\w+|time_ns|times|now|utcnow|today|ctime|asctime|localtime|gmtime|strftime|default_timer|monotonic\w*|"
+    r"perf_counter\w*)\b(?!\s*=)|\btime\s*\(|(?:import|from)\s.*\btime(?:it)?\b"
 )
-_ORDER = re.compile(
-    r"\b(?:set|frozenset)\b|\b(?:hash|getpid|listdir|scandir|i?glob|iterdir|as_completed|\w*Thread\w*)\s*\(|"
-    r"\{\*|\{[^:{}]*(?:,|\bfor\b)"
-)
-"""The last part of this pattern finds sets in braces."""
 _CLOCK_SECONDS = 1.1
 """Pause before another run of a reference that reads a clock. Many clocks show whole seconds."""
 _REPEATS = (Role.CANDIDATE, *(Role.REFERENCE, Role.SECOND_REFERENCE) * 4)
 """Roles of further runs. A reference that wavers has them all. One that only names chance has ``_CHANCE_REPEATS``."""
 _CHANCE_REPEATS = 5
-_PEEK_SECONDS = 2.0
+_PEEK_SECONDS, _ALL_PEEKS_SECONDS = 0.01, 2.0
+"""Time of the reference for one meaningless text, if it is faster with all inputs, and for all meaningless texts."""
 _WAVERS = NoOracle(reason=RejectionReason.REFERENCE_NONDETERMINISTIC, detail="runs with different hash seeds differ")
 _UNASKED = NoOracle(reason=RejectionReason.REFERENCE_TIMED_OUT, detail=TOTAL_SPENT)
 
@@ -187,28 +186,39 @@ class ReferencePass:
                 self._questions.note_size(key, question, size)
             return OracleBatch(oracles=oracles, is_stateful=question.is_stateful)
 
-    def peek(self, prelude: str, reference: str, calls: Collection[Call]) -> dict[Call, str]:
-        """Return the outputs of one run of a reference, as literals. These outputs are neither oracles nor cached.
+    def families(self, request: JudgeRequest, batch: OracleBatch) -> dict[Call, str]:
+        """Return the family of each call that has an answer, see ``repetition``.
 
         Raises:
             SandboxUnavailableError: the reference could not be run.
         """
-        if not calls:
-            return {}
-        program = Program(
-            prelude=prelude,
-            source=reference,
-            calls=tuple(calls),
-            limits=replace(self._limits.for_reference(), total_seconds=_PEEK_SECONDS),
-            timed=True,
-            reads_input=True,
-        )
-        results = self._runner.run(program, role=Role.REFERENCE).results
-        outputs = {}
-        for call, answer in zip(calls, results, strict=False):
-            if answer.status is CallStatus.VALUE:
-                outputs[call] = to_literal(answer.value)
-        return outputs
+        valued = {call: oracle for call, oracle in batch.oracles.items() if isinstance(oracle, OracleValue)}
+        reads_input = request.kind == Kind.STDIN
+        seconds = [oracle.cpu_seconds for oracle in valued.values()]
+
+        def ask(calls: Collection[Call]) -> dict[Call, bytes]:
+            # Meaningless text may make a reference hang. Then the text counts as read.
+            limits = replace(
+                self._limits,
+                reference_cpu_seconds_per_case=self._limits.reference_factor * max(_PEEK_SECONDS, *seconds),
+                total_seconds=_ALL_PEEKS_SECONDS + 2 * sum(seconds),
+            )
+            program = Program(
+                prelude=request.prelude,
+                source=request.reference,
+                calls=tuple(calls),
+                limits=limits.for_reference(),
+                timed=True,
+                isolated=batch.is_stateful,
+                reads_input=reads_input,
+            )
+            results = self._runner.run(program, role=Role.REFERENCE).results
+            answers = zip(program.calls, results, strict=False)
+            return {call: alike_answer(one.value) for call, one in answers if one.status is CallStatus.VALUE}
+
+        # Nobody is paid for a data set's own tests, so the reference is not asked about them.
+        answers = {call: alike_answer(oracle.value) for call, oracle in valued.items()}
+        return find_families(answers, None if request.given else ask, reads_input=reads_input)
 
     def _compute_in_passes(
         self, question: _Question, program: Program, calls: list[Call], suites: Sequence[Sequence[Call]]
@@ -267,9 +277,7 @@ class ReferencePass:
         # The reference has state if the repeated call differed, or if a differing call agrees after it was isolated.
         isolation_helped = any(isinstance(oracles[call], OracleValue) for call in differing)
         question.is_stateful |= repetition_differs or isolation_helped
-        text = program.source
-        if question.wavers or any(pattern.search(text) for pattern in (_CHANCE, _CLOCK, _ORDER)):
-            self._repeat(question, text, oracles, run)
+        self._repeat(question, program.source, oracles, run)
         return oracles
 
     def _repeat(self, question: _Question, text: str, oracles: dict[Call, Oracle], run: "_Run") -> None:

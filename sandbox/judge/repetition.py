@@ -1,86 +1,238 @@
-"""Finds failed inputs of a suite that differ only in spelling, or in words that the reference never reads.
+"""Finds calls of a question that show one mistake, although their texts differ.
 
-Otherwise ``run("3")``, ``run("3.0")`` and ``run("3 x")`` would detect one bug three times. Such cases stay separate
-cases of one family, and a reward counts the failures of a family once. To find families, the judge gives the reference
-the common start of several inputs. If the reference gives the same answer as for the whole inputs, it reads only this
-start. A program that needs the rest would raise an error or give another answer.
+Otherwise ``run("3")``, ``run("3.0")`` and ``run("3 x")`` would detect one bug three times. Such calls stay separate
+cases of one family, and a reward counts a family once. Calls of one family have the same answer of the reference, and:
+
+- their arguments are alike, see ``values.alike``; or
+- they have a common beginning and end, and the reference reads nothing of the part between. This is asked: the part is
+  replaced by meaningless text of two kinds, and the answer must stay the same. A program that reads the part would
+  raise an error or give another answer. It may give the same answer by chance, as a test for a rare property does. So
+  the part counts as read if another call of the question, in which only this part differs, has another answer.
+
+Calls that read the result (``f(1)[0]``, ``len(f(1))``) belong to the family of the call itself.
 """
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from hashlib import blake2b
+from itertools import pairwise
 
-from ..cases.case import Call, Suite
-from ..values.alike import alike_words
+from ..cases.case import Call
+from ..errors import UnencodableError, ValueFormatError
+from ..values.alike import INPUT_WORD, NUMBER, alike_containers, alike_word
+from ..values.decoding import decode
+from ..values.encoding import canonical_key
 from ..values.literals import INPUT_ENTRY
-from .verdict import SuiteVerdict
 
-_MAX_ROUNDS = 4
-"""Limit of requests to the reference. Each request has longer starts than the request before."""
-_MAX_FAILED = 64
-"""Limit of failed cases that are compared. A suite that is rewarded has fewer cases; given tests may have more."""
-Words = tuple[str, ...]
-Ask = Callable[[Collection[Call]], Mapping[Call, str]]
+_CALL_WORD = re.compile(rf"b?'(?:[^'\\]|\\.)*+'|b?\"(?:[^\"\\]|\\.)*+\"|{NUMBER}|\w+|\S")
+_LITERAL = re.compile(r"b?['\"]|[+-]?\.?\d|True$|False$|None$")
+_MEANINGLESS_INPUT = ("zz", "-7")
+_MEANINGLESS_ARGUMENT = ("None", "'zz'")
+_MAX_PAIRS = 512
+"""Limit of the pairs of calls of one batch that the reference is asked about."""
+_ID_BYTES = 16
+_MAX_ANSWER_BYTES = 4096
+"""Longer answers count as equal only if their bytes are equal."""
+Ask = Callable[[Collection[Call]], Mapping[Call, bytes]]
 
 
-def with_read_parts(verdict: SuiteVerdict, suite: Suite, ask: Ask) -> SuiteVerdict:
-    """Give one family to all failed inputs in which the reference reads the same words.
+@lru_cache(4096)
+def alike_answer(value: bytes) -> bytes:
+    """Return bytes that are equal for answers that differ only in spaces, types of numbers or kinds of containers."""
+    if len(value) > _MAX_ANSWER_BYTES:
+        return value
+    try:
+        answer = decode(value)
+        return canonical_key(" ".join(answer.split()) if isinstance(answer, str) else alike_containers(answer))
+    except (ValueFormatError, UnencodableError):
+        return value
+
+
+@dataclass(frozen=True, eq=False)
+class _Text:
+    """A call, and the words of its input or its source."""
+
+    call: Call
+    text: str
+    reads_input: bool
+
+    @classmethod
+    def of(cls, call: Call, *, reads_input: bool) -> "_Text":
+        return cls(call, call.input if reads_input else call.expression, reads_input)
+
+    @cached_property
+    def _matches(self) -> list[re.Match[str]]:
+        pattern = INPUT_WORD if self.reads_input else _CALL_WORD
+        return list(pattern.finditer(self.text))
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        words = [match[0] for match in self._matches]
+        return tuple(map(alike_word, words)) if self.reads_input else tuple(words)
+
+    @cached_property
+    def form(self) -> tuple[str, ...]:
+        """The words, without those that can be replaced."""
+        return tuple("" if self._is_replaceable(word) else word for word in self.words)
+
+    def _is_replaceable(self, word: str) -> bool:
+        if self.reads_input:
+            return any(map(str.isalnum, word))
+        return _LITERAL.match(word) is not None
+
+    def without_meaning(self, places: Collection[int], word: str) -> Call:
+        """Replace the words at ``places``. Blanks, line ends and brackets stay."""
+        pieces, at = [], 0
+        for place in places:
+            match = self._matches[place]
+            pieces += [self.text[at : match.start()], word]
+            at = match.end()
+        text = "".join([*pieces, self.text[at:]])
+        return replace(self.call, expression=f"{INPUT_ENTRY}({text!r})" if self.reads_input else text)
+
+    def places_between(self, start: int, end: int) -> list[int]:
+        """Return the words from ``start`` to ``end`` that can be replaced. The list is empty if no other words could
+        show a mistake, or if the part is none of the arguments."""
+        form = self.form
+        if "" not in form[:start] + form[end:]:
+            return []
+        if not self.reads_input:
+            # Other functions, methods and members are no other spelling.
+            names_member = any(form[at] == "." for at in range(start - 1, end))
+            if "(" not in form[:start] or names_member or self._matches[start].start() <= self.call.callee_chars:
+                return []
+        return [at for at in range(start, end) if not form[at]]
+
+    @property
+    def values_of_dicts(self) -> list[int]:
+        return [at for at, (word, after) in enumerate(pairwise(self.form), 1) if word == ":" and not after]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """Places of words in one text. Another text has other words there, or no words."""
+
+    text: _Text
+    other: _Text
+    places: Sequence[int]
+    is_end: bool = False
+    """The part is all that stands behind the common beginning of two inputs."""
+
+    @classmethod
+    def between(cls, one: _Text, other: _Text) -> "_Part":
+        """Return the part that differs, of the text that has more words. It has no places if it cannot be replaced."""
+        one, other = sorted((one, other), key=lambda text: len(text.words), reverse=True)
+        start = _num_equal(one.words, other.words)
+        num_words = len(one.words)
+        end = num_words - _num_equal(one.words[start:][::-1], other.words[start:][::-1])
+        places = one.places_between(start, end)
+        if one.reads_input and (end == num_words or not places) and "" in one.form[:start]:
+            return cls(one, other, range(start, num_words), is_end=True)
+        return cls(one, other, places)
+
+    def meaningless(self) -> tuple[str, ...]:
+        """Return words of several kinds to put in place of this part."""
+        if not self.text.reads_input:
+            return _MEANINGLESS_ARGUMENT
+        # Many programs take any other character for one of the two that they know, so brackets are also left out.
+        has_signs = any(self.text.form[place] for place in self.places)
+        return (*_MEANINGLESS_INPUT, "") if has_signs else _MEANINGLESS_INPUT
+
+    def is_in(self, text: _Text) -> bool:
+        """Tell whether ``text`` differs from ``self.text`` in this part alone. If more words than those of the part
+        differ in number or kind, the reference may see this, so such a text does not count."""
+        own, words = self.text, text.words
+        if self.is_end:
+            return words[: self.places[0]] == own.words[: self.places[0]]
+        places = set(self.places)
+        return text.form == own.form and all(
+            word == other or place in places for place, (word, other) in enumerate(zip(own.words, words, strict=True))
+        )
+
+
+def find_families(answers: Mapping[Call, bytes], ask: Ask | None, *, reads_input: bool) -> dict[Call, str]:
+    """Return the family of each call: hexadecimal, equal in all processes.
 
     Args:
-        verdict: verdict of ``suite``, for a program that reads standard input.
-        suite: the suite that was judged.
-        ask: returns the reference's answers to calls, as literals. It leaves out calls without an answer.
+        answers: the reference's answer to each call, as ``alike_answer``.
+        ask: returns the reference's answers to further calls in the same form, and leaves out calls without an answer.
+            None: only alike arguments make a family.
+        reads_input: the calls are inputs of a program that reads standard input.
     """
-    calls_of = {case.call.text: case.call for case in suite.cases}
-    words: dict[str, Words] = {}
-    groups: dict[str, list[str]] = defaultdict(list)
-    for result in verdict.cases:
-        if result.outcome.failed:
-            words[result.call] = alike_words(calls_of[result.call].input)
-            groups[result.reference_value].append(result.call)
-    families = dict(words)
-    if len(words) > _MAX_FAILED:
-        groups.clear()
-    left = list(groups.items())
-    for _ in range(_MAX_ROUNDS):
-        # A group with a single input needs no comparison.
-        left = [(value, calls) for value, calls in left if len(calls) > 1]
-        starts: list[Words] = []
-        asked: dict[Words, Call] = {}
-        for _, calls in left:
-            start = _common_start([words[call] for call in calls])
-            starts.append(start)
-            text = " ".join(start)
-            asked[start] = Call(expression=f"{INPUT_ENTRY}({text!r})")
-        answers = ask(asked.values())
-        undecided = []
-        for (value, calls), start in zip(left, starts, strict=True):
-            if answers.get(asked[start]) == value:
-                families |= dict.fromkeys(calls, start)
-                continue
-            # The reference reads more words, so the group is divided by the next word.
-            longer: dict[Words, list[str]] = defaultdict(list)
-            for call in calls:
-                longer_start = words[call][: len(start) + 1]
-                longer[longer_start].append(call)
-            for group in longer.values():
-                undecided.append((value, group))
-        left = undecided
-    cases = []
-    for result in verdict.cases:
-        if result.call in families:
-            family = " ".join(families[result.call])
-            result = replace(result, family=family)
-        cases.append(result)
-    return replace(verdict, cases=tuple(cases))
+    # The shortest call stands for its family, since it is the likeliest to come again in another batch.
+    calls = sorted(answers, key=lambda call: (len(call.expression), call.text))
+    families = _Families(calls)
+    same: dict[Hashable, Call] = {}
+    for call in sorted(calls, key=lambda call: call.reads):
+        like = same.setdefault(call.alike, call)
+        families.unite(call, like if call.reads else same.setdefault((call.alike, answers[call]), call))
+    if ask is not None:
+        texts = [_Text.of(call, reads_input=reads_input) for call in calls if families.first(call) is call]
+        for part in _unread(texts, answers, ask):
+            families.unite(part.text.call, part.other.call)
+    firsts = {call: families.first(call) for call in calls}
+    return {call: _digest(first, answers[first]) for call, first in firsts.items()}
 
 
-def _common_start(inputs: list[Words]) -> Words:
-    # All inputs lie between the first and the last in sorted order. So they begin with the words that these two share.
-    first, last = min(inputs), max(inputs)
-    length = 0
-    for word, last_word in zip(first, last, strict=False):
-        if word != last_word:
-            break
-        length += 1
-    return first[:length]
+class _Families:
+    """Disjoint sets of calls. The first call of a set stands for it."""
+
+    def __init__(self, calls: Iterable[Call]) -> None:
+        self._rank = {call: rank for rank, call in enumerate(calls)}
+        self._before = {call: call for call in self._rank}
+
+    def first(self, call: Call) -> Call:
+        while (before := self._before[call]) is not call:
+            self._before[call] = call = self._before[before]
+        return call
+
+    def unite(self, one: Call, other: Call) -> None:
+        first, second = sorted((self.first(one), self.first(other)), key=self._rank.__getitem__)
+        self._before[second] = first
+
+
+def _digest(call: Call, answer: bytes) -> str:
+    return blake2b(call.alike + answer, digest_size=_ID_BYTES).hexdigest()
+
+
+def _unread(texts: list[_Text], answers: Mapping[Call, bytes], ask: Ask) -> list[_Part]:
+    """Return the parts that the reference does not read.
+
+    The parts that are asked about are those between neighbours, in the order of their words and of their reversed
+    words, and the values of dicts.
+    """
+    groups: dict[bytes, list[_Text]] = defaultdict(list)
+    for text in texts:
+        groups[answers[text.call]].append(text)
+    parts: list[_Part] = []
+    for group in groups.values():
+        of_keys: dict[bytes, _Text] = {}
+        for text in group:
+            other = of_keys.setdefault(text.call.alike_keys, text)
+            parts.append(_Part(text, other, text.values_of_dicts))
+        for step in (1, -1):
+            group.sort(key=lambda text: text.words[::step])
+            parts += [_Part.between(one, other) for one, other in pairwise(group)]
+    asked = {
+        part: [part.text.without_meaning(part.places, word) for word in part.meaningless()]
+        for part in [part for part in parts if part.places and part.text is not part.other][:_MAX_PAIRS]
+    }
+    found = ask(dict.fromkeys(call for calls in asked.values() for call in calls)) if asked else {}
+    left = [part for part, calls in asked.items() if {found.get(call) for call in calls} == {answers[part.text.call]}]
+    return [part for part in left if not _is_contradicted(part, texts, answers)]
+
+
+def _is_contradicted(part: _Part, texts: Iterable[_Text], answers: Mapping[Call, bytes]) -> bool:
+    answer = answers[part.text.call]
+    return any(answers[text.call] != answer and part.is_in(text) for text in texts)
+
+
+def _num_equal(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    """Return the number of first words that are equal."""
+    for number, (word, other_word) in enumerate(zip(one, other, strict=False)):
+        if word != other_word:
+            return number
+    return min(len(one), len(other))

@@ -50,6 +50,9 @@ class JudgeRequest:
     checker: str = DEFAULT_CHECKER
     """Comparison of printed outputs, one of ``CHECKERS``. For returned values, only the default and ``ANY_ORDER``
     exist."""
+    given: bool = False
+    """The suites are a data set's own tests, and not written by a Test LLM. Then each test counts, also if another test
+    makes the same call and compares another part of its result. Only the same text twice is one case."""
     until_timeout: bool = False
     """Make no more calls after a program's first time-out. This is for scores that count only programs without a
     failure. The remaining calls count as timed out, with the detail ``NOT_ASKED``."""
@@ -59,8 +62,9 @@ class JudgeRequest:
             value = getattr(self, name)
             if not isinstance(value, str) and not (value is None and name == "candidate"):
                 raise TypeError(f"{name!r} must be a text, got {str(value)[:80]!r} ({type(value).__name__})")
-        if not isinstance(self.until_timeout, bool):
-            raise TypeError(f"'until_timeout' must be true or false, got {str(self.until_timeout)[:80]!r}")
+        for name in ("given", "until_timeout"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise TypeError(f"{name!r} must be true or false, got {str(value)[:80]!r}")
         for name in ("history", "entry_points"):
             _require_texts(name, getattr(self, name))
         if isinstance(self.suites, str):
@@ -73,7 +77,8 @@ class JudgeRequest:
 
     @classmethod
     def from_mapping(cls, raw: object) -> "JudgeRequest":
-        """Make a request from a JSON object with the fields of this class. ``tests`` is a single suite.
+        """Make a request from a JSON object with the fields of this class. ``tests`` are a data set's own tests: a
+        single suite with ``given``.
 
         If requests without a ``question_id`` have the same reference, prelude, kind and entry points, they get the same
         id.
@@ -89,6 +94,7 @@ class JudgeRequest:
                 given[name] = tuple(value)
         if "tests" in given:
             given["suites"] = (given.pop("tests"),)
+            given.setdefault("given", True)
         known = {field.name for field in fields(cls)}
         if unknown := sorted(map(str, given.keys() - known)):
             raise ValueError(f"unknown fields {unknown}; known: {sorted(known)}, and 'tests' for one suite")

@@ -44,17 +44,16 @@ class CaseResult:
     detail of a TIMED_OUT case comes from the judge: the limit, or ``TOTAL_SPENT`` if no time was left to make or finish
     the call."""
     key: str = ""
-    """Hexadecimal digest under which a mistake book keeps the case. Cases of a question have the same key if they make
-    the same call. The spelling of the call and the part of the result that they read do not matter. If no judge made
-    the verdict, ``key`` is empty and ``call`` replaces it."""
+    """Hexadecimal digest. Cases of a question have the same key if they make the same call. The spelling of the call
+    and the part of the result that they read do not matter. Empty if no judge made the verdict."""
     family: str = ""
-    """Failed cases have the same family if they show the same mistake, see ``repetition``. Empty if no judge made the
-    verdict."""
+    """Hexadecimal digest. Cases have the same family if they show the same mistake, see ``repetition``. Empty if no
+    judge made the verdict."""
 
     @property
     def id(self) -> str:
-        """Identifier under which a case is kept and counted. All spellings of one call have the same identifier."""
-        return self.key or self.call
+        """Identifier under which a case is kept and counted once: its family, its key or its call."""
+        return self.family or self.key or self.call
 
     @property
     def is_unasked(self) -> bool:

@@ -1,25 +1,32 @@
 """Find inputs that mean the same to most programs, although spelling or containers differ."""
 
+import re
 from collections import deque
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from .encoding import canonical_key
 
 _MAX_NUMBER_CHARS = 400
 _MAX_EXACT = 2**53
-_ORDERED = (list, tuple, deque, bytes, bytearray)
+_ORDERED = (list, tuple, deque, range, bytes, bytearray)
+NUMBER = r"[+-]?(?:\d[\d_]*+(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?\d++)?+(?!\w)"
+INPUT_WORD = re.compile(rf"{NUMBER}|\w+|\S")
+"""Words of an input: numbers, other words, and single characters of punctuation."""
 
 
 def alike_words(text: str) -> tuple[str, ...]:
-    """Split an input into words, with one spelling for each number: ``3  1.50`` and ``3.0 15e-1`` give equal words."""
-    return tuple(map(_respell, text.split()))
+    """Split an input into words, with one spelling for each number: ``3, 1.50`` and ``3.0,15e-1`` give equal words."""
+    return tuple(map(alike_word, INPUT_WORD.findall(text)))
+
+
+def alike_word(word: str) -> str:
+    """Return the one spelling of a number, and any other word unchanged."""
+    return word if len(word) > _MAX_NUMBER_CHARS else _respell(word)
 
 
 @lru_cache(1 << 14)
 def _respell(word: str) -> str:
-    if len(word) > _MAX_NUMBER_CHARS:
-        return word
     for kind in (int, float):
         try:
             number = kind(word)
@@ -33,12 +40,21 @@ def _respell(word: str) -> str:
     return word
 
 
-def alike_containers(value: Any) -> Any:
-    """Replace tuples, deques and bytes by lists, and sets by lists in the order of their canonical bytes."""
+def alike_containers(value: Any, *, heeds_values: bool = True) -> Any:
+    """Replace tuples, deques, ranges and bytes by lists, and sets by lists in the order of their canonical bytes.
+
+    Texts of numbers get one spelling, and a list of letters becomes a text. Without ``heeds_values``, a dict becomes
+    the list of its keys.
+    """
+    alike = partial(alike_containers, heeds_values=heeds_values)
+    if type(value) is str:
+        return alike_word(value)
     if type(value) in _ORDERED:
-        return [alike_containers(item) for item in value]
+        items = list(map(alike, value))
+        are_letters = bool(items) and all(type(item) is str and len(item) == 1 for item in items)
+        return "".join(items) if are_letters else items
     if type(value) in (set, frozenset):
-        return [alike_containers(item) for item in sorted(value, key=canonical_key)]
-    if type(value) is dict:
-        return {key: alike_containers(item) for key, item in value.items()}
+        return [alike(item) for item in sorted(value, key=canonical_key)]
+    if isinstance(value, dict):
+        return {key: alike(item) for key, item in value.items()} if heeds_values else alike(list(value))
     return value

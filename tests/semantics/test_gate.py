@@ -5,7 +5,7 @@ import pytest
 from code_a1_recipe.algorithm.book_update import collect_book_update
 from code_a1_recipe.algorithm.mistake_book import MistakeBook
 from sandbox import Rejection
-from sandbox.text import Case, Interface, parse_assert, parse_suite
+from sandbox.text import Case, Interface, parse_assert
 
 REFERENCE = """
 def f(n, k=2, *, flag=False):
@@ -130,10 +130,41 @@ def test_s93_number_type_defaults_and_the_read_stay_in_the_text_and_do_not_count
     assert one.key == other.key
 
 
-def test_s94_the_second_assert_of_a_call_in_a_suite_is_a_duplicate():
-    suite = parse_suite(["assert f(1) == 1", "assert abs(f(n=0x1)) == 2", "assert f(2) == 1"], INTERFACE)
-    assert [case.call.text for case in suite.cases] == ["f(1)", "f(2)"]
-    assert [one.reason.value for one in suite.rejections] == ["duplicate"]
+def test_s94_a_repeated_call_in_a_suite_is_a_duplicate_unless_the_reference_tells_them_apart(ask):
+    texts = [
+        "assert f(1) == 1",
+        "assert f(n=0x1) == 2",
+        "assert f(1.0) == 1",
+        "assert abs(f(1)) == 1",
+        "assert f(2) == 1",
+    ]
+    (suite,) = ask(REFERENCE, REFERENCE, *texts).suites
+    assert [case.call for case in suite.cases] == ["f(1)", "abs(f(1))", "f(2)"]
+    assert [one.reason.value for one in suite.rejections] == ["duplicate"] * 2
+    assert [case.family == suite.cases[0].family for case in suite.cases] == [True, True, False]
+    (suite,) = ask("def f(n): return type(n) is int", "def f(n): return True", *texts[:3]).suites
+    assert [(case.call, case.outcome.value) for case in suite.cases] == [("f(1)", "passed"), ("f(1.0)", "wrong_value")]
+    assert len({case.family for case in suite.cases}) == 2
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(
+    ("reference", "wrong", "texts"),
+    [
+        ("[n, n + 1]", "[0, 0]", ["len(f(2)) == 2", "f(2) == [2, 3]"]),
+        ("[n, n + 1]", "[n, n]", ["f(2)[0] == 2", "f(2)[1] == 3"]),
+        ("[n, 1]", "[1, n]", ["sorted(f(2)) == [1, 2]", "f(2) == [2, 1]"]),
+        ("type(n) is int", "True", ["f(3) == True", "f(3.0) == False"]),
+        ("n", "int(n)", ["f(3) == 3", "f(True) == True", "f(2.5) == 2.5"]),
+    ],
+)
+def test_s98_each_test_of_a_data_set_counts(ask, reference, wrong, texts, order):
+    asserts = [f"assert {text}" for text in texts][::order]
+    program = "def f(n): return {}"
+    (suite,) = ask(program.format(reference), program.format(wrong), *asserts, *asserts, given=True).suites
+    assert len(suite.cases) == len(texts)
+    assert suite.num_failed == 1
+    assert [one.reason.value for one in suite.rejections] == ["duplicate"] * len(texts)
 
 
 def test_s95_a_incorrect_assertion_is_a_valid_case(ask):
@@ -143,8 +174,8 @@ def test_s95_a_incorrect_assertion_is_a_valid_case(ask):
 
 def test_s96_a_replay_counts_a_call_once(ask):
     verdict = ask(REFERENCE, REFERENCE, history=("f(3)", "f(n=3)", "abs(f(3))", "f(4)"))
-    assert [case.call for case in verdict.history] == ["f(3)", "f(4)"]
-    assert [one.reason.value for one in verdict.dropped_history] == ["duplicate"] * 2
+    assert [case.call for case in verdict.history] == ["f(3)", "abs(f(3))", "f(4)"]
+    assert [one.reason.value for one in verdict.dropped_history] == ["duplicate"]
 
 
 def test_s97_the_mistake_book_knows_a_call_by_its_key(ask):

@@ -91,21 +91,53 @@ def test_s111_failed_inputs_that_show_one_mistake_are_one_family(ask):
         return families(suite)
 
     square, wrong = "n = int(input())\nprint(n * n)\n", "n = int(input())\nprint(n * n if n != 3 else 0)\n"
-    assert found(square, wrong, "3\n0", "3\nx y", "03", "3\n3.0", "4", "4\n0") == [
-        0,
-        0,
-        0,
-        0,
-        1,
-        2,
-    ]  # two inputs passed
+    assert found(square, wrong, "3\n0", "3\nx y", "03", "3\n3.0", "4", "4\n0") == [0] * 4 + [1] * 2  # 4 passes
     first_two, zero = "a, b, *_ = input().split()\nprint(int(a) + int(b))\n", "print(0)"
     assert found(first_two, zero, "3 4 y", "3 4 x", "3 4 z z", "3 5", "4 3") == [0, 0, 0, 1, 2]
     assert found("print(float(input()))", zero, "1.5", "1.50", "15e-1", "+1.5", "1_5e-1", "2.5") == [0] * 5 + [1]
-    assert found("print(max(map(int, input().split())))", zero, "3 9 1", "1 9 3", "9", "9 1") == [0, 1, 2, 2]
+    assert found("print(max(map(int, input().split())))", zero, "3 9 1", "1 9 3", "9", "9 1") == [0, 1, 2, 3]
     words = ("racecar", "noon", "abba", "x")
     palindrome = "input()\ns = input()\nprint('YES' if s == s[::-1] else 'NO')"
     assert found(palindrome, zero, *(f"1\n{word}" for word in words)) == [0, 1, 2, 3]
+    lines = "n = int(input())\na = list(map(int, input().split()))\nprint({})"
+    unread = ("3\n1 2 9", "3\n1 2 9\n0", "3\n1 2 9\nx y\nz", "3\n1 2 9\n#", "3\n1 2 9\n##.")
+    assert found(lines.format("max(a)"), zero, *unread, "2\n1 8") == [0] * 5 + [1]
+    by_words = "data = sys.stdin.read().split()\na = data[1:int(data[0]) + 1]\nprint({})"
+    different = [f"3 {a} {b} {c}" for a in (1, 2) for b in (1, 2) for c in (1, 2)]
+    for answer in ("'YES' if sum(map(int, a)) else 'NO'", "max(map(int, a)) > 0"):
+        assert found("import sys\n" + by_words.format(answer), zero, *different) == list(range(8))
+    assert found("print(len(input()))", zero, "1", "01", "001", "1e0") == [0, 1, 2, 2]
+    assert found("a, unit = input().split()\nprint(a)", zero, "3 kg", "3 lb", "3 mm", "4 kg") == [0, 0, 0, 1]
+    assert found("print(eval(input()))", zero, "[1, 2]", "[1,2]", "[1.0, 2]") == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("reference", "calls", "expected"),
+    [
+        (
+            "def f(a, b=0, *rest, **kw): return a",
+            "f(1) f(1,2) f(1,3,4) f(1,k=1) f(1,z='') f(2,5) f(3)",
+            [0] * 5 + [1, 2],
+        ),
+        ("def f(xs, n): return max(xs[:n])", "f([1,9,3],2) f([1,9,4],2) f([1,9],2) f([2,9,3],2)", [0, 0, 0, 1]),
+        ("def f(xs): return sum(xs)", "f({0:1,1:0}) f([0,1]) f(range(2)) f(Counter([0,1])) f({0:'a',1:''})", [0] * 5),
+        ("def f(d): return sum(d.values())", "f({1:2}) f({3:2}) f({1:3})", [0, 0, 1]),
+        ("def f(xs): return all(x > 0 for x in xs)", "f([1,2]) f([1,3]) f([2,3]) f([1,-1])", [0, 1, 2, 3]),
+        ("def f(xs, k): return k in xs", "f([2],1) f([3],1) f([1],1)", [0, 1, 2]),
+        ("def f(n): return n % 2", "f(1) f(3) f(5) f(7)", [0, 1, 2, 3]),
+        ("def f(s): return len(s)", "f('ab') f(['a','b']) f('cd') f('abc')", [0, 0, 1, 2]),
+        ("def f(x): return x", "f([1]) f((1,)) f([1])[0] len(f((1,))) f([2])", [0, 0, 0, 0, 1]),
+        (
+            "class f:\n  def __init__(self, a, b=1): self.a = a\n  def g(self): return self.a",
+            "f(1).g() f(1,2).g()",
+            [0, 0],
+        ),
+    ],
+)
+def test_calls_that_differ_in_unread_parts_are_one_family(ask, reference, calls, expected):
+    asserts = [f"assert {call} == 0" for call in calls.split()]
+    (suite,) = ask(reference, "def f(*a, **k): return -1", *asserts).suites
+    assert families(suite) == expected
 
 
 def test_failed_calls_with_the_same_items_in_other_containers_are_one_family(ask):

@@ -103,7 +103,7 @@ def demonstrations_row(question: Question, judge_all: JudgeAll, *, options: SftO
     if not tests:
         return row
     programs = _programs(question, options)
-    requests = [request_for(question, source, tests) for source in programs]
+    requests = [request_for(question, source, tests, given=True) for source in programs]
     try:
         verdicts = verdicts_of(judge_all, requests)
     except SandboxUnavailableError as error:

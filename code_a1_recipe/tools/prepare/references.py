@@ -95,7 +95,7 @@ def judged_row(question: Question, judge_all: JudgeAll, *, with_controls: bool =
     requests = []
     for start in range(0, max(1, len(tests)), BATCH_TESTS):
         suites = [(test,) for test in tests[start : start + BATCH_TESTS]]
-        requests.append(request_for(judged, question.reference, *suites))
+        requests.append(request_for(judged, question.reference, *suites, given=True))
     try:
         verdicts = verdicts_of(judge_all, requests)
         passed_by = _controls_that_pass(judged, judge_all) if with_controls and tests else []
@@ -121,7 +121,7 @@ def judged_row(question: Question, judge_all: JudgeAll, *, with_controls: bool =
 
 def _controls_that_pass(judged: Question, judge_all: JudgeAll) -> list[str]:
     """Name the control programs that pass all tests. Control programs solve nothing."""
-    request = replace(request_for(judged, None, distinct_tests(judged)), until_timeout=True)
+    request = replace(request_for(judged, None, distinct_tests(judged), given=True), until_timeout=True)
     programs = control_programs(request, judged.prompt)
     verdicts = verdicts_of(judge_all, [replace(request, candidate=program) for program in programs.values()])
     return [name for name, verdict in zip(programs, verdicts, strict=True) if passes_all(verdict)]

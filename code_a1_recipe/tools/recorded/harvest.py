@@ -141,7 +141,7 @@ def minimal_row(found: Found, mutants: Sequence[str], judge_all: JudgeAll) -> Ro
     programs = [*mutants, *found.programs.values()]
     # The reference comes first, because only tests that the reference confirms are counted.
     sources = [found.question.reference, *programs]
-    requests = [request_for(found.question, source, tests) for source in sources]
+    requests = [request_for(found.question, source, tests, given=True) for source in sources]
     kills: dict[str, set[int]] = {}
     for number, result in enumerate(judge_all(requests)):
         if isinstance(result, SandboxUnavailableError):

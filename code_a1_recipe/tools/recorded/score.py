@@ -119,7 +119,7 @@ def judged_rows(items: Sequence[Item], judge_all: JudgeAll, rewards: QuestionRew
         suites = [suite.asserts for suite in item.result.suites]
         if item.tests:
             suites = [item.tests]
-        request = request_for(item.question, item.result.source, *suites, history=item.history)
+        request = request_for(item.question, item.result.source, *suites, history=item.history, given=bool(item.tests))
         requests.append(request)
     results = []
     for item, answer in zip(items, judge_all(requests), strict=True):

@@ -122,7 +122,7 @@ def measure_function(
     """
     # Make a suite of each single assert, so that a repeated call counts twice, as in a test file.
     suites = [(text,) for text in asserts]
-    (on_reference,) = verdicts_of(judge_all, [request_for(question, None, *suites)])
+    (on_reference,) = verdicts_of(judge_all, [request_for(question, None, *suites, given=True)])
     right = tuple(any(case.expected_correct for case in suite.cases) for suite in on_reference.suites)
     kills: tuple[Flags, ...] = ((False,) * len(asserts),) * len(mutants)
     if any(right):
@@ -179,7 +179,7 @@ def killable_by(question: Question, sources: Sequence[str], tests: Sequence[str]
     for batch in (tests[:8], tests[8:64], tests[64:]):
         if not batch or not alive:
             break
-        requests = [request_for(question, sources[index], batch) for index in alive]
+        requests = [request_for(question, sources[index], batch, given=True) for index in alive]
         survivors = []
         for index, verdict in zip(alive, verdicts_of(judge_all, requests), strict=True):
             right = [case.outcome for case in verdict.suites[0].cases if case.expected_correct]

@@ -113,7 +113,8 @@ class AssertGrading:
         for start, end in pairwise(borders):
             left = [index for index in range(len(programs)) if index not in decided]
             requests = [
-                request_for(self.question, programs[index], tests[start:end], until_timeout=True) for index in left
+                request_for(self.question, programs[index], tests[start:end], given=True, until_timeout=True)
+                for index in left
             ]
             for index, result in zip(left, self.judges.judge_all(requests), strict=True):
                 if isinstance(result, SandboxUnavailableError):
