@@ -14,7 +14,7 @@ Calls that read the result (``f(1)[0]``, ``len(f(1))``) belong to the family of 
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
@@ -56,12 +56,13 @@ class _Text:
     """A call, and the words of its input or its source."""
 
     call: Call
-    text: str
+    answer: bytes
+    number: int
     reads_input: bool
 
-    @classmethod
-    def of(cls, call: Call, *, reads_input: bool) -> "_Text":
-        return cls(call, call.input if reads_input else call.expression, reads_input)
+    @cached_property
+    def text(self) -> str:
+        return self.call.input if self.reads_input else self.call.expression
 
     @cached_property
     def _matches(self) -> list[re.Match[str]]:
@@ -108,6 +109,8 @@ class _Text:
 
     @property
     def values_of_dicts(self) -> list[int]:
+        if self.call.alike_keys == self.call.alike:
+            return []
         return [at for at, (word, after) in enumerate(pairwise(self.form), 1) if word == ":" and not after]
 
 
@@ -164,41 +167,40 @@ def find_families(answers: Mapping[Call, bytes], ask: Ask | None, *, reads_input
     """
     # The shortest call stands for its family, since it is the likeliest to come again in another batch.
     calls = sorted(answers, key=lambda call: (len(call.expression), call.text))
-    families = _Families(calls)
-    same: dict[Hashable, Call] = {}
-    for call in sorted(calls, key=lambda call: call.reads):
-        like = same.setdefault(call.alike, call)
-        families.unite(call, like if call.reads else same.setdefault((call.alike, answers[call]), call))
+    families = _Families(len(calls))
+    same: dict[Hashable, int] = {}
+    for number, call in sorted(enumerate(calls), key=lambda item: item[1].reads):
+        like = same.setdefault(call.alike, number)
+        families.unite(number, like if call.reads else same.setdefault((call.alike, answers[call]), number))
     if ask is not None:
-        texts = [_Text.of(call, reads_input=reads_input) for call in calls if families.first(call) is call]
-        for part in _unread(texts, answers, ask):
-            families.unite(part.text.call, part.other.call)
-    firsts = {call: families.first(call) for call in calls}
-    return {call: _digest(first, answers[first]) for call, first in firsts.items()}
+        texts = [_Text(call, answers[call], number, reads_input) for number, call in enumerate(calls)]
+        for part in _unread([text for text in texts if families.first(text.number) == text.number], ask):
+            families.unite(part.text.number, part.other.number)
+    firsts = [calls[families.first(number)] for number in range(len(calls))]
+    return {call: _digest(first, answers[first]) for call, first in zip(calls, firsts, strict=True)}
 
 
 class _Families:
-    """Disjoint sets of calls. The first call of a set stands for it."""
+    """Disjoint sets of numbers. The least number of a set stands for it."""
 
-    def __init__(self, calls: Iterable[Call]) -> None:
-        self._rank = {call: rank for rank, call in enumerate(calls)}
-        self._before = {call: call for call in self._rank}
+    def __init__(self, size: int) -> None:
+        self._before = list(range(size))
 
-    def first(self, call: Call) -> Call:
-        while (before := self._before[call]) is not call:
-            self._before[call] = call = self._before[before]
-        return call
+    def first(self, number: int) -> int:
+        while (before := self._before[number]) != number:
+            self._before[number] = number = self._before[before]
+        return number
 
-    def unite(self, one: Call, other: Call) -> None:
-        first, second = sorted((self.first(one), self.first(other)), key=self._rank.__getitem__)
-        self._before[second] = first
+    def unite(self, one: int, other: int) -> None:
+        one, other = self.first(one), self.first(other)
+        self._before[max(one, other)] = min(one, other)
 
 
 def _digest(call: Call, answer: bytes) -> str:
     return blake2b(call.alike + answer, digest_size=_ID_BYTES).hexdigest()
 
 
-def _unread(texts: list[_Text], answers: Mapping[Call, bytes], ask: Ask) -> list[_Part]:
+def _unread(texts: list[_Text], ask: Ask) -> list[_Part]:
     """Return the parts that the reference does not read.
 
     The parts that are asked about are those between neighbours, in the order of their words and of their reversed
@@ -206,9 +208,11 @@ def _unread(texts: list[_Text], answers: Mapping[Call, bytes], ask: Ask) -> list
     """
     groups: dict[bytes, list[_Text]] = defaultdict(list)
     for text in texts:
-        groups[answers[text.call]].append(text)
+        groups[text.answer].append(text)
     parts: list[_Part] = []
     for group in groups.values():
+        if len(group) < 2:
+            continue
         of_keys: dict[bytes, _Text] = {}
         for text in group:
             other = of_keys.setdefault(text.call.alike_keys, text)
@@ -221,13 +225,9 @@ def _unread(texts: list[_Text], answers: Mapping[Call, bytes], ask: Ask) -> list
         for part in [part for part in parts if part.places and part.text is not part.other][:_MAX_PAIRS]
     }
     found = ask(dict.fromkeys(call for calls in asked.values() for call in calls)) if asked else {}
-    left = [part for part, calls in asked.items() if {found.get(call) for call in calls} == {answers[part.text.call]}]
-    return [part for part in left if not _is_contradicted(part, texts, answers)]
-
-
-def _is_contradicted(part: _Part, texts: Iterable[_Text], answers: Mapping[Call, bytes]) -> bool:
-    answer = answers[part.text.call]
-    return any(answers[text.call] != answer and part.is_in(text) for text in texts)
+    left = [part for part, calls in asked.items() if {found.get(call) for call in calls} == {part.text.answer}]
+    # A single call of the same question with another answer shows that the part is read.
+    return [part for part in left if not any(one.answer != part.text.answer and part.is_in(one) for one in texts)]
 
 
 def _num_equal(one: tuple[str, ...], other: tuple[str, ...]) -> int:
