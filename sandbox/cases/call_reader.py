@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Any
 
 from ..errors import UnencodableError, ValueFormatError
-from ..values.alike import alike_containers, alike_words
+from ..values.alike import alike_value, alike_words
 from ..values.encoding import canonical_key
 from ..values.literals import (
     INPUT_ENTRY,
@@ -105,9 +105,9 @@ class CallReader:
             raise _no_call(f"{method}() returns nothing in the reference; read the object's state after it")
         try:
             key = _digest((target.name, target.steps))
-            alike = alike_keys = _digest((target.name, alike_containers(target.steps)))
-            if "{" in target.text:
-                alike_keys = _digest((target.name, alike_containers(target.steps, heeds_values=False)))
+            alike = bag = _digest((target.name, alike_value(target.steps)))
+            if "[" in target.text or "{" in target.text or target.text.count("(") > 1:
+                bag = _digest((target.name, alike_value(target.steps, is_bag=True)))
         except UnencodableError as error:
             raise _not_literal(error) from error
         expression, uses_library = self._expression(node, target)
@@ -117,7 +117,7 @@ class CallReader:
             uses_library=uses_library,
             callee_chars=_callee_chars(expression) if is_in_place else 0,
             alike=alike,
-            alike_keys=alike_keys,
+            bag=bag,
             reads=target.reads,
         )
         return call, key
@@ -138,7 +138,7 @@ class CallReader:
                 f"an input of {len(expression)} characters, more than limits.assert_chars = {self._assert_chars}"
             )
         alike = _digest(alike_words(text))
-        return Call(expression=expression, alike=alike, alike_keys=alike), _digest(text)
+        return Call(expression=expression, alike=alike, bag=alike), _digest(text)
 
     def _has_argument(self, node: ast.expr) -> bool:
         """Tell whether the outermost call is the call under test and can change its first argument."""

@@ -57,8 +57,8 @@ class Call:
     alike: bytes = field(default=b"", compare=False)
     """16 bytes. Two calls have the same bytes if their arguments differ only in spelling, in the types of equal numbers
     and in the kinds of containers, see ``values.alike``."""
-    alike_keys: bytes = field(default=b"", compare=False)
-    """``alike``, but of two dicts only the keys need be equal, and a list of the keys is equal, too."""
+    bag: bytes = field(default=b"", compare=False)
+    """Like ``alike``, but the order of items does not count, and a dict is equal to the list of its keys."""
     reads: bool = field(default=False, compare=False)
     """The test compares what an expression around the call reads from its result, as in ``len(f(1))``."""
 

@@ -41,7 +41,7 @@ class Gate:
         self._call = _cached(parse_call, self.interface, assert_chars)
 
     def suite(self, texts: Iterable[str]) -> Suite:
-        """Turn the asserts of one suite into cases and rejections. A second assert of the same text is a duplicate."""
+        """Turn the asserts of one suite into cases and rejections. Duplicates are left to the judge."""
         return gather_suite(map(self._assert, texts))
 
     def call(self, text: str) -> Gated:

@@ -16,11 +16,11 @@ A case has the form ``assert CALL == LITERAL``. A message after the condition is
   the object has other members. ``int`` is refused as well, because it cuts 2.9999999999 to 2, where no tolerance helps.
 - Lambdas, comprehensions, conditionals, assignments and names that begin with an underscore are refused.
 
-All spellings of the same values (``1``, ``+1``, ``0x1``, ``n=1``) get one canonical text of the call, and a second
-assert with the same text is a duplicate. ``literals.spell`` writes the literals. Keyword arguments become positional
-arguments if the reference's signature tells their positions. Types of numbers, the order of dicts, omitted defaults and
-the expressions around the call stay as written, because programs can tell them apart. The judge decides which of these
-calls are one case of a suite, because the reference must be asked.
+All spellings of the same values (``1``, ``+1``, ``0x1``, ``n=1``) get one canonical text of the call.
+``literals.spell`` writes the literals. Keyword arguments become positional arguments if the reference's signature tells
+their positions. Types of numbers, the order of dicts, omitted defaults and the expressions around the call stay as
+written, because programs can tell them apart. The judge decides which calls are one case, because the reference must be
+asked.
 """
 
 import ast
@@ -30,7 +30,7 @@ from ..errors import UnencodableError, ValueFormatError
 from ..values.encoding import encode
 from ..values.literals import LiteralReader
 from .call_reader import CallReader, RejectedError
-from .case import Call, Case, Gated, Kind, Rejection, RejectionReason, Suite
+from .case import Case, Gated, Kind, Rejection, RejectionReason, Suite
 from .condition import compared
 from .reference_interface import PARSE_ERRORS, Interface, parse_untrusted
 
@@ -39,29 +39,20 @@ _GATE_ERRORS = (TypeError, ArithmeticError, *PARSE_ERRORS)
 
 
 def parse_suite(texts: Iterable[str], interface: Interface) -> Suite:
-    """Turn the asserts of one suite into cases and rejections. A second assert of the same text is a duplicate."""
+    """Turn the asserts of one suite into cases and rejections. Duplicates are left to the judge."""
     return gather_suite(parse_assert(text, interface) for text in texts)
 
 
 def gather_suite(asserts: Iterable[Gated]) -> Suite:
-    """Make a suite of cases and rejections, and refuse the duplicates among the cases."""
+    """Make a suite of cases and rejections."""
     cases: list[Case] = []
     rejections: list[Rejection] = []
-    seen: set[Call] = set()
     for parsed in asserts:
         if isinstance(parsed, Rejection):
             rejections.append(parsed)
-        elif parsed.call in seen:
-            rejections.append(duplicate(parsed))
         else:
-            seen.add(parsed.call)
             cases.append(parsed)
     return Suite(cases=tuple(cases), rejections=tuple(rejections))
-
-
-def duplicate(case: Case) -> Rejection:
-    """Refuse a case that another case of its suite repeats."""
-    return Rejection(text=case.text, reason=RejectionReason.DUPLICATE, detail=case.call.text)
 
 
 def parse_assert(text: str, interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Gated:

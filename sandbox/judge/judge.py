@@ -7,15 +7,15 @@ only in the judge's trusted process.
 import random
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from ..cases.case import Call, Case, Kind, Rejection, Suite
+from ..cases.case import Call, Case, Kind, Rejection, RejectionReason, Suite
 from ..cases.definitions import with_solution, without_examples
 from ..cases.gate import Gate
-from ..cases.parser import duplicate, gather_suite
+from ..cases.parser import gather_suite
 from ..errors import ValueFormatError
 from ..limits import Limits
 from ..runners.base import CallResult, CallStatus, Program, ProgramResult, Role, Runner
@@ -252,19 +252,25 @@ class _Comparison:
         """Compare the cases that have an oracle. Refuse the others, with the reason why they have no oracle."""
         results = []
         rejections = list(suite.rejections)
+        seen: set[Hashable] = set()
         values_of: dict[bytes, list[bytes]] = defaultdict(list)
         for case in suite.cases:
             oracle = self.batch.oracles[case.call]
             if isinstance(oracle, NoOracle):
                 rejections.append(Rejection(text=case.text, reason=oracle.reason, detail=oracle.detail))
                 continue
+            name = case.text.strip() if is_given else case.call
+            is_repeated = name in seen
+            seen.add(name)
             # An author is not paid twice for `f(3)` and `f(3.0)`, unless the reference tells them apart.
-            values = values_of[case.key]
             if not (is_given or case.call.reads):
-                if any(self.same(value, oracle.value) for value in values):
-                    rejections.append(duplicate(case))
-                    continue
+                values = values_of[case.key]
+                is_repeated |= any(self.same(value, oracle.value) for value in values)
                 values.append(oracle.value)
+            if is_repeated:
+                reason, detail = RejectionReason.DUPLICATE, case.call.text
+                rejections.append(Rejection(text=case.text, reason=reason, detail=detail))
+                continue
             outcome, detail = _outcome(oracle, self.answers.get(case.call), self.same, self.is_reference)
             result = CaseResult(
                 call=case.call.text,

@@ -4,38 +4,41 @@ Otherwise ``run("3")``, ``run("3.0")`` and ``run("3 x")`` would detect one bug t
 cases of one family, and a reward counts a family once. Calls of one family have the same answer of the reference, and:
 
 - their arguments are alike, see ``values.alike``; or
-- they have a common beginning and end, and the reference reads nothing of the part between. This is asked: the part is
-  replaced by meaningless text of two kinds, and the answer must stay the same. A program that reads the part would
-  raise an error or give another answer. It may give the same answer by chance, as a test for a rare property does. So
-  the part counts as read if another call of the question, in which only this part differs, has another answer.
+- they differ in parts that the reference does not read. This is asked: the parts are replaced by meaningless text of
+  two kinds, and the answer must stay the same. A program that reads the parts would raise an error or give another
+  answer. It may give the same answer by chance, as a test for a rare property does. So the parts count as read if
+  another call of the question, in which only these parts differ, has another answer.
 
 Calls that read the result (``f(1)[0]``, ``len(f(1))``) belong to the family of the call itself.
 """
 
+import ast
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import pairwise, zip_longest
+from typing import Any, ClassVar
 
 from ..cases.case import Call
 from ..errors import UnencodableError, ValueFormatError
-from ..values.alike import INPUT_WORD, NUMBER, alike_containers, alike_word
+from ..values.alike import INPUT_WORD, NUMBER, alike_value, alike_word
 from ..values.decoding import decode
 from ..values.encoding import canonical_key
-from ..values.literals import INPUT_ENTRY
+from ..values.literals import INPUT_ENTRY, LIBRARY_NAMES, SPELLED_BUILTINS
 
 _CALL_WORD = re.compile(rf"b?'(?:[^'\\]|\\.)*+'|b?\"(?:[^\"\\]|\\.)*+\"|{NUMBER}|\w+|\S")
-_LITERAL = re.compile(r"b?['\"]|[+-]?\.?\d|True$|False$|None$")
 _MEANINGLESS_INPUT = ("zz", "-7")
 _MEANINGLESS_ARGUMENT = ("None", "'zz'")
+_LITERALS = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.List, ast.Tuple, ast.Set, ast.Dict)
+_CONSTRUCTORS = SPELLED_BUILTINS | LIBRARY_NAMES.keys()
 _MAX_PAIRS = 512
 """Limit of the pairs of calls of one batch that the reference is asked about."""
-_ID_BYTES = 16
 _MAX_ANSWER_BYTES = 4096
 """Longer answers count as equal only if their bytes are equal."""
+_ID_BYTES = 16
 Ask = Callable[[Collection[Call]], Mapping[Call, bytes]]
 
 
@@ -46,114 +49,149 @@ def alike_answer(value: bytes) -> bytes:
         return value
     try:
         answer = decode(value)
-        return canonical_key(" ".join(answer.split()) if isinstance(answer, str) else alike_containers(answer))
+        return canonical_key(" ".join(answer.split()) if isinstance(answer, str) else alike_value(answer, respell=str))
     except (ValueFormatError, UnencodableError):
         return value
 
 
 @dataclass(frozen=True, eq=False)
-class _Text:
-    """A call, and the words of its input or its source."""
+class _Input:
+    """An input of a program that reads standard input. Its places are numbers of words."""
 
     call: Call
     answer: bytes
     number: int
-    reads_input: bool
-
-    @cached_property
-    def text(self) -> str:
-        return self.call.input if self.reads_input else self.call.expression
+    has_set: ClassVar = False
+    places_of_values: ClassVar = ()
 
     @cached_property
     def _matches(self) -> list[re.Match[str]]:
-        pattern = INPUT_WORD if self.reads_input else _CALL_WORD
-        return list(pattern.finditer(self.text))
+        return list(INPUT_WORD.finditer(self.call.input))
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        words = [match[0] for match in self._matches]
-        return tuple(map(alike_word, words)) if self.reads_input else tuple(words)
+        return tuple(alike_word(match[0]) for match in self._matches)
 
     @cached_property
-    def form(self) -> tuple[str, ...]:
-        """The words, without those that can be replaced."""
-        return tuple("" if self._is_replaceable(word) else word for word in self.words)
+    def _form(self) -> tuple[str, ...]:
+        """The signs among the words. Every other word is empty."""
+        return tuple("" if any(map(str.isalnum, word)) else word for word in self.words)
 
-    def _is_replaceable(self, word: str) -> bool:
-        if self.reads_input:
-            return any(map(str.isalnum, word))
-        return _LITERAL.match(word) is not None
+    def places(self, other: "_Input") -> Sequence[int]:
+        """Return the words that differ from the other input, empty if they cannot be replaced, or if no words are left
+        that could show a mistake. A range: all that stands behind the common beginning."""
+        words = self.words
+        start = _num_equal(words, other.words)
+        if self._form == other._form:
+            places = [at for at, (word, its) in enumerate(zip(words, other.words, strict=True)) if word != its]
+            return places if len(places) < self._form.count("") else ()
+        end = len(words) - _num_equal(words[start:][::-1], other.words[start:][::-1])
+        places = [at for at in range(start, end) if not self._form[at]]
+        if end == len(words) or not places:
+            return range(start, len(words)) if "" in self._form[:start] else ()
+        return places if "" in self._form[:start] + self._form[end:] else ()
 
-    def without_meaning(self, places: Collection[int], word: str) -> Call:
-        """Replace the words at ``places``. Blanks, line ends and brackets stay."""
-        pieces, at = [], 0
-        for place in places:
-            match = self._matches[place]
-            pieces += [self.text[at : match.start()], word]
-            at = match.end()
-        text = "".join([*pieces, self.text[at:]])
-        return replace(self.call, expression=f"{INPUT_ENTRY}({text!r})" if self.reads_input else text)
+    def without_meaning(self, places: Sequence[int]) -> list[Call]:
+        """Replace the words at ``places`` by those of each kind. Blanks and line ends stay."""
+        # Many programs take any other sign for one of the two that they know, so signs are also left out.
+        kinds = (*_MEANINGLESS_INPUT, "") if any(self._form[place] for place in places) else _MEANINGLESS_INPUT
+        spans = [self._matches[place].span() for place in places]
+        texts = [_replaced(self.call.input, spans, word) for word in kinds]
+        return [replace(self.call, expression=f"{INPUT_ENTRY}({text!r})") for text in texts]
 
-    def places_between(self, start: int, end: int) -> list[int]:
-        """Return the words from ``start`` to ``end`` that can be replaced. The list is empty if no other words could
-        show a mistake, or if the part is none of the arguments."""
-        form = self.form
-        if "" not in form[:start] + form[end:]:
-            return []
-        if not self.reads_input:
-            # Other functions, methods and members are no other spelling.
-            names_member = any(form[at] == "." for at in range(start - 1, end))
-            if "(" not in form[:start] or names_member or self._matches[start].start() <= self.call.callee_chars:
-                return []
-        return [at for at in range(start, end) if not form[at]]
+    def differs_at(self, places: Sequence[int], other: "_Input") -> bool:
+        """Tell whether the other input differs at these places alone. It must have the same number of words, because
+        the reference may read their number."""
+        if isinstance(places, range):
+            return self.words[: places.start] == other.words[: places.start]
+        pairs = enumerate(zip(self.words, other.words, strict=False))
+        return self._form == other._form and all(word == its or at in places for at, (word, its) in pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class _Arguments:
+    """A call of a function or method. Its places are literals of its syntax tree."""
+
+    call: Call
+    answer: bytes
+    number: int
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        return tuple(_CALL_WORD.findall(self.call.expression))
+
+    @cached_property
+    def _tree(self) -> ast.expr:
+        return ast.parse(self.call.expression, mode="eval").body
 
     @property
-    def values_of_dicts(self) -> list[int]:
-        if self.call.alike_keys == self.call.alike:
-            return []
-        return [at for at, (word, after) in enumerate(pairwise(self.form), 1) if word == ":" and not after]
+    def has_set(self) -> bool:
+        source = self.call.expression
+        return "set(" in source or ("{" in source and ":" not in source)
+
+    @property
+    def places_of_values(self) -> Sequence[ast.expr]:
+        """The values of all dicts."""
+        if "{" not in self.call.expression:
+            return ()
+        return [value for node in ast.walk(self._tree) if isinstance(node, ast.Dict) for value in node.values]
+
+    def places(self, other: "_Arguments") -> Sequence[ast.expr]:
+        """Return the literals that differ from the other call, empty if something else differs, or if no literals are
+        left that could show a mistake."""
+        places = [node for node in _differences(self._tree, other._tree) if node is not None]
+        if not all(map(_is_literal, places)):
+            return ()
+        callee = len(self.call.expression[: self.call.callee_chars].encode())
+        inside = {part for place in places for part in ast.walk(place)}
+        is_left = any(isinstance(node, ast.Constant) and node not in inside for node in ast.walk(self._tree))
+        return places if is_left and all(place.col_offset >= callee for place in places) else ()
+
+    def without_meaning(self, places: Sequence[ast.expr]) -> list[Call]:
+        """Replace the literals at ``places`` by those of each kind."""
+        source = self.call.expression.encode()
+        spans = sorted((place.col_offset, place.end_col_offset or 0) for place in places)
+        texts = [_replaced(source, spans, word.encode()).decode() for word in _MEANINGLESS_ARGUMENT]
+        return [replace(self.call, expression=text) for text in texts]
+
+    def differs_at(self, places: Sequence[ast.expr], other: "_Arguments") -> bool:
+        """Tell whether the other call differs at these places alone."""
+        return all(node in places for node in _differences(self._tree, other._tree))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    """Places of words in one text. Another text has other words there, or no words."""
+def _differences(one: ast.expr, other: ast.expr) -> Iterator[ast.expr | None]:
+    """Yield the parts of ``one`` that differ from ``other``, and None for each part that only ``other`` has."""
+    parts: Iterator[tuple[Any, Any]]
+    match one, other:
+        case (
+            (ast.List(items), ast.List(its_items))
+            | (ast.Tuple(items), ast.Tuple(its_items))
+            | (ast.Set(items), ast.Set(its_items))
+        ):
+            parts = zip_longest(items, its_items)
+        case ast.Dict(), ast.Dict() if len(one.keys) == len(other.keys):
+            parts = iter(zip([*one.keys, *one.values], [*other.keys, *other.values], strict=True))
+        case ast.Call(), ast.Call():
+            named = [{keyword.arg: keyword.value for keyword in call.keywords} for call in (one, other)]
+            pairs = [(named[0].get(name), named[1].get(name)) for name in dict.fromkeys([*named[0], *named[1]])]
+            parts = iter([(one.func, other.func), *zip_longest(one.args, other.args), *pairs])
+        case ast.Attribute(), ast.Attribute() if one.attr == other.attr:
+            parts = iter([(one.value, other.value)])
+        case ast.Subscript(), ast.Subscript() if ast.dump(one.slice) == ast.dump(other.slice):
+            parts = iter([(one.value, other.value)])
+        case _:
+            if type(one) is not type(other) or ast.dump(one) != ast.dump(other):
+                yield one
+            return
+    for part, its in parts:
+        if part is None or its is None:
+            yield part
+        else:
+            yield from _differences(part, its)
 
-    text: _Text
-    other: _Text
-    places: Sequence[int]
-    is_end: bool = False
-    """The part is all that stands behind the common beginning of two inputs."""
 
-    @classmethod
-    def between(cls, one: _Text, other: _Text) -> "_Part":
-        """Return the part that differs, of the text that has more words. It has no places if it cannot be replaced."""
-        one, other = sorted((one, other), key=lambda text: len(text.words), reverse=True)
-        start = _num_equal(one.words, other.words)
-        num_words = len(one.words)
-        end = num_words - _num_equal(one.words[start:][::-1], other.words[start:][::-1])
-        places = one.places_between(start, end)
-        if one.reads_input and (end == num_words or not places) and "" in one.form[:start]:
-            return cls(one, other, range(start, num_words), is_end=True)
-        return cls(one, other, places)
-
-    def meaningless(self) -> tuple[str, ...]:
-        """Return words of several kinds to put in place of this part."""
-        if not self.text.reads_input:
-            return _MEANINGLESS_ARGUMENT
-        # Many programs take any other character for one of the two that they know, so brackets are also left out.
-        has_signs = any(self.text.form[place] for place in self.places)
-        return (*_MEANINGLESS_INPUT, "") if has_signs else _MEANINGLESS_INPUT
-
-    def is_in(self, text: _Text) -> bool:
-        """Tell whether ``text`` differs from ``self.text`` in this part alone. If more words than those of the part
-        differ in number or kind, the reference may see this, so such a text does not count."""
-        own, words = self.text, text.words
-        if self.is_end:
-            return words[: self.places[0]] == own.words[: self.places[0]]
-        places = set(self.places)
-        return text.form == own.form and all(
-            word == other or place in places for place, (word, other) in enumerate(zip(own.words, words, strict=True))
-        )
+def _is_literal(node: ast.expr) -> bool:
+    return isinstance(node, _LITERALS) or (isinstance(node, ast.Call) and ast.unparse(node.func) in _CONSTRUCTORS)
 
 
 def find_families(answers: Mapping[Call, bytes], ask: Ask | None, *, reads_input: bool) -> dict[Call, str]:
@@ -173,9 +211,10 @@ def find_families(answers: Mapping[Call, bytes], ask: Ask | None, *, reads_input
         like = same.setdefault(call.alike, number)
         families.unite(number, like if call.reads else same.setdefault((call.alike, answers[call]), number))
     if ask is not None:
-        texts = [_Text(call, answers[call], number, reads_input) for number, call in enumerate(calls)]
-        for part in _unread([text for text in texts if families.first(text.number) == text.number], ask):
-            families.unite(part.text.number, part.other.number)
+        kind = _Input if reads_input else _Arguments
+        texts = [kind(call, answers[call], number) for number, call in enumerate(calls)]
+        for one, other in _unread([text for text in texts if families.first(text.number) == text.number], ask):
+            families.unite(one.number, other.number)
     firsts = [calls[families.first(number)] for number in range(len(calls))]
     return {call: _digest(first, answers[first]) for call, first in zip(calls, firsts, strict=True)}
 
@@ -200,34 +239,54 @@ def _digest(call: Call, answer: bytes) -> str:
     return blake2b(call.alike + answer, digest_size=_ID_BYTES).hexdigest()
 
 
-def _unread(texts: list[_Text], ask: Ask) -> list[_Part]:
-    """Return the parts that the reference does not read.
+def _unread(texts: Sequence[Any], ask: Ask) -> Iterator[tuple[Any, Any]]:
+    """Yield pairs of texts that differ only in parts that the reference does not read.
 
-    The parts that are asked about are those between neighbours, in the order of their words and of their reversed
-    words, and the values of dicts.
+    The pairs that are asked about are neighbours in the order of their words and of their reversed words, and calls
+    whose containers have the same items, dicts by their keys.
     """
-    groups: dict[bytes, list[_Text]] = defaultdict(list)
+    groups: dict[bytes, list[Any]] = defaultdict(list)
     for text in texts:
         groups[text.answer].append(text)
-    parts: list[_Part] = []
+    pairs: list[tuple[Any, Any, list[tuple[Any, Sequence[Any]]]]] = []
     for group in groups.values():
         if len(group) < 2:
             continue
-        of_keys: dict[bytes, _Text] = {}
+        of_bag: dict[bytes, Any] = {}
         for text in group:
-            other = of_keys.setdefault(text.call.alike_keys, text)
-            parts.append(_Part(text, other, text.values_of_dicts))
+            other = of_bag.setdefault(text.call.bag, text)
+            if other is not text and (text.has_set or other.has_set):
+                yield text, other
+            pairs.append((text, other, [(one, one.places_of_values) for one in (text, other)]))
         for step in (1, -1):
             group.sort(key=lambda text: text.words[::step])
-            parts += [_Part.between(one, other) for one, other in pairwise(group)]
-    asked = {
-        part: [part.text.without_meaning(part.places, word) for word in part.meaningless()]
-        for part in [part for part in parts if part.places and part.text is not part.other][:_MAX_PAIRS]
-    }
-    found = ask(dict.fromkeys(call for calls in asked.values() for call in calls)) if asked else {}
-    left = [part for part, calls in asked.items() if {found.get(call) for call in calls} == {part.text.answer}]
-    # A single call of the same question with another answer shows that the part is read.
-    return [part for part in left if not any(one.answer != part.text.answer and part.is_in(one) for one in texts)]
+            for one, other in pairwise(group):
+                pairs.append((one, other, [(one, one.places(other)), (other, other.places(one))]))
+    asked = []
+    for one, other, parts in pairs[:_MAX_PAIRS]:
+        calls_of = [(text, places, text.without_meaning(places)) for text, places in parts if places]
+        if calls_of and one is not other:
+            asked.append((one, other, calls_of))
+    every = [call for _, _, calls_of in asked for _, _, calls in calls_of for call in calls]
+    found = ask(dict.fromkeys(every)) if every else {}
+
+    def is_unread(text: Any, places: Sequence[Any], calls: Sequence[Call]) -> bool:
+        # A single call of the same question with another answer shows that the part is read.
+        contrary = (its for its in texts if its.answer != text.answer and text.differs_at(places, its))
+        return {found.get(call) for call in calls} == {text.answer} and next(contrary, None) is None
+
+    for one, other, calls_of in asked:
+        if all(is_unread(*part) for part in calls_of):
+            yield one, other
+
+
+def _replaced(text: Any, spans: Iterable[tuple[int, int]], word: Any) -> Any:
+    """Replace parts of a text, or of its bytes."""
+    pieces, at = [], 0
+    for start, end in spans:
+        pieces += [text[at:start], word]
+        at = end
+    return text[:0].join([*pieces, text[at:]])
 
 
 def _num_equal(one: tuple[str, ...], other: tuple[str, ...]) -> int:

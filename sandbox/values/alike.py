@@ -2,6 +2,7 @@
 
 import re
 from collections import deque
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
@@ -40,21 +41,27 @@ def _respell(word: str) -> str:
     return word
 
 
-def alike_containers(value: Any, *, heeds_values: bool = True) -> Any:
+def alike_value(value: Any, *, respell: Callable[[str], str] = alike_word, is_bag: bool = False) -> Any:
     """Replace tuples, deques, ranges and bytes by lists, and sets by lists in the order of their canonical bytes.
 
-    Texts of numbers get one spelling, and a list of letters becomes a text. Without ``heeds_values``, a dict becomes
-    the list of its keys.
+    A list of letters becomes a text, and ``respell`` changes each text. With ``is_bag``, a dict becomes the list of its
+    keys, and the order of a list does not count.
     """
-    alike = partial(alike_containers, heeds_values=heeds_values)
+    alike = partial(alike_value, respell=respell, is_bag=is_bag)
     if type(value) is str:
-        return alike_word(value)
+        return respell(value)
+    if is_bag and isinstance(value, (dict, *_ORDERED)):
+        return sorted(map(canonical_key, map(alike, value)))
     if type(value) in _ORDERED:
         items = list(map(alike, value))
         are_letters = bool(items) and all(type(item) is str and len(item) == 1 for item in items)
         return "".join(items) if are_letters else items
     if type(value) in (set, frozenset):
-        return [alike(item) for item in sorted(value, key=canonical_key)]
-    if isinstance(value, dict):
-        return {key: alike(item) for key, item in value.items()} if heeds_values else alike(list(value))
+        return (
+            sorted(map(canonical_key, map(alike, value)))
+            if is_bag
+            else list(map(alike, sorted(value, key=canonical_key)))
+        )
+    if type(value) is dict:
+        return {key: alike(item) for key, item in value.items()}
     return value
