@@ -245,7 +245,7 @@ _BASES: dict[type, Callable[[Any], Any]] = {
     int: int.__int__,
     float: float.__float__,
     str: str.__str__,
-    complex: complex.__complex__,
+    complex: complex.__pos__,  # Python 3.10 has no `complex.__complex__`
     dict: lambda value: dict(dict.items(value)),
     list: lambda value: list(list.__iter__(value)),
     tuple: lambda value: tuple(tuple.__iter__(value)),

@@ -1,13 +1,16 @@
 """HTTP client of a SandboxFusion service.
 
 Source: https://github.com/bytedance/SandboxFusion. A request is ``POST {url}/run_code`` with ``code``, ``language``,
-``run_timeout`` (seconds) and ``memory_limit_MB``. This client reads two fields of the response:
+``run_timeout`` (seconds), ``memory_limit_MB`` and ``fetch_files`` (names of files that the script writes in its working
+directory). This client reads three fields of the response:
 
 - ``status``: ``Success``, ``Failed`` (non-zero return code or time-out) or ``SandboxError``;
 - ``run_result``: an object with ``status`` (``Finished``, ``Error`` or ``TimeLimitExceeded``), ``return_code``,
-  ``stdout`` and ``stderr``.
+  ``stdout`` and ``stderr``. The service reads ``stdout`` once, so only what fits into a pipe (64 KiB) arrives;
+- ``files``: maps the name of each fetched file to its content in base64.
 """
 
+import base64
 import contextlib
 import http.client
 import json
@@ -36,13 +39,14 @@ class ServiceOutageError(SandboxUnavailableError):
 
 
 class ServiceResponse(NamedTuple):
-    """The service's report on one script. Both texts come from an untrusted program."""
+    """The service's report on one script. Texts and files may come from an untrusted program."""
 
     timed_out: bool
     return_code: int | None
     stdout: str
     stderr: str
     """This text is only shown in error messages."""
+    files: Mapping[str, bytes]
 
 
 class FusionClient:
@@ -122,6 +126,8 @@ def parse_response(data: bytes) -> ServiceResponse:
         return_code, stdout = result["return_code"], result["stdout"] or ""
         if not is_known or type(return_code) not in (int, type(None)) or not isinstance(stdout, str):
             raise ValueError("the service ran no script")
+        coded = response.get("files") or {}
+        files = {name: base64.b64decode(coded[name], validate=True) for name in coded}
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise ServiceOutageError(f"no response with a script's result: {error!r}: {data[:300]!r}") from error
     return ServiceResponse(
@@ -129,4 +135,5 @@ def parse_response(data: bytes) -> ServiceResponse:
         return_code=return_code,
         stdout=stdout,
         stderr=str(result.get("stderr") or ""),
+        files=files,
     )

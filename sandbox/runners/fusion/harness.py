@@ -7,8 +7,10 @@ because it uses the same ``Progress``, ``Attempt`` and ``child``. The harness ca
 confinement is the service's task. The harness only sets what needs no ``Jail``: rlimits, no_new_privs, and an
 unprivileged uid if the harness runs as root.
 
-The harness reports each event at once by a line on standard output. This line holds the request's tag and a JSON
-object:
+The harness reports each event by a line that holds the request's tag and a JSON object. A line goes to standard output
+at once. After ``stdout_bytes``, the lines go to a file, because a service returns only as much of standard output as a
+pipe holds. The harness writes the file when the program's processes have ended. The last line is always on standard
+output and holds the SHA-256 of the file, so that nobody else can write the file.
 
 =========  ==================================================================
 ``event``  meaning
@@ -18,7 +20,7 @@ loaded     the program has loaded
 result     result of the next call
 end        all calls have results
 failed     the program did not load
-more       standard output is full; another request must make the other calls
+more       the file is full; another request must make the other calls
 lost       the system refused a process, which is an outage
 =========  ==================================================================
 
@@ -29,6 +31,7 @@ a program cannot inspect this process. A program that does inspect this process 
 import base64
 import contextlib
 import gc
+import hashlib
 import importlib
 import json
 import os
@@ -56,7 +59,7 @@ KILLS = 3
 """If SIGKILL ends one call this many times, the call gets the status DIED. In a service, programs can send this signal
 themselves, so a single kill does not show who sent it."""
 _DYING_SECONDS = 2.0
-_LAST_LINE_BYTES, _RECURSION_SLACK = 1024, 64
+_RECURSION_SLACK = 64
 _NOBODY, _MAX_ORPHANS = 65534, 10_000
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
 
@@ -74,7 +77,7 @@ def main(task: dict[str, Any]) -> None:
     _prctl(_PR_SET_DUMPABLE, 0)  # keeps a program with the same uid from reading this process's memory
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # processes that a program leaves behind become children of this one
     progress = _ReportingProgress(program, task)
-    progress.send("ready")
+    progress.send("ready", on_stdout=True)
     gc.collect()
     gc.freeze()
     try:
@@ -94,7 +97,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 class _ReportingProgress(Progress):
-    """Progress that reports the result of each call on standard output."""
+    """Progress that reports the result of each call."""
 
     def __init__(self, program: Program, task: dict[str, Any]) -> None:
         statuses = enumerate(task["statuses"])  # statuses of the calls that earlier requests made
@@ -106,22 +109,29 @@ class _ReportingProgress(Progress):
         )
         self._fd = os.dup(1)
         self._tag = task["tag"]
-        # Room is kept for the last line, because a response without this line counts as cut off.
-        self._room = task["stdout_bytes"] - _LAST_LINE_BYTES
-        self._num_earlier = self._num_reported = len(self.results)
+        self._room: int = task["stdout_bytes"]
+        self._file = bytearray()  # content of the file
+        self._num_reported = len(self.results)
         self._num_kills = 0
-        self._is_full = False
 
     def finish(self, event: str, detail: str = "") -> None:
-        """Write the last line and end this process. The program's processes must have ended before."""
-        self.send(event, detail=detail)
+        """Write the file and the last line, and end this process. The program's processes must have ended before."""
+        digest = ""
+        if self._file:
+            try:
+                _write(self._tag, self._file)
+                digest = hashlib.sha256(self._file).hexdigest()
+            except OSError as error:
+                event, detail = "lost", f"no file of results: {error}"
+        self.send(event, on_stdout=True, detail=detail, sha256=digest)
         os._exit(0)
 
     def take(self, result: CallResult | None) -> bool:
         if result is not None:
             # Results are reported in order, so later results wait for a doubtful call, which will be made again.
-            return self._num_reported in self._doubtful or self._report(result)
-        if not self.has_loaded:
+            if self._num_reported not in self._doubtful:
+                self._report(result)
+        elif not self.has_loaded:
             self.has_loaded = True
             self.send("loaded")
         return True
@@ -141,43 +151,47 @@ class _ReportingProgress(Progress):
     def settle(self, attempt: Attempt, stop: ExitReason) -> None:
         super().settle(attempt, stop)
         self.report_results()
+        # `attempt` ends processes that send much. So the file is at most about twice as long as the limit.
+        if len(self._file) > self.program.limits.total_output_bytes:
+            self.finish("more")
 
     def report_results(self) -> None:
         """Report results that no process sent: those of early ends, and those of calls that are not made."""
         while self._num_reported in self.results:
-            if self._is_full or not self._report(self.results[self._num_reported]):
-                self.finish("more")
+            self._report(self.results[self._num_reported])
 
-    def _report(self, result: CallResult) -> bool:
-        """Report the next result. If standard output has no room for the result, write nothing and return False."""
-        fields = {
-            "index": self._num_reported,
-            "status": result.status.value,
-            "value": base64.b64encode(zlib.compress(result.value, 1)).decode(),
-            "detail": result.detail,
-            "seconds": result.cpu_seconds,
-        }
-        if not self.send("result", **fields):
-            if self._num_reported > self._num_earlier:
-                self._is_full = True
-                return False
-            # This is the first result of this request, so no later request would have more room for it.
-            detail = "more than the service returns of standard output"
-            self.send("result", **fields | {"status": CallStatus.OUTPUT_LIMIT.value, "detail": detail, "value": ""})
+    def _report(self, result: CallResult) -> None:
+        """Report the next result."""
+        self.send(
+            "result",
+            index=self._num_reported,
+            status=result.status.value,
+            value=base64.b64encode(zlib.compress(result.value, 1)).decode(),
+            detail=result.detail,
+            seconds=result.cpu_seconds,
+        )
         self._num_reported += 1
         self._num_kills = 0
-        return True
 
-    def send(self, event: str, **fields: Any) -> bool:
-        """Write one line. If the line is a result that does not fit, write nothing and return False."""
+    def send(self, event: str, *, on_stdout: bool = False, **fields: Any) -> None:
+        """Write one line to standard output, or keep it for the file if the line does not fit or is not the first such
+        line."""
         fields |= {"event": event, "cpu_seconds": self.cpu_seconds, "used_seconds": self.used_seconds}
-        line = memoryview(f"\n{self._tag} {json.dumps(fields)}\n".encode())
-        if event == "result" and len(line) > self._room:
-            return False
+        line = f"\n{self._tag} {json.dumps(fields)}\n".encode()
+        if not on_stdout and (self._file or len(line) > self._room):
+            self._file += line
+            return
         self._room -= len(line)
         while line:
             line = line[os.write(self._fd, line) :]
-        return True
+
+
+def _write(path: str, data: bytearray) -> None:
+    """Write a new file of this user. Anything that a program has put there is moved away; a link is not followed."""
+    with contextlib.suppress(OSError):
+        os.rename(path, path + os.urandom(8).hex())
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(data)
 
 
 class _Processes:

@@ -5,8 +5,10 @@ of the calls, and the size of a value is bounded before it is unpacked.
 """
 
 import base64
+import hashlib
 import json
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,7 +23,7 @@ between."""
 _MAX_DETAIL = 400
 _MAX_SECONDS = 1e9
 _LAST_EVENTS = ("end", "failed", "more")
-_TEXTS = ("event", "status", "value", "detail")
+_TEXTS = ("event", "status", "value", "detail", "sha256")
 _NUMBERS = ("cpu_seconds", "used_seconds", "seconds")
 
 
@@ -51,22 +53,20 @@ class FusionProgress(Progress):
         }
 
     def read(self, response: ServiceResponse, *, tag: str) -> None:
-        """Read the output of a script.
+        """Read the output of a script, and its file of results.
 
         Raises:
             ServiceOutageError: the output belongs to another request, or it is incomplete. The results in an incomplete
                 output are kept.
         """
-        # A program may print any line, but it does not know this request's tag.
-        lines = [line[len(tag) + 1 :] for line in response.stdout.split("\n") if line.startswith(tag + " ")]
+        lines = _lines(response.stdout, tag)
         if not lines or _event(lines[0])["event"] != "ready":
             raise ServiceOutageError(
                 "the script did not start, or this is another request's response (return_code "
                 f"{response.return_code}): {response.stdout[:200]!r} {response.stderr[-300:]!r}"
             )
         cpu_before, used_before, num_before = self.cpu_seconds, self.used_seconds, len(self.results)
-        for line in lines[1:]:  # read one after another, so that the events before a broken line count
-            event = _event(line)
+        for event in _events(lines[1:], response, tag):  # the events before a broken line count
             self.cpu_seconds = cpu_before + event["cpu_seconds"]
             self.used_seconds = event["used_seconds"]
             self._take_event(event)
@@ -126,6 +126,32 @@ class FusionProgress(Progress):
 
 def _malformed(what: object) -> ServiceOutageError:
     return ServiceOutageError(f"the response is cut off or malformed: {str(what)[:200]}")
+
+
+def _lines(text: str, tag: str) -> list[str]:
+    """Return the lines of the harness. A program may print any line, but it does not know this request's tag."""
+    return [line[len(tag) + 1 :] for line in text.split("\n") if line.startswith(tag + " ")]
+
+
+def _events(lines: Iterable[str], response: ServiceResponse, tag: str) -> Iterator[dict[str, Any]]:
+    """Read lines. If a line names a file, the events of the file come before the event of this line.
+
+    Raises:
+        ServiceOutageError: a line is malformed. Or the file is missing, cut off or changed; then another try will not
+            help.
+    """
+    for line in lines:
+        event = _event(line)
+        if event["sha256"]:
+            data = response.files.get(tag)
+            if data is None:
+                problem = "did not return the script's file; it must support `fetch_files`"
+                raise ServiceOutageError(f"the service {problem}", is_final=True)
+            if hashlib.sha256(data).hexdigest() != event["sha256"]:
+                problem = f"the script's file, of which {len(data)} bytes came, was cut off or changed"
+                raise ServiceOutageError(problem, is_final=True)
+            yield from map(_event, _lines(data.decode("ascii", "replace"), tag))
+        yield event
 
 
 def _event(line: str) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 """The runner for a SandboxFusion service. Programs run in the service, and expected values stay here.
 
 A request is a self-contained script: the harness (``harness.py`` and the few files that it needs), one program and its
-calls. The results come back on standard output. This runner is weaker than ``LocalRunner`` in four points:
+calls. The results come back on standard output, and in a file if they are long. This runner is weaker than
+``LocalRunner`` in three points:
 
 - Confinement is the service's task, and this runner knows nothing about it.
-- The service is trusted to run the script and to return what the script printed.
-- A value must fit into the standard output that the service keeps.
+- The service is trusted to run the script and to return what the script wrote.
 - If a program attacks the harness inside the service, the program's results can be lost, or its run can become an
   outage.
 """
@@ -50,9 +50,9 @@ MODULES = (
     "runners.fusion.harness",
 )
 """Modules of this package that are sent to the service, in the order in which they are executed."""
-STDOUT_BYTES = 1 << 20
-"""Bytes of standard output that the service keeps by default. A value that does not fit, compressed and in base64, gets
-the status OUTPUT_LIMIT. This holds for references and for candidates."""
+STDOUT_BYTES = 48 << 10
+"""Bytes of results on standard output. The others come in a file. The last lines must fit into a pipe, too, which holds
+64 KiB."""
 BACKOFF_SECONDS, MAX_WAIT_SECONDS = 0.5, 30.0
 """Pause before the second try, and the longest pause. Each further pause is twice as long as the one before."""
 QUEUE_SECONDS = 60.0
@@ -122,11 +122,13 @@ class SandboxFusionRunner(Closing):
         self._tries = tries
         self._client = FusionClient(url)
         self._slots = threading.Semaphore(num_workers)
+        self._stdout_bytes = 0  # the result of the first program must come in a file
         try:
             self._greet()
         except BaseException:
             self.close()
             raise
+        self._stdout_bytes = STDOUT_BYTES
         logger.info("sandbox url=%s workers=%d", url, num_workers)
 
     def run(self, program: Program, *, role: Role) -> ProgramResult:
@@ -174,13 +176,14 @@ class SandboxFusionRunner(Closing):
     def _request(self, progress: FusionProgress, role: Role) -> None:
         """Send one request with the calls that have no result yet, and read the response."""
         tag = secrets.token_hex(16)  # the tag is secret, because every line with it is accepted
-        task = progress.task() | {"tag": tag, "hash_seed": HASH_SEEDS[role], "stdout_bytes": STDOUT_BYTES}
+        task = progress.task() | {"tag": tag, "hash_seed": HASH_SEEDS[role], "stdout_bytes": self._stdout_bytes}
         run_seconds = _START_SECONDS + 2 * total_seconds(progress.program)
         request = {
             "code": script(task),
             "language": "python",
             "run_timeout": run_seconds,
             "memory_limit_MB": (progress.program.limits.memory_bytes + _HARNESS_BYTES) >> 20,
+            "fetch_files": [tag],
         }
         with self._slots:
             answer = self._client.run_code(request, seconds=run_seconds + QUEUE_SECONDS)

@@ -1,8 +1,10 @@
 """The SandboxFusion client against a service process that misbehaves: outages, never verdicts."""
 
 import base64
+import dataclasses
 import json
 import os
+import random
 import re
 import signal
 import zlib
@@ -13,6 +15,7 @@ import pytest
 from sandbox import Judge, JudgeRequest, Limits, SandboxConfigError, SandboxFusionRunner, SandboxUnavailableError
 from sandbox.__main__ import main
 from sandbox.checks.self_test import LIMITS
+from sandbox.text import encode
 
 from ...unit.sandbox.processes import wait_until
 from ..programs import kinds, run
@@ -21,6 +24,7 @@ LASTING = ("busy", "bad_gateway", "garbage", "another_answer", "sandbox_error", 
 PASSING = ("half", "cut_json", "cut_stdout", "hang_up", "time_limit")
 """Bodies that are no response are in tests/unit/sandbox/test_fusion.py."""
 DOUBLING = "def f(x): return 2 * x"
+RANDOM_BYTES = "import random\ndef f(n): return random.Random(n).randbytes(n)"
 
 
 @pytest.fixture(scope="module")
@@ -78,13 +82,69 @@ def test_answers_that_arrived_are_not_asked_for_again(runner, fusion_service):
     assert 20 < len(second) < 60
 
 
-def test_more_answers_than_standard_output_holds_take_more_requests(fusion_service, runner, monkeypatch):
-    monkeypatch.setattr("sandbox.runners.fusion.runner.STDOUT_BYTES", 1 << 15)
+def random_bytes(n):
+    return encode(random.Random(n).randbytes(n))
+
+
+@pytest.mark.parametrize(("total_bytes", "is_one"), [(LIMITS.total_output_bytes, True), (1 << 20, False)])
+def test_long_results_come_in_a_file(fusion_service, runner, total_bytes, is_one):
     fusion_service.seen()
-    source = "import random\ndef f(n): return random.Random(n).randbytes(10_000)"
-    result = run(runner, source, *(f"f({n})" for n in range(6)), "f(1)[:0] + random.randbytes(100_000)")
-    assert kinds(result) == ["value"] * 6 + ["output_limit"]
-    assert len(fusion_service.seen()["requests"]) > 2
+    limits = dataclasses.replace(LIMITS, total_output_bytes=total_bytes)
+    result = run(runner, RANDOM_BYTES, "f(1)", *(f"f(300_000 + {n})" for n in range(8)), limits=limits)
+    lengths = [1, *(300_000 + n for n in range(8))]
+    assert [answer.value for answer in result.results] == [random_bytes(n) for n in lengths]
+    assert (len(fusion_service.seen()["requests"]) == 1) is is_one
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [("no_file", "must support `fetch_files`"), ("cut_file", r"file, of which \d+ bytes came, was cut off or changed")],
+)
+def test_a_file_that_does_not_come_whole_is_an_outage_at_once_and_at_the_start_a_wrong_setting(
+    fusion_service, runner, fault, words
+):
+    fusion_service.misbehave(fault, fault)
+    with pytest.raises(SandboxUnavailableError, match=f"try 1 of 3.*{words}"):
+        run(runner, RANDOM_BYTES, "f(99_999)")
+    with pytest.raises(SandboxConfigError, match=words):
+        SandboxFusionRunner(fusion_service.url)
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "os.symlink(victim, path)",
+        "os.makedirs(path + '/inner')",
+        "open(path, 'w').write(forged)",
+        "os.fork() or (os.setsid(), [write() for _ in iter(int, 1)])",
+    ],
+    ids=["link", "folder", "file", "process_left_behind"],
+)
+def test_a_program_cannot_write_its_file_of_results(fusion_service, runner, tmp_path, attempt):
+    tmp_path.chmod(0o777)
+    (victim := tmp_path / "victim").write_text("unchanged")
+    victim.chmod(0o666)
+    source = f"""
+import base64, contextlib, json, os, random, re, resource, zlib
+victim = {str(victim)!r}
+def write():
+    with contextlib.suppress(OSError), open(path, 'w') as file: file.write(forged)
+def f(n):
+    global path, forged
+    path = open(f'/proc/{{os.getppid()}}/cmdline').read().split(chr(0))[5]
+    task = json.loads(zlib.decompress(base64.b64decode(re.search(r"task = .*?'([^']*)'", open(path).read())[1])))
+    path = os.path.join(os.path.dirname(path), task['tag'])
+    forged = task['tag'] + ' ' + json.dumps({{'event': 'result', 'index': 0, 'status': 'raised', 'detail': 'forged'}})
+    with contextlib.suppress(ValueError): resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
+    with contextlib.suppress(OSError): {attempt}
+    return random.Random(n).randbytes(n)
+"""
+    fusion_service.misbehave("set_uid")
+    result = run(runner, source, "f(99_998)", "f(99_999)")
+    assert [(answer.detail, answer.value) for answer in result.results] == [
+        ("", random_bytes(n)) for n in (99_998, 99_999)
+    ]
+    assert victim.read_text() == "unchanged"
 
 
 def test_only_code_and_calls_are_sent(fusion_service, runner):

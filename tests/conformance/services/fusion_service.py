@@ -5,6 +5,7 @@
 ``GET /requests`` returns the bodies that came in since the last look.
 """
 
+import base64
 import json
 import os
 import signal
@@ -16,13 +17,13 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
-MAX_OUTPUT_BYTES = 1 << 20
-"""Bytes of a stream that the real service keeps."""
+MAX_OUTPUT_BYTES = 1 << 16
+"""Bytes of a stream that the real service keeps: the content of a pipe."""
 
 
-def answer_of(status, /, **result):
+def answer_of(status, /, files=(), **result):
     """Return an answer in the form of the real service."""
-    return {"status": status, "message": "", "compile_result": None, "run_result": result or None, "files": {}}
+    return {"status": status, "message": "", "compile_result": None, "run_result": result or None, "files": dict(files)}
 
 
 FIXED_ANSWERS = {
@@ -50,12 +51,14 @@ class State:
     most_at_once = 0
 
 
-def run_script(request):
-    """Run a script as the real service does without isolation: a file, an interpreter, a wall clock."""
+def run_script(request, **user):
+    """Run a script as the real service does without isolation: a file, an interpreter, a wall clock. Its output is read
+    once, after its end, so a script that prints more than a pipe holds meets the wall clock."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "script.py")
         with open(path, "w", encoding="utf-8") as file:
             file.write(request["code"])
+        os.chmod(folder, 0o777 if user else 0o700)  # as the real service does
         process = subprocess.Popen(
             [sys.executable, path],
             cwd=folder,
@@ -63,23 +66,37 @@ def run_script(request):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            **user,
         )
         started = time.time()
         try:
-            stdout, stderr = process.communicate(timeout=request["run_timeout"])
-            status, code = "Finished", process.returncode
+            status, code = "Finished", process.wait(timeout=request["run_timeout"])
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            stdout, stderr = process.communicate()
+            process.wait()
             status, code = "TimeLimitExceeded", None
+        stdout, stderr = read_once(process.stdout), read_once(process.stderr)
+        files = {}
+        for name in request["fetch_files"]:
+            if os.path.isfile(path := os.path.join(folder, name)):
+                with open(path, "rb") as file:
+                    files[name] = base64.b64encode(file.read()).decode()
     return answer_of(
         "Success" if code == 0 else "Failed",
+        files=files,
         status=status,
         execution_time=time.time() - started,
         return_code=code,
-        stdout=stdout[:MAX_OUTPUT_BYTES].decode("utf-8", "replace"),
-        stderr=stderr[:MAX_OUTPUT_BYTES].decode("utf-8", "replace"),
+        stdout=stdout.decode("utf-8", "replace"),
+        stderr=stderr.decode("utf-8", "replace"),
     )
+
+
+def read_once(pipe):
+    """Read what a pipe holds, also if another process still has its other end."""
+    with pipe:
+        os.set_blocking(pipe.fileno(), False)
+        return pipe.read(MAX_OUTPUT_BYTES) or b""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -150,6 +167,22 @@ class Handler(BaseHTTPRequestHandler):
         result = run_script(request)
         stdout = result["run_result"]["stdout"]
         result["run_result"]["stdout"] = stdout[: 2 * len(stdout) // 3]
+        self.answer(200, result)
+
+    def fault_set_uid(self, request):
+        """Run the script as an unprivileged user, so that its program has the same user."""
+        try:
+            result = run_script(request, user=65534, group=65534, extra_groups=[])
+        except PermissionError:  # this is no root, or only root can read the interpreter: the users are the same anyway
+            result = run_script(request)
+        self.answer(200, result)
+
+    def fault_no_file(self, request):
+        self.answer(200, run_script(request | {"fetch_files": []}))
+
+    def fault_cut_file(self, request):
+        result = run_script(request)
+        result["files"] = {name: text[: len(text) // 8 * 4] for name, text in result["files"].items()}
         self.answer(200, result)
 
     def fault_slow(self, request):

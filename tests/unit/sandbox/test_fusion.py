@@ -2,10 +2,15 @@
 
 import ast
 import base64
+import hashlib
 import http.client
 import importlib.util
 import json
+import shutil
+import subprocess
+import sys
 import zlib
+from pathlib import Path
 
 import pytest
 
@@ -36,10 +41,16 @@ READY, LOADED, END = {"event": "ready"}, {"event": "loaded"}, {"event": "end"}
 COUNTERS = {"cpu_seconds": 0.1, "used_seconds": 0.2}
 
 
-def take(open_calls, *events, return_code=0, timed_out=False, noise=""):
+def text_of(*events):
     lines = [event if isinstance(event, str) else json.dumps(COUNTERS | event) for event in events]
-    stdout = noise + "".join(f"\n{TAG} {line}\n" for line in lines)
-    response = ServiceResponse(timed_out=timed_out, return_code=return_code, stdout=stdout, stderr="")
+    return "".join(f"\n{TAG} {line}\n" for line in lines)
+
+
+def take(open_calls, *events, return_code=0, timed_out=False, noise="", files=()):
+    stdout = noise + text_of(*events)
+    response = ServiceResponse(
+        timed_out=timed_out, return_code=return_code, stdout=stdout, stderr="", files=dict(files)
+    )
     open_calls.read(response, tag=TAG)
 
 
@@ -62,6 +73,22 @@ def test_seconds_and_patience_of_several_requests_add_up():
     take(made, READY, answered(1), END)
     assert made.result(0.0).cpu_seconds == pytest.approx(0.2)
     assert made.result(0.0).results[0].cpu_seconds == 0.05
+
+
+def test_events_of_the_file_come_before_the_last_line():
+    data = text_of(answered(1, "x"), answered(2)).encode()
+    last = END | {"sha256": hashlib.sha256(data).hexdigest()}
+    for files in ({}, {"other": data}, {TAG: b""}, {TAG: data[:-9]}, {TAG: data.replace(b"0.1", b"0.0")}):
+        made = progress(3)
+        with pytest.raises(ServiceOutageError, match=r"fetch_files|cut off or changed") as caught:
+            take(made, READY, LOADED, answered(0), last, files=files)
+        assert caught.value.is_final
+        assert made.num_known == 2
+    take(made, READY, answered(1, "x"), {"event": "more"}, files={TAG: text_of(answered(2, 7)).encode()})
+    assert made.num_known == 3  # a file that no line names is not read
+    made = progress(3)
+    take(made, READY, LOADED, answered(0), last, files={TAG: data})
+    assert [answer.value for answer in made.result(0.0).results] == [encode(5), encode("x"), encode(5)]
 
 
 @pytest.mark.parametrize("events", [(), (READY,), (READY, answered(0)), (LOADED, answered(0), answered(1), END)])
@@ -126,6 +153,9 @@ def test_a_script_that_is_killed_again_and_again_has_been_killed_by_its_program(
     assert [answer.status for answer in made.result(0.0).results] == [CallStatus.DIED, CallStatus.VALUE]
 
 
+NO_OUTPUT = b'{"status": "Success", "run_result": {"status": "Finished", "return_code": 0, "stdout": ""}, "files": '
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -134,6 +164,7 @@ def test_a_script_that_is_killed_again_and_again_has_been_killed_by_its_program(
         b'{"status": "Failed", "run_result": {"status": "Error", "return_code": 1}}',
         b'{"status": "Success", "run_result": {"status": "Finished", "return_code": "0", "stdout": ""}}',
         b'{"status": "Success", "run_result": {"status": "Finished", "return_code": 0, "stdout": 5}}',
+        *(NO_OUTPUT + files for files in (b"5}", b'["a"]}', b'"a"}', b'{"a": null}}', b'{"a": "-"}}')),
     ],
 )  # fmt: skip
 def test_a_body_that_is_no_answer_is_an_outage(body):
@@ -159,6 +190,20 @@ def test_the_script_is_ascii_and_the_program_travels_as_data():
     assert text.isascii()
     ast.parse(text, feature_version=(3, 10))
     assert "é" not in text
+
+
+def test_the_script_runs_on_python_3_10(tmp_path):
+    """This is the Python of SandboxFusion's image."""
+    found = [shutil.which("python3.10"), *Path(sys.base_prefix).parent.glob("*3.10*/bin/python3.10")]
+    python = next((path for path in found if path and not subprocess.run([path, "-c", ""]).returncode), None)
+    if not python:
+        pytest.skip("there is no Python 3.10 here")
+    made = progress()
+    (tmp_path / "x.py").write_text(script(made.task() | {"tag": TAG, "hash_seed": 0, "stdout_bytes": 0}))
+    ended = subprocess.run([python, "x.py"], cwd=tmp_path, capture_output=True, text=True)
+    files = {TAG: (tmp_path / TAG).read_bytes()}
+    made.read(ServiceResponse(False, ended.returncode, ended.stdout, ended.stderr, files), tag=TAG)
+    assert [answer.value for answer in made.result(0.0).results] == [encode(0), encode(1)]
 
 
 @pytest.mark.parametrize("name", MODULES)
