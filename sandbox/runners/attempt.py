@@ -51,7 +51,7 @@ class ExitReason(enum.Enum):
     TIMED_OUT = enum.auto()
     OUTPUT_LIMIT = enum.auto()
     FULL = enum.auto()
-    """The process has sent as much as it may, or ``take`` accepts no further result. No single call is to blame."""
+    """The process has sent as much as it may, or the next call needs a new process. No single call is to blame."""
     STOPPED = enum.auto()
     """The process is stopped, as by SIGSTOP."""
     BROKE_PROTOCOL = enum.auto()
@@ -91,9 +91,8 @@ class Attempt:
     """True if the first call gets extra time for imports, see ``import_seconds``."""
     seconds_left: float
     """CPU and idle seconds that this process may use in all."""
-    take: Callable[[CallResult | None], bool]
-    """This function gets None after the load, and then each result as it arrives. If it returns False, the attempt
-    ends."""
+    take: Callable[[CallResult | None], None]
+    """This function gets None after the load, and then each result as it arrives."""
     results: list[CallResult] = field(default_factory=list)
     """Results of the calls at ``indices``, in this order. After an early end, there are fewer results than indices."""
     load_error: str = ""
@@ -337,8 +336,9 @@ class Attempt:
             detail = payload.decode("utf-8", "replace")[:_MAX_DETAIL_CHARS]
             result = CallResult(status=status, detail=detail, cpu_seconds=seconds)
         self.results.append(result)
+        self.take(result)
         # Endless output costs as much time as a hang. So the process ends here, and `Progress` counts it as a hang.
-        return self.take(result) and not (self.program.reads_input and status is CallStatus.OUTPUT_LIMIT)
+        return not (self.program.reads_input and status is CallStatus.OUTPUT_LIMIT)
 
 
 def _packed(call: Call) -> bytes:

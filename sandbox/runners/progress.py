@@ -90,9 +90,8 @@ class Progress:
             if is_last_try:
                 self._end_last_try(pending[0])
 
-    def take(self, result: CallResult | None) -> bool:
+    def take(self, result: CallResult | None) -> None:
         """Take one result while its process still runs; see ``Attempt.take``."""
-        return True
 
     def try_again(self, attempt: Attempt, stop: ExitReason) -> bool:
         """Return True if somebody other than the program ended the process, so that its call must be made again."""
