@@ -21,7 +21,7 @@ result     result of the next call
 end        all calls have results
 failed     the program did not load
 more       the file is full; another request must make the other calls
-lost       the system refused a process, which is an outage
+lost       the system refused a process or the file, which is an outage
 =========  ==================================================================
 
 The last four events end the report. A program does not inherit the descriptor for reports. As far as the kernel allows,
@@ -122,7 +122,7 @@ class _ReportingProgress(Progress):
                 _write(self._tag, self._file)
                 digest = hashlib.sha256(self._file).hexdigest()
             except OSError as error:
-                event, detail = "lost", f"no file of results: {error}"
+                event, detail = "lost", str(error)
         self.send(event, on_stdout=True, detail=detail, sha256=digest)
         os._exit(0)
 

@@ -9,9 +9,10 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from ...cases.case import Call
 from ..base import CallResult, CallStatus
 from ..progress import Progress
 from .client import ServiceOutageError, ServiceResponse
@@ -25,6 +26,8 @@ _MAX_SECONDS = 1e9
 _LAST_EVENTS = ("end", "failed", "more")
 _TEXTS = ("event", "status", "value", "detail", "sha256")
 _NUMBERS = ("cpu_seconds", "used_seconds", "seconds")
+_CALL_FIELDS = tuple(field.name for field in fields(Call) if field.compare)
+"""Fields that make the call. Any other field is about its test, and stays here."""
 
 
 @dataclass(kw_only=True)
@@ -45,8 +48,9 @@ class FusionProgress(Progress):
 
     def task(self) -> dict[str, Any]:
         """Return the data that the harness needs to continue. This data holds neither returned nor expected values."""
+        calls = [{name: getattr(call, name) for name in _CALL_FIELDS} for call in self.program.calls]
         return {
-            "program": asdict(self.program),
+            "program": asdict(self.program) | {"calls": calls},
             "statuses": [result.status.value for result in self.results.values()],
             "has_loaded": self.has_loaded,
             "used_seconds": self.used_seconds,
@@ -92,7 +96,7 @@ class FusionProgress(Progress):
         elif kind == "result" and self.has_loaded and not self.is_done:
             self._add(self._read_result(event))
         elif kind == "lost":
-            raise ServiceOutageError(f"the service refused a process: {event['detail']}")
+            raise ServiceOutageError(f"the service refused a process or a file: {event['detail']}")
         elif kind != "more" and (kind != "end" or not self.is_done):
             raise _malformed(event)
 
