@@ -106,7 +106,7 @@ class CallReader:
         try:
             key = _digest((target.name, target.steps))
             alike = bag = _digest((target.name, alike_value(target.steps)))
-            if "[" in target.text or "{" in target.text or target.text.count("(") > 1:
+            if target.text.count("(") > 1 or any(mark in target.text for mark in ("[", "{", "b'", 'b"')):
                 bag = _digest((target.name, alike_value(target.steps, is_bag=True)))
         except UnencodableError as error:
             raise _not_literal(error) from error

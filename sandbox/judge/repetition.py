@@ -5,7 +5,7 @@ cases of one family, and a reward counts a family once. Calls of one family have
 
 - their arguments are alike, see ``values.alike``; or
 - they differ in parts that the reference does not read. This is asked: the parts are replaced by meaningless text of
-  two kinds, and the answer must stay the same. A program that reads the parts would raise an error or give another
+  three kinds, and the answer must stay the same. A program that reads the parts would raise an error or give another
   answer. It may give the same answer by chance, as a test for a rare property does. So the parts count as read if
   another call of the question, in which only these parts differ, has another answer.
 
@@ -30,8 +30,8 @@ from ..values.encoding import canonical_key
 from ..values.literals import INPUT_ENTRY, LIBRARY_NAMES, SPELLED_BUILTINS
 
 _CALL_WORD = re.compile(rf"b?'(?:[^'\\]|\\.)*+'|b?\"(?:[^\"\\]|\\.)*+\"|{NUMBER}|\w+|\S")
-_MEANINGLESS_INPUT = ("zz", "-7")
-_MEANINGLESS_ARGUMENT = ("None", "'zz'")
+_MEANINGLESS_INPUT = ("zz", "-7", "0")
+_MEANINGLESS_ARGUMENT = ("None", "'zz'", "0")
 _LITERALS = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.List, ast.Tuple, ast.Set, ast.Dict)
 _CONSTRUCTORS = SPELLED_BUILTINS | LIBRARY_NAMES.keys()
 _MAX_PAIRS = 512

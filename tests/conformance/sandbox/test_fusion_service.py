@@ -160,7 +160,7 @@ def test_only_code_and_calls_are_sent(fusion_service, runner):
     )
     assert [case.outcome.value for case in verdict.suites[0].cases] == ["passed", "passed"]
     requests = fusion_service.seen()["requests"]
-    assert len(requests) == 3
+    assert len(requests) == 4
     for request in requests:
         text = json.dumps(sent_task(request))
         assert "f('is')" in text

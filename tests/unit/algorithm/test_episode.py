@@ -253,7 +253,7 @@ def test_given_tests_are_all_that_counts_and_nobody_writes_any(rewards, tests):
     question = replace(QUESTION, golden_tests=golden, tests=("assert f(8) == 9",))
     episode, parts = play(tests=[], wanted=task(question=question, num_suites=0), **rewards)
     assert parts.test.seeds == []
-    assert [request.suites for request in parts.judge.requests] == [(tests,), (tests,)]
+    assert [(request.suites, request.given) for request in parts.judge.requests] == [((tests,), True)] * 2
     assert [candidate.reward.terms["num_suites"] for candidate in episode.candidates] == [1, 1]
 
 
@@ -341,9 +341,9 @@ def test_replays_are_met_with_the_suites_and_not_by_hidden_tests_or_the_greedy_p
     for until_timeout in (False, True):
         wanted = task(question=HIDDEN, with_hidden_tests=True, with_greedy=True, history=("f(1)",))
         _, parts = play(wanted=replace(wanted, until_timeout=until_timeout), greedy=greedy)
-        met = [(len(request.suites), request.history, request.until_timeout) for request in parts.judge.requests]
+        met = [(len(one.suites), one.history, one.given, one.until_timeout) for one in parts.judge.requests]
         # A metric only needs to know whether all hidden tests pass; a reward counts the passed cases.
-        assert sorted(met) == [(1, (), until_timeout)] * 3 + [(2, ("f(1)",), False)] * 2
+        assert sorted(met) == [(1, (), True, until_timeout)] * 3 + [(2, ("f(1)",), False, False)] * 2
 
 
 def test_a_script_writes_the_suites_in_place_of_the_test_llm():
