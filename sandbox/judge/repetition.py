@@ -32,6 +32,7 @@ from ..values.literals import INPUT_ENTRY, LIBRARY_NAMES, SPELLED_BUILTINS
 _CALL_WORD = re.compile(rf"b?'(?:[^'\\]|\\.)*+'|b?\"(?:[^\"\\]|\\.)*+\"|{NUMBER}|\w+|\S")
 _MEANINGLESS_INPUT = ("zz", "-7", "0")
 _MEANINGLESS_ARGUMENT = ("None", "'zz'", "0")
+_LITERAL = re.compile(r"b?['\"]|[+-]?\.?\d|True$|False$|None$")
 _LITERALS = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.List, ast.Tuple, ast.Set, ast.Dict)
 _CONSTRUCTORS = SPELLED_BUILTINS | LIBRARY_NAMES.keys()
 _MAX_PAIRS = 512
@@ -139,13 +140,13 @@ class _Arguments:
     def places(self, other: "_Arguments") -> Sequence[ast.expr]:
         """Return the literals that differ from the other call, empty if something else differs, or if no literals are
         left that could show a mistake."""
-        places = [node for node in _differences(self._tree, other._tree) if node is not None]
-        if not all(map(_is_literal, places)):
+        start = _num_equal(self.words, other.words)
+        end = len(self.words) - _num_equal(self.words[::-1], other.words[::-1])
+        if not any(map(_LITERAL.match, self.words[:start] + self.words[end:])):
             return ()
+        places = [node for node in _differences(self._tree, other._tree) if node is not None]
         callee = len(self.call.expression[: self.call.callee_chars].encode())
-        inside = {part for place in places for part in ast.walk(place)}
-        is_left = any(isinstance(node, ast.Constant) and node not in inside for node in ast.walk(self._tree))
-        return places if is_left and all(place.col_offset >= callee for place in places) else ()
+        return places if all(_is_literal(place) and place.col_offset >= callee for place in places) else ()
 
     def without_meaning(self, places: Sequence[ast.expr]) -> list[Call]:
         """Replace the literals at ``places`` by those of each kind."""
@@ -163,6 +164,10 @@ def _differences(one: ast.expr, other: ast.expr) -> Iterator[ast.expr | None]:
     """Yield the parts of ``one`` that differ from ``other``, and None for each part that only ``other`` has."""
     parts: Iterator[tuple[Any, Any]]
     match one, other:
+        case ast.Constant(value), ast.Constant(its_value) if type(value) is type(its_value) and value == its_value:
+            return
+        case ast.Name(name), ast.Name(its_name) if name == its_name:
+            return
         case (
             (ast.List(items), ast.List(its_items))
             | (ast.Tuple(items), ast.Tuple(its_items))
