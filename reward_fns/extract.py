@@ -11,12 +11,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from sandbox.text import PARSE_ERRORS, asserted, compared, defined_names, imported_names, missing_names, parse_untrusted
+from sandbox.text import (
+    MAX_PARSED_CHARS,
+    PARSE_ERRORS,
+    asserted,
+    compared,
+    defined_names,
+    imported_names,
+    missing_names,
+    parse_program,
+)
 
 from .answer_blocks import answer_of, blocks_of
 
 MAX_RESPONSE_CHARS = 200_000
-"""Longest response that is read, in characters: a bound on parsing time, far above any token budget."""
+"""Longest response that is read, in characters, far above any token budget. A block of more than ``MAX_PARSED_CHARS``
+is not parsed. If it is the last one, it is the program; in a suite, its lines are searched for asserts."""
 
 MAX_ASSERT_LINES = 40
 """Maximum number of lines of an assert in a block that does not parse. It keeps the search for asserts linear."""
@@ -30,7 +40,7 @@ _BEGINS_CODE = re.compile(r"(?:async\s+def|def|class|import|from)\b|@|[A-Za-z_][
 """Matches the beginning of a line that may be the first line of a program."""
 _BEGINS_LINE = re.compile(r"[^\s)\]}]")
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
-_MAX_PARSED_CHARS = 2_000_000
+_MAX_SEARCHED_CHARS = 8 * MAX_PARSED_CHARS
 """Maximum number of characters that are parsed in one response to find runs of lines. Each parse counts as 500
 characters more, which bounds the number of parses of short runs."""
 
@@ -75,7 +85,7 @@ def extract_candidate(
     blocks = blocks_of(answer)
     asked = {name.partition(".")[0] for name in names}
     programs = [block for block in blocks if block.may_be_python]
-    max_parsed = _MAX_PARSED_CHARS // (1 + len(programs))
+    max_parsed = _MAX_SEARCHED_CHARS // (1 + len(programs))
     pieces = [_piece(block.text, asked, reads_input, max_parsed) for block in programs]
     # The search begins with the last block, because models write a draft before its correction.
     order = list(reversed(range(len(pieces))))
@@ -97,17 +107,15 @@ def extract_candidate(
         last = pieces[-1].source
         if not last.strip():
             return ExtractionFailure(reason="empty", detail="the last block is empty")
-        if pieces[-1].module is None and not programs[-1].is_closed:
+        if pieces[-1].module is None and not programs[-1].is_closed and len(last) <= MAX_PARSED_CHARS:
             return ExtractionFailure(reason="unclosed_block", detail="the last block is cut off before it closes")
         return last
     if blocks:
         tags = sorted({block.info for block in blocks})
         return ExtractionFailure(reason="no_code", detail=f"only blocks tagged {tags}")
     wanted = "calls a function" if reads_input else f"defines {', '.join(sorted(asked)) or 'a function'}"
-    return ExtractionFailure(
-        reason="no_code",
-        detail=f"the response has neither a fenced block nor code without a fence that {wanted}",
-    )
+    detail = f"the response has neither a fenced block nor code without a fence that {wanted}"
+    return ExtractionFailure(reason="no_code", detail=detail)
 
 
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -142,7 +150,7 @@ class _Piece:
 
 def _piece(text: str, asked: set[str], reads_input: bool, max_parsed: int) -> _Piece:
     module = _parse(text)
-    if module is None and (run := _longest_run(text, asked, reads_input, max_parsed)):
+    if module is None and len(text) <= MAX_PARSED_CHARS and (run := _longest_run(text, asked, reads_input, max_parsed)):
         return run
     return _Piece(source=text, module=module)
 
@@ -167,9 +175,9 @@ def _longest_run(text: str, asked: set[str], reads_input: bool, max_parsed: int)
     """The longest run of whole lines that parses and defines the names. Of equally long runs, the last one counts.
 
     A run begins at a line that may begin a statement. A run ends before the statement that the parser refuses, so it
-    never ends inside a function.
+    never ends inside a function. Only the last ``MAX_PARSED_CHARS`` of the text are searched.
     """
-    lines = text.split("\n")
+    lines = text[-MAX_PARSED_CHARS:].split("\n")
     best: _Piece | None = None
     num_parsed = longest = reached = 0
     for start, line in enumerate(lines):
@@ -180,7 +188,7 @@ def _longest_run(text: str, asked: set[str], reads_input: bool, max_parsed: int)
             source = "\n".join(lines[start:end])
             num_parsed += len(source) + 500
             try:
-                piece = _Piece(source=source, module=parse_untrusted(source))
+                piece = _Piece(source=source, module=parse_program(source))
             except SyntaxError as error:
                 # Go back to the refused line, and then to the beginning of its statement.
                 end = min(end - 1, start + max(0, (error.lineno or 1) - 1))
@@ -259,9 +267,9 @@ def _unreadable(text: str) -> ExtractionFailure | None:
 
 
 def _parse(source: str) -> ast.Module | None:
-    """The syntax tree, or None if Python's parser refuses the text."""
+    """The syntax tree, or None if Python's parser refuses the text, or if it is too large."""
     try:
-        return parse_untrusted(source)
+        return parse_program(source)
     except PARSE_ERRORS:
         return None
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from sandbox import Kind, ValueFormatError
-from sandbox.text import INPUT_ENTRY, PARSE_ERRORS, asserted, compared, defined_names, parse_untrusted
+from sandbox.text import INPUT_ENTRY, PARSE_ERRORS, asserted, compared, defined_names, parse_program, parse_untrusted
 
 LISTED_OUTPUTS = "# There is no reference solution: this program looks the listed outputs up.\n"
 """The first line of a program with such a table."""
@@ -95,7 +95,7 @@ def with_function(program: str, names: Collection[str]) -> str:
     Each call creates a new ``Solution`` object, as in ``prime_code``.
     """
     with contextlib.suppress(*PARSE_ERRORS):
-        module = parse_untrusted(program)
+        module = parse_program(program)
         missing = set(names) - defined_names(module)
         for node in module.body:
             if isinstance(node, ast.ClassDef) and node.name == "Solution":

@@ -4,7 +4,7 @@
 Need                                    Name
 ======================================  ===========================================================================
 read an assert without running it       ``Gate``, ``parse_assert``, ``Interface``, ``asserted``
-look at a program without running it    ``defined_names``, ``missing_names``, ``parse_untrusted``, ``syntax_key``
+look at a program without running it    ``defined_names``, ``missing_names``, ``parse_program``, ``syntax_key``
 compare, decode and print values        ``matches``, ``comparer``, ``decode``, ``encode``, ``to_literal``, ``spell``
 judge programs that read standard input ``CHECKERS``, ``output_checker``, ``INPUT_ENTRY``
 make programs that solve nothing        ``control_programs``, ``passes_all``
@@ -23,8 +23,10 @@ from .cases.definitions import (
 from .cases.gate import Gate as Gate
 from .cases.parser import parse_assert as parse_assert, parse_call as parse_call, parse_suite as parse_suite
 from .cases.reference_interface import (
+    MAX_PARSED_CHARS as MAX_PARSED_CHARS,
     PARSE_ERRORS as PARSE_ERRORS,
     Interface as Interface,
+    parse_program as parse_program,
     parse_untrusted as parse_untrusted,
 )
 from .checks.control import control_programs as control_programs, passes_all as passes_all

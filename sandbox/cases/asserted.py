@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TypeVar
 
 from .condition import last_name
-from .definitions import changed_names
+from .needs import changed_names
 
 _MAX_WORK = 100_000
 """Limit of work on one module: statements that are read, plus syntax nodes that are copied. Nested loops multiply
@@ -171,7 +171,7 @@ def _names(node: ast.AST) -> list[str]:
 
 def _changed(statement: ast.AST) -> set[str]:
     """Collect names that a statement binds, and names whose values the statement or a called function may change."""
-    names = set(changed_names(statement, heeds_calls=True))
+    names = changed_names(statement, heeds_calls=True)
     for part in ast.walk(statement):
         match part:
             case ast.Expr(ast.Call(ast.Name(called), arguments)):

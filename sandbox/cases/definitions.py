@@ -6,19 +6,16 @@ for the functions of this module. For such a text, these functions return no nam
 
 import ast
 import builtins
-import contextlib
 import re
-import symtable
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from .reference_interface import PARSE_ERRORS, parse_untrusted
+from .needs import MAY_CALL, bound_names, changed_names, needed, read_names
+from .reference_interface import PARSE_ERRORS, parse_program
 
-_IMPORTED = re.compile(r"^ *(?:from|import) (\w+)", re.MULTILINE)
-_STATE = re.compile(r"@|\b(?:class|exec|globals?|nonlocal|setattr|vars)\b|\w\.\w+(?:\[.*\])* [^ ]?= |def .*=")
-"""Finds code that may keep state: decorators, classes, assignments to variables of other scopes or to attributes, and
-default arguments."""
+_IMPORTED = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
+_STATE = frozenset({"exec", "globals", "setattr", "vars"})
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _BUILTINS = {*dir(builtins), "__file__"}
 _SETTINGS = (
@@ -36,11 +33,10 @@ def defined_names(module: ast.Module) -> set[str]:
     Imports count only inside another statement, as in ``try: import numpy``.
     """
     names: set[str] = set()
-    with contextlib.suppress(RecursionError):
-        for statement in module.body:
-            # A block of tests may begin with `from solution import add`. This import defines nothing.
-            if not isinstance(statement, ast.Import | ast.ImportFrom):
-                names.update(_bound(statement))
+    for statement in module.body:
+        # A block of tests may begin with `from solution import add`. This import defines nothing.
+        if not isinstance(statement, ast.Import | ast.ImportFrom):
+            names |= bound_names(statement)
     return names
 
 
@@ -49,16 +45,16 @@ def imported_names(module: ast.Module) -> set[str]:
     names: set[str] = set()
     for statement in module.body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
-            names.update(_bound(statement))
+            names |= bound_names(statement)
     return names
 
 
 def missing_names(module: ast.Module) -> set[str]:
     """Collect names that the program reads as global variables, but never binds. Other code may define these names."""
     try:
-        missing = _read(module) - _BUILTINS
+        missing = read_names(module) - _BUILTINS
         for statement in module.body:
-            missing.difference_update(_bound(statement))
+            missing -= bound_names(statement)
         return missing
     except PARSE_ERRORS:
         return set()
@@ -70,7 +66,7 @@ def with_solution(source: str, methods: Collection[str]) -> str:
     LiveCodeBench's judge, too, accepts a function where a method is expected.
     """
     try:
-        module = parse_untrusted(source)
+        module = parse_program(source)
     except PARSE_ERRORS:
         return source
     if "Solution" in defined_names(module):
@@ -96,8 +92,12 @@ class Definitions:
 
     source: str
     needs_no_examples: bool
-    """The whole program has neither code that may keep state nor a slow import. So a long example may be stopped
-    early."""
+    """The whole program has no code that may keep state. So a long example may be stopped early."""
+
+
+def imports_quickly(source: str) -> bool:
+    """Tell whether a text imports only the standard library. The text is only searched, not parsed."""
+    return sys.stdlib_module_names >= set(_IMPORTED.findall(source))
 
 
 def without_examples(source: str, names: Collection[str]) -> Definitions | None:
@@ -105,10 +105,10 @@ def without_examples(source: str, names: Collection[str]) -> Definitions | None:
 
     Returns:
         The kept statements in their order. None if the program defines none of ``names``, if no statement is left out,
-        or if the parser refuses the source.
+        or if the parser refuses the source, also because it is too large.
     """
     try:
-        return _without_examples(parse_untrusted(source), names)
+        return _without_examples(parse_program(source), names)
     except PARSE_ERRORS:
         return None
 
@@ -116,116 +116,48 @@ def without_examples(source: str, names: Collection[str]) -> Definitions | None:
 def _without_examples(module: ast.Module, names: Collection[str]) -> Definitions | None:
     if defined_names(module).isdisjoint(names):
         return None
-    kept: list[ast.stmt] = []
-    rest: list[ast.stmt] = []
     imported = imported_names(module)
-    for statement in module.body:
-        is_kept = isinstance(statement, _DEFINITIONS) or _is_setting(statement)
-        (kept if is_kept else rest).append(statement)
+    kept = set()
+    for number, statement in enumerate(module.body):
+        if isinstance(statement, _DEFINITIONS) or _is_setting(statement):
+            kept.add(number)
     # A needed statement may need other statements: a function reads a table, a loop fills the table, and a constant
     # ends the loop.
-    while needed := [statement for statement in rest if _makes(statement, names, kept, imported)]:
-        kept += needed
-        rest = [statement for statement in rest if statement not in needed]
-    if not rest:
+    makes = [_made(statement, imported) for statement in module.body]
+    kept, _ = needed(module.body, makes, names, kept)
+    if len(kept) == len(module.body):
         return None
-    body = [statement for statement in module.body if statement in kept]
-    definitions = ast.unparse(ast.Module(body, type_ignores=[]))
+    body = [statement for number, statement in enumerate(module.body) if number in kept]
     plain_kinds = _DEFINITIONS | ast.Import | ast.ImportFrom
-    is_plain = all(isinstance(statement, plain_kinds) for statement in kept)
-    text = ast.unparse(module)
-    imports_quickly = sys.stdlib_module_names >= set(_IMPORTED.findall(text))
-    needs_no_examples = is_plain and imports_quickly and not _STATE.search(text)
-    return Definitions(definitions, needs_no_examples)
+    is_plain = all(isinstance(statement, plain_kinds) for statement in body)
+    needs_no_examples = is_plain and not any(map(_may_keep_state, ast.walk(module)))
+    return Definitions(ast.unparse(ast.Module(body, type_ignores=[])), needs_no_examples)
 
 
-def _makes(
-    statement: ast.stmt,
-    names: Collection[str],
-    kept: list[ast.stmt],
-    imported: set[str],
-) -> bool:
-    """Tell whether a statement makes or changes one of ``names``, or a name that a kept statement reads."""
+def _made(statement: ast.stmt, imported: set[str]) -> set[str]:
+    """Collect the names that a statement makes or changes."""
     if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
-        return False  # `if __name__ == "__main__":` runs the program as a script
-    # A call in an assignment does not count as a change: `total = items.pop()` belongs to an example.
-    may_call = isinstance(statement, ast.Expr | ast.For | ast.While)
-    changed = set(changed_names(statement, heeds_calls=may_call, imported=imported))
-    if not changed.isdisjoint(names):
-        return True
-    return any(changed & _read(other) for other in kept)
+        return set()  # `if __name__ == "__main__":` runs the program as a script
+    return changed_names(statement, heeds_calls=isinstance(statement, MAY_CALL), imported=imported)
 
 
-def _bound(node: ast.AST) -> Iterator[str]:
-    """Yield names that a statement, or a statement inside it, binds in the scope of the outer statement."""
+def _may_keep_state(node: ast.AST) -> bool:
+    """Tell whether a node is a class, a decorator, a default argument, or changes an attribute or a variable of another
+    scope."""
     match node:
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            yield node.name
-            return  # names in the function's or class's body belong to another scope
-        case ast.Import() | ast.ImportFrom():
-            for alias in node.names:
-                yield (alias.asname or alias.name).partition(".")[0]
-        case ast.Name(ctx=ast.Store()):
-            yield node.id
-        case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            return  # names in the lambda or comprehension belong to another scope
-    for child in ast.iter_child_nodes(node):
-        yield from _bound(child)
-
-
-def changed_names(
-    statement: ast.AST,
-    *,
-    heeds_calls: bool,
-    imported: Collection[str] = frozenset(),
-) -> Iterator[str]:
-    """Yield names that a statement binds, and names whose values it may change by an item, attribute or method.
-
-    Args:
-        statement: any statement.
-        heeds_calls: a method call counts as a change of its object.
-        imported: names of modules. A function of a module may change an argument, as in ``heapq.heapify(heap)``, but
-            not the module.
-    """
-    yield from _bound(statement)
-    for node in ast.walk(statement):
-        owner = _changed_value(node, heeds_calls=heeds_calls)
-        while isinstance(owner, ast.Subscript | ast.Attribute):
-            owner = owner.value
-        if not isinstance(owner, ast.Name):
-            continue
-        if isinstance(node, ast.Call) and owner.id in imported:
-            yield from (given.id for given in node.args if isinstance(given, ast.Name))
-        else:
-            yield owner.id
-
-
-def _changed_value(node: ast.AST, *, heeds_calls: bool) -> ast.expr | None:
-    """Return the expression whose value a node changes in part, or None if the node changes no value."""
-    match node:
-        case ast.Subscript(owner, ctx=ast.Store() | ast.Del()):
-            return owner
-        case ast.Attribute(owner, ctx=ast.Store() | ast.Del()):
-            return owner
-        case ast.Call(ast.Attribute(owner)) if heeds_calls:
-            return owner
-    return None
-
-
-def _read(node: ast.Module | ast.stmt) -> set[str]:
-    """Collect global names that a module or statement reads, also in functions and classes inside."""
-    table = symtable.symtable(ast.unparse(node), "<program>", "exec")
-    names = set()
-    tables = [table]
-    while tables:
-        inner = tables.pop()
-        tables += inner.get_children()
-        for symbol in inner.get_symbols():
-            # At top level every name is global, though symtable calls some of them local.
-            is_global = inner is table or symbol.is_global()
-            if is_global and symbol.is_referenced():
-                names.add(symbol.get_name())
-    return names
+        case ast.ClassDef() | ast.Global() | ast.Nonlocal() | ast.Attribute(ctx=ast.Store()):
+            return True
+        case ast.FunctionDef(decorator_list=[_, *_]) | ast.AsyncFunctionDef(decorator_list=[_, *_]):
+            return True
+        case ast.arguments(defaults=defaults, kw_defaults=kw_defaults):
+            return bool(defaults) or any(kw_defaults)
+        case ast.Name(id=name):
+            return name in _STATE
+        case ast.Subscript(value=owner, ctx=ast.Store()):
+            while isinstance(owner, ast.Subscript):
+                owner = owner.value
+            return isinstance(owner, ast.Attribute)
+    return False
 
 
 def _is_setting(statement: ast.stmt) -> bool:

@@ -11,11 +11,12 @@ from ..errors import ValueFormatError
 from ..values.literals import INPUT_ENTRY, LiteralReader
 from .case import Kind
 from .condition import last_name
+from .needs import PARSE_ERRORS as PARSE_ERRORS
 
 _NO_SHAPE_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "cache", "lru_cache", "cached_property"})
 _UNTRUSTED = "<untrusted>"
-PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""Errors that ``parse_untrusted`` raises for a text that is wrong or nested too deep."""
+MAX_PARSED_CHARS = 65_536
+"""Longest program or response that the trusted process parses, in characters."""
 # Generated code often causes warnings, for example about invalid escapes. With ``-W error``, these warnings would be
 # errors. The filter selects warnings by the file name, because warnings.catch_warnings is not thread-safe.
 warnings.filterwarnings("ignore", module=_UNTRUSTED)
@@ -160,17 +161,29 @@ def parse_untrusted(text: str) -> ast.Module:
     return ast.parse(text, filename=_UNTRUSTED)
 
 
+def parse_program(text: str) -> ast.Module:
+    """Parse a program or a response, which anybody may have written, if it has at most ``MAX_PARSED_CHARS``.
+
+    Raises:
+        PARSE_ERRORS: the text does not parse; ``ValueError`` if it is too large.
+    """
+    if len(text) > MAX_PARSED_CHARS:
+        raise ValueError(f"too large: {len(text)} characters, and at most {MAX_PARSED_CHARS} are parsed")
+    return parse_untrusted(text)
+
+
 def _top_level(module: ast.Module) -> dict[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
     classes: dict[str, ast.ClassDef] = {}
     for node in module.body:
         if isinstance(node, ast.ClassDef):
             classes[node.name] = node
+    read: dict[str, EntryPoint] = {}
     for node in module.body:
         if isinstance(node, _FunctionNode):
             found[node.name] = _function(node, skip_first=False)
         elif isinstance(node, ast.ClassDef):
-            found[node.name] = _class(node, classes)
+            found[node.name] = _class(classes[node.name], classes, read)
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
             parameters = _parameters(node.value.args, skip_first=False)
             for name in _plain_names(node.targets):
@@ -242,23 +255,21 @@ def _parameters(arguments: ast.arguments, *, skip_first: bool) -> Parameters:
     )
 
 
-def _class(
-    node: ast.ClassDef,
-    classes: dict[str, ast.ClassDef],
-    seen: frozenset[str] = frozenset(),
-) -> EntryPoint:
-    """Read a class. ``seen`` holds the subclasses read so far, because hostile classes may inherit in a circle."""
+def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], read: dict[str, EntryPoint]) -> EntryPoint:
+    """Read a class once. ``read`` holds the classes that have been read."""
+    if node.name in read:
+        return read[node.name]
+    read[node.name] = EntryPoint()  # a hostile class may inherit from itself
     methods: dict[str, EntryPoint] = {}
     members: set[str] = set()
     stored: set[str] = set()
     constructor: Parameters | None = None
-    seen |= {node.name}
     for base in node.bases:
         name = base.id if isinstance(base, ast.Name) else ""
         # A base class of another module is unknown, so tests cannot use the members of such a base class.
-        if name not in classes or name in seen:
+        if name not in classes:
             continue
-        inherited = _class(classes[name], classes, seen)
+        inherited = _class(classes[name], classes, read)
         methods |= inherited.methods
         members |= inherited.members
         constructor = inherited.parameters
@@ -278,11 +289,8 @@ def _class(
         # not have any other attributes.
         parameters = {*constructor.positional, *constructor.keyword_only}
         members |= stored & parameters
-    return EntryPoint(
-        parameters=constructor,
-        methods=methods,
-        members=frozenset(members),
-    )
+    read[node.name] = EntryPoint(parameters=constructor, methods=methods, members=frozenset(members))
+    return read[node.name]
 
 
 def _stored_attributes(method: _FunctionNode) -> Iterator[str]:

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from ..cases.case import Call, Case, Kind, Rejection, RejectionReason, Suite
-from ..cases.definitions import with_solution, without_examples
+from ..cases.definitions import imports_quickly, with_solution, without_examples
 from ..cases.gate import Gate
 from ..cases.parser import gather_suite
 from ..errors import ValueFormatError
@@ -28,7 +28,7 @@ from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
 
 _MIN_TIMEOUTS_WITHOUT_RESULT = 6
 _EXAMPLES_SHARE = 8
-"""The time for loading is divided by this number if the program can also be judged without its examples."""
+"""The time for loading is divided by this number at the first try."""
 _MAX_GATES = 256
 """Number of questions whose parsed asserts are kept."""
 _SHOWN_VALUE_BYTES = 400
@@ -40,7 +40,7 @@ class _CandidateRun(NamedTuple):
     answers: dict[Call, CallResult]
     was_cached: bool = False
     example_failure: str = ""
-    """The reason why the program ran without its examples; empty if it ran with them."""
+    """The reason why an example was skipped, or why the program ran without its examples; empty if all ran."""
 
 
 class Judge:
@@ -139,14 +139,19 @@ class Judge:
         return self._gate(request.reference, request.entry_points, kind=Kind(request.kind))
 
     def _ask_references(self, request: JudgeRequest, suites: list[list[Call]], *, final: bool = False) -> OracleBatch:
-        return self._references.answer(
-            request.question_id,
+        program = Program(
             prelude=request.prelude,
-            reference=request.reference,
-            suites=suites,
+            source=request.reference,
+            calls=(),
+            limits=self._limits.for_reference(),
+            timed=True,
+            entry_points=self._names_under_test(request),
             reads_input=request.kind == Kind.STDIN,
-            final=final,
         )
+        return self._references.answer(request.question_id, program, suites=suites, final=final)
+
+    def _names_under_test(self, request: JudgeRequest) -> tuple[str, ...]:
+        return () if request.kind == Kind.STDIN else tuple(self._gate_of(request).interface.entry_points)
 
     def forget(self, question_id: str) -> None:
         """Drop the cached answers of a question's reference and programs."""
@@ -176,20 +181,23 @@ class Judge:
         if "Solution" in entry_points:
             source = with_solution(source, entry_points["Solution"].methods)
         program = self._program(request, source, batch, groups)
-        definitions = None if program.reads_input else without_examples(source, entry_points)
-        if definitions and definitions.needs_no_examples and request.candidate != request.reference:
-            program = replace(program, limits=self._example_limits)
-        result, is_cached = self._run(request.question_id, program)
-        failure = ""
-        # An example may have failed after the program had defined everything. Then the definitions are judged alone.
-        # But a program is not excused if it ends its process, breaks the channel to the process, or does not compile.
-        is_excused = not result.loaded and not result.load_error.startswith((CallStatus.DIED, "SyntaxError"))
-        if definitions and is_excused:
-            program = replace(program, source=definitions.source, limits=self._limits)
-            again, is_cached = self._run(request.question_id, program)
-            if again.loaded:
-                failure = result.load_error
-                result = again
+        is_quick = imports_quickly(source) and not program.reads_input and request.candidate != request.reference
+        first = replace(program, limits=self._example_limits) if is_quick else program
+        result, is_cached = self._run(request.question_id, first)
+        failure = result.example_failure
+        # The text of a load error may come from the program. But a program that lies here could hang as well.
+        if result.load_error.startswith(CallStatus.TIMED_OUT) and not program.reads_input:
+            definitions = without_examples(source, entry_points)
+            if is_quick and not (definitions and definitions.needs_no_examples):
+                result, is_cached = self._run(request.question_id, program)
+                failure = result.example_failure
+            if definitions and result.load_error.startswith(CallStatus.TIMED_OUT):
+                # The examples hang. So the program is judged without them.
+                program = replace(program, source=definitions.source)
+                again, is_cached = self._run(request.question_id, program)
+                if again.loaded:
+                    failure = result.load_error
+                    result = again
         answers = dict(zip(program.calls, result.results, strict=False))
         return _CandidateRun(result, answers, was_cached=is_cached, example_failure=failure)
 
@@ -219,6 +227,7 @@ class Judge:
             max_timeouts_without_result=max(_MIN_TIMEOUTS_WITHOUT_RESULT, num_suites),
             until_timeout=request.until_timeout,
             isolated=batch.is_stateful,
+            entry_points=self._names_under_test(request),
             reads_input=request.kind == Kind.STDIN,
         )
 

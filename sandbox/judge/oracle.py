@@ -129,33 +129,26 @@ class ReferencePass:
     def answer(
         self,
         question_id: str,
+        program: Program,
         *,
-        prelude: str,
-        reference: str,
         suites: Sequence[Sequence[Call]],
-        reads_input: bool = False,
         final: bool = False,
     ) -> OracleBatch:
         """Return the oracles of all calls. Threads that ask about the same question wait for one another.
 
         Args:
-            prelude: source that runs before the reference.
+            program: the reference without calls; it is timed.
             suites: the calls of each suite. Suites take turns. If some calls had no time left, the next pass begins
                 with the suites that hang least often.
-            reads_input: True if the reference reads standard input, see ``Program``.
             final: a call that had no time left stays refused until another final request asks for it. If False, the
                 next request asks the reference for this call again.
 
         Raises:
             SandboxUnavailableError: the reference could not be run.
         """
-        limits = self._limits.for_reference()
-        program = Program(
-            prelude=prelude, source=reference, calls=(), limits=limits, timed=True, reads_input=reads_input
-        )
         calls = in_turns(suites)
         # The reference is part of the key, so that a question with a corrected reference starts anew.
-        text = f"{reads_input}{len(prelude)}:{prelude}{reference}"
+        text = f"{program.reads_input}{len(program.prelude)}:{program.prelude}{program.source}"
         key, question = self._questions.find(question_id, text)
         # All candidates of a question wait here for one run of the question's reference.
         with question.lock:

@@ -11,13 +11,12 @@ import hashlib
 import threading
 from dataclasses import dataclass, field
 
-from ..cases.reference_interface import PARSE_ERRORS, parse_untrusted
+from ..cases.reference_interface import PARSE_ERRORS, parse_program
 from ..runners.base import CallStatus, Program, ProgramResult
 from .bounded_cache import BoundedCache, Key
 
 MAX_BYTES = 64 << 20
 """Limit for the bytes of all cached answers."""
-_MAX_PARSED_CHARS = 100_000
 _ANSWER_BYTES = 256
 _SETTLED = (CallStatus.VALUE, CallStatus.RAISED, CallStatus.UNENCODABLE)
 """Statuses that another run would repeat. A time-out or a death may be the machine's fault."""
@@ -26,15 +25,14 @@ _SETTLED = (CallStatus.VALUE, CallStatus.RAISED, CallStatus.UNENCODABLE)
 def syntax_key(source: str) -> str:
     """Compute a digest that programs with the same syntax tree share.
 
-    A text that does not parse, or has more than 100,000 characters, shares its digest only with an identical text.
+    A text that does not parse, or has more than ``MAX_PARSED_CHARS``, shares its digest only with an identical text.
 
     Args:
         source: any text. The text is parsed but never run.
     """
     kind, text = "text", source
-    if len(source) <= _MAX_PARSED_CHARS:
-        with contextlib.suppress(*PARSE_ERRORS):
-            kind, text = "tree", ast.dump(parse_untrusted(source))
+    with contextlib.suppress(*PARSE_ERRORS):
+        kind, text = "tree", ast.dump(parse_program(source))
     return hashlib.sha256(f"{kind}:{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -56,7 +54,7 @@ class RunCache:
     def find(self, question_id: str, program: Program) -> tuple[Key, CachedRun]:
         """Return the key and the entry of a program with its calls. If the entry is missing, make it."""
         calls = [call.text for call in program.calls]
-        parts = [str(program.isolated), program.prelude, syntax_key(program.source), *calls]
+        parts = [str(program.isolated), repr(program.entry_points), program.prelude, syntax_key(program.source), *calls]
         return self._runs.find(question_id, "\0".join(parts))
 
     def keep(self, key: Key, run: CachedRun, result: ProgramResult) -> None:

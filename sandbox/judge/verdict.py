@@ -108,5 +108,5 @@ class CandidateVerdict:
     was_cached: bool = False
     """The program did not run, because an identical program had run before, see ``Judge(reuse_results=...)``."""
     example_failure: str = ""
-    """The reason why only the definitions were judged: an example at top level raises an exception, calls
-    ``sys.exit()``, reads input or hangs. Empty if the whole program loads."""
+    """The exception of an example at top level that was skipped; or the reason why only the definitions were judged: an
+    example hangs. Empty if no example fails."""

@@ -91,8 +91,8 @@ class Attempt:
     """True if the first call gets extra time for imports, see ``import_seconds``."""
     seconds_left: float
     """CPU and idle seconds that this process may use in all."""
-    take: Callable[[CallResult | None], None]
-    """This function gets None after the load, and then each result as it arrives."""
+    take: Callable[[CallResult | str], None]
+    """This function gets a text after the load (``ProgramResult.example_failure``), and then each result as it arrives."""
     results: list[CallResult] = field(default_factory=list)
     """Results of the calls at ``indices``, in this order. After an early end, there are fewer results than indices."""
     load_error: str = ""
@@ -167,6 +167,7 @@ class Attempt:
 
     def _converse(self, channel: socket.socket, total: Stopwatch) -> ExitReason:
         self._request(b"P", self.program.prelude.encode("utf-8", "surrogatepass"))
+        self._request(b"N", "\n".join(self.program.entry_points).encode("utf-8", "surrogatepass"))
         kind = b"I" if self.program.reads_input else b"P"
         self._request(kind, self.program.source.encode("utf-8", "surrogatepass"))
         # The calls are not sent yet, because a program could read them while it loads.
@@ -297,7 +298,7 @@ class Attempt:
             if kind != b"L":
                 return ExitReason.BROKE_PROTOCOL
             self._phase = _Phase.CALLING
-            self.take(None)
+            self.take(payload.decode("utf-8", "replace")[:_MAX_DETAIL_CHARS])
             self._request_calls()
         elif (
             # Our code never sends unknown kinds or more responses than calls, so the program wrote them.

@@ -82,6 +82,9 @@ class Program:
     """If True, the CPU time of each call is measured. References are timed."""
     earlier_timeouts: int = 0
     """Number of time-outs of the same program in earlier runs. Earlier time-outs shorten limits too, see ``Limits``."""
+    entry_points: tuple[str, ...] = ()
+    """Names of the functions under test. Examples at top level that raise are skipped (RULES.md, S55). If empty, a
+    program that raises does not load."""
     reads_input: bool = False
     """True if the program reads standard input. Then each call is ``run(text)`` with a literal text, and its value is
     the printed output for this input."""
@@ -110,6 +113,8 @@ class ProgramResult:
 
     loaded: bool
     load_error: str
+    example_failure: str = ""
+    """The exception of the first example that was skipped; untrusted text."""
     results: tuple[CallResult, ...] = ()
     """One result for each call, in order. Empty if the program did not load."""
     cpu_seconds: float = 0.0

@@ -9,6 +9,8 @@ In both directions, a frame has one byte for the kind, four bytes for the length
 request  payload
 =======  ================================================================
 P        source to execute in the program's namespace (prelude, program)
+N        names of the functions under test, one in a line; if there are
+         any, an example that raises is skipped in the sources that follow
 I        source of a program that reads standard input; ``run(text)`` in the
          namespace then returns what it prints
 B        none; loading is over, respond with L
@@ -22,7 +24,8 @@ response  payload
 ========  ===============================================================
 R         none; the process is confined and will read requests
 !         reason why confinement failed; always the first frame
-L         none; the program has loaded
+L         the program has loaded; exception of the first example that
+          failed, or none
 X         exception of a failed load
 V         encoded value
 E         exception of a call
@@ -31,6 +34,7 @@ O         none; the encoded value exceeds the limit
 ========  ===============================================================
 """
 
+import ast
 import builtins
 import importlib
 import io
@@ -43,6 +47,7 @@ from collections.abc import Iterator, Sequence
 from time import process_time_ns
 from typing import Any
 
+from ..cases.needs import PARSE_ERRORS, Examples
 from ..errors import UnencodableError
 from ..values.encoding import encode
 from ..values.literals import INPUT_ENTRY, LIBRARY_MODULES, LIBRARY_NAMES
@@ -175,23 +180,70 @@ class Server:
                 channel.send(kind, data)
 
     def _load(self, channel: _Channel, value_bytes: int) -> bool:
+        names: list[str] = []
+        failure, may_go_on = b"", True
         while True:
             kind, payload = channel.receive()
             # The judge sends the calls only after this response, so that code at top level cannot read them.
             if kind == b"B":
                 if bytes(range(256)) != _BYTES:
                     return False  # the program has changed the interpreter's own integers, so no value is correct
-                channel.send(b"L")
+                channel.send(b"L", failure)
                 return True
             try:
                 source = payload.decode("utf-8", "surrogatepass")
-                if kind == b"I":
+                if kind == b"N":
+                    names = source.split()
+                elif kind == b"I":
                     self._scope[INPUT_ENTRY] = InputProgram(source, self._scope, most_bytes=value_bytes)
                 else:
-                    exec(compile(source, "<program>", "exec", dont_inherit=True), self._scope)
+                    failure, may_go_on = self._execute(source, names)
             except BaseException as error:  # noqa: BLE001 - anything that a program raises is its result
-                channel.send(b"X", _describe(error))
+                failure, may_go_on = _describe(error), False
+            if not may_go_on:
+                channel.send(b"X", failure)
                 return False
+
+    def _execute(self, source: str, names: Sequence[str]) -> tuple[bytes, bool]:
+        """Execute a program's top level. Skip the examples that raise.
+
+        Returns:
+            The exception of a statement (empty if none raised), and whether the program has loaded nevertheless.
+
+        Raises:
+            SyntaxError, ValueError, RecursionError, MemoryError: the source does not compile.
+        """
+        failure, line = self._raised(compile(source, "<program>", "exec", dont_inherit=True))
+        if not failure or not names:
+            return failure, not failure
+        # Few programs come here. All others run as one piece of code, and are not parsed.
+        body = ast.parse(source).body
+        try:
+            examples = Examples(body, names)
+        except PARSE_ERRORS:
+            return failure, False
+        # Only the line of the exception is known, so statements that share a line count as one.
+        failed = [number for number, part in enumerate(body) if _first_line(part) <= line <= (part.end_lineno or 0)]
+        if not failed or not all(map(examples.has, failed)):
+            return failure, False
+        futures = [part for part in body if isinstance(part, ast.ImportFrom) and part.module == "__future__"]
+        # Behind `pass`, a text is not taken for the module's docstring.
+        head = [*futures, *ast.parse("pass").body]
+        for number in range(failed[-1] + 1, len(body)):
+            module = ast.Module([*head, body[number]], type_ignores=[])
+            later, _ = self._raised(compile(module, "<program>", "exec", dont_inherit=True))
+            if later and not examples.has(number):
+                return later, False
+        return failure, True
+
+    def _raised(self, code: types.CodeType) -> tuple[bytes, int]:
+        """Execute code, and return what it raised, with the line at top level; an empty text if it raised nothing."""
+        try:
+            exec(code, self._scope)
+        except BaseException as error:  # noqa: BLE001 - as above
+            inner = error.__traceback__.tb_next if error.__traceback__ else None
+            return _describe(error), inner.tb_lineno if inner else 0
+        return b"", 0
 
     def _call(self, flags: int, expression: bytes, value_bytes: int) -> tuple[bytes, bytes]:
         try:
@@ -223,4 +275,9 @@ def _describe(error: BaseException) -> bytes:
         text = f"{name}: {error}"
     except BaseException:  # noqa: BLE001 - a program's __str__ may do anything
         text = name
-    return text[:_DETAIL_CHARS].encode("utf-8", "replace")
+    return text[:_DETAIL_CHARS].encode("utf-8", "replace") or b"exception"
+
+
+def _first_line(statement: ast.stmt) -> int:
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])

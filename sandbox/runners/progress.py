@@ -31,6 +31,7 @@ class Progress:
     results: dict[int, CallResult] = field(default_factory=dict)
     """Maps the index of each finished call to its result."""
     load_error: str = ""
+    example_failure: str = ""
     has_loaded: bool = False
     cpu_seconds: float = 0.0
     used_seconds: float = 0.0
@@ -90,8 +91,10 @@ class Progress:
             if is_last_try:
                 self._end_last_try(pending[0])
 
-    def take(self, result: CallResult | None) -> None:
+    def take(self, result: CallResult | str) -> None:
         """Take one result while its process still runs; see ``Attempt.take``."""
+        if isinstance(result, str):
+            self.example_failure = self.example_failure or result
 
     def try_again(self, attempt: Attempt, stop: ExitReason) -> bool:
         """Return True if somebody other than the program ended the process, so that its call must be made again."""
@@ -154,6 +157,7 @@ class Progress:
         return ProgramResult(
             loaded=self.has_loaded,
             load_error=self.load_error,
+            example_failure=self.example_failure,
             results=tuple(self.results[index] for index in sorted(self.results)),
             cpu_seconds=self.cpu_seconds,
             wall_seconds=wall_seconds,

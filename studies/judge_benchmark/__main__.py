@@ -14,6 +14,7 @@ from studies.command_line import run_study, study_app
 from .bench import FULL, QUICK, run_bench
 from .corpora import run_corpora
 from .kills import run_kills
+from .linear import run_linear
 from .soak import run_programs
 from .stdin_tasks import run_stdin_benchmark
 
@@ -59,6 +60,12 @@ def corpora(
 ) -> None:
     """Run the judge several times on programs that cheat and on honest programs."""
     _finish(run_corpora(files, tier=tier, num_runs=runs, num_busy=busy, report=typer.echo))
+
+
+@app.command()
+def linear() -> None:
+    """Measure how the judge's own time grows with the length of programs, responses and asserts."""
+    _finish(run_linear(report=typer.echo))
 
 
 def _finish(found: dict[str, Any]) -> None:

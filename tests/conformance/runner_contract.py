@@ -33,6 +33,13 @@ class RunnerContract:
         assert word in result.load_error
         assert result.load_error
 
+    def test_an_example_that_raises_is_skipped_if_the_functions_under_test_are_named(self, runner):
+        source = "def f(x): return x + n\nprint(f(1))\nn = 1\ndef g(): pass"
+        assert not run(runner, source, "f(1)").loaded
+        result = run(runner, source, "f(1)", entry_points=("f",))
+        assert (result.loaded, decode(result.results[0].value)) == (True, 2)
+        assert result.example_failure == "NameError: name 'n' is not defined"
+
     def test_a_program_without_calls_loads(self, runner):
         for source in ("x = 1", ""):
             result = run(runner, source)

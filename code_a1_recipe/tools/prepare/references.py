@@ -105,8 +105,9 @@ def judged_row(question: Question, judge_all: JudgeAll, *, with_controls: bool =
     faults = []
     place = 0
     for verdict in verdicts:
-        # In training, the examples in a reference's source run with it, so a failing example counts as a load error.
-        load_error = load_error or verdict.example_failure or verdict.load_error
+        load_error = load_error or verdict.load_error
+        if not any(suite.cases for suite in verdict.suites):
+            load_error = load_error or verdict.example_failure  # an example that hangs keeps a reference from loading
         for suite in verdict.suites:
             faults += [(place, reason, detail[:_DETAIL_CHARACTERS]) for reason, detail in _faults(suite)]
             place += 1

@@ -126,14 +126,14 @@ class _ReportingProgress(Progress):
         self.send(event, on_stdout=True, detail=detail, sha256=digest)
         os._exit(0)
 
-    def take(self, result: CallResult | None) -> None:
-        if result is not None:
+    def take(self, result: CallResult | str) -> None:
+        if not isinstance(result, str):
             # Results are reported in order, so later results wait for a doubtful call, which will be made again.
             if self._num_reported not in self._doubtful:
                 self._report(result)
         elif not self.has_loaded:
             self.has_loaded = True
-            self.send("loaded")
+            self.send("loaded", detail=result)
 
     def try_again(self, attempt: Attempt, stop: ExitReason) -> bool:
         """Return True after a SIGKILL, but only a few times for one call."""

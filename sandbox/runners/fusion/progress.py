@@ -91,6 +91,7 @@ class FusionProgress(Progress):
         kind = event["event"]
         if kind == "loaded":
             self.has_loaded = True
+            self.example_failure = event["detail"][:_MAX_DETAIL]
         elif kind == "failed" and not self.has_loaded:
             self.load_error = event["detail"][:_MAX_DETAIL] or "unknown exception"
         elif kind == "result" and self.has_loaded and not self.is_done:

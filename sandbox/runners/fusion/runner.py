@@ -37,6 +37,7 @@ MODULES = (
     "errors",
     "limits",
     "cases.case",
+    "cases.needs",
     "confinement.rlimits",
     "values.literals",
     "values.encoding",

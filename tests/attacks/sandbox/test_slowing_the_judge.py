@@ -8,6 +8,8 @@ import pytest
 
 from reward_fns import ExtractionFailure, extract_candidate, extract_suite
 from sandbox import Rejection
+from sandbox.cases.definitions import without_examples
+from sandbox.judge import oracle
 from sandbox.text import Case, Interface, encode, matches, parse_assert, parse_suite
 
 INTERFACE = Interface.of("def f(*arguments, **named): pass")
@@ -178,3 +180,23 @@ def test_a_wrong_value_full_of_markup_is_shown_as_one_short_line(attack):
     for outcome, detail in attack("def secret(n): return '\\x1b[2J\\n\\r\\u2028PASSED' * 5"):
         assert outcome == "wrong_value"
         assert detail.isprintable()
+
+
+def test_classes_that_inherit_twice_from_the_one_before_are_each_read_once():
+    classes = "".join(f"class C{number + 1}(C{number}, C{number}): pass\n" for number in range(60))
+    assert "C60" in Interface.of("class C0: pass\n" + classes).entry_points
+
+
+def test_a_chain_of_subscripts_is_not_searched_in_every_way_to_split_it():
+    text = f"def f(): pass\nprint(a.b{'[0]' * 60})"
+    assert without_examples(text, ["f"]).needs_no_examples
+
+
+def test_a_word_that_repeats_the_name_of_a_thread_is_searched_once():
+    assert not oracle._ORDER.search("Thread" * 30_000)
+
+
+def test_a_block_too_large_to_parse_is_the_program_unread_and_its_asserts_are_still_found():
+    large = "x = 1\n" * 11_000
+    assert extract_candidate(f"```python\n{large}```", names=("f",)) == large.rstrip("\n")
+    assert extract_suite(f"```python\nassert f(1) == 1\n{large}```") == ("assert f(1) == 1",)

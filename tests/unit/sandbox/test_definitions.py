@@ -6,13 +6,20 @@ import pytest
 
 from reward_fns import extract_candidate, extract_suite
 from sandbox import Judge, JudgeRequest, Limits, LocalRunner
-from sandbox.text import parse_untrusted
+from sandbox.cases import needs
+from sandbox.cases.definitions import with_solution, without_examples
+from sandbox.text import MAX_PARSED_CHARS, parse_program, parse_untrusted, syntax_key
 
 ADD = "def add(a, b):\n    return a + b\n"
 MODULE = "def add(a, b):\n    return a + b + 0 * len({}.__name__)\n"
 NEEDS = (
     "import math\nLIMIT = 3\ntable = [0] * LIMIT\nfor i in range(LIMIT):\n    table[i] = i\nmemo = {}\nmemo['x'] = 0\n"
     "def add(a, b):\n    result = table[a] + table[b] + memo['x']\n    return math.floor(result)\nresult = add('x', 1)"
+)
+
+FILLED = (
+    "table = [0] * 9\nmemo = {}\ndef fill():\n    for i in range(9):\n        table[i] = i\n"
+    "def add(a, b):\n    memo[a] = b\n    return table[a] + table[b]\n"
 )
 
 
@@ -41,6 +48,18 @@ def judged(judge, candidate, **changes):
         (NEEDS, "TypeError"),
         (f"import sys\n{MODULE.format('sys')}sys.stdout.write(str(add(int(input()), 2)))", "EOFError"),
         (f"import unittest\n{MODULE.format('unittest')}unittest.main()", "SystemExit"),
+        ("from operator import add\n1 / 0", "ZeroDivisionError"),
+        (f"{ADD}eval('1 +')", "SyntaxError"),
+        (f"{ADD}import nowhere\nnowhere.show(add)", "ModuleNotFoundError"),
+        (f"{ADD}class TestAdd(unittest.TestCase): pass", "NameError"),
+        (f"{ADD}x = 1; print(add(int(input()), x))", "EOFError"),
+        (f"n = int(input())\n{FILLED}fill()\nprint(add(n, 1))", "EOFError"),
+        (f"{FILLED}fill()\nprint(add(1, '2'))\nmemo.clear(n)", "TypeError"),
+        (f"{ADD}memo = {{}}\ndef main():\n    while True:\n        n = memo[input()]\nmain()", "EOFError"),
+        (f"class Node: pass\nsetattr(Node, 'one', 1)\n{ADD[:-1]} * Node.one\ninput()", "EOFError"),
+        ("from __future__ import annotations\n1 / 0\ndef add(a: x, b: y):\n    return a + b", "ZeroDivisionError"),
+        (f"'doc'\n1 / 0\n'text'\n{ADD[:-1]} if __doc__ == 'doc' else 0", "ZeroDivisionError"),
+        ("1 / 0\n\ndef add(a, b):\n    return add.__code__.co_firstlineno", "ZeroDivisionError"),
         (
             f"import heapq\nheap = [3, 0]\nheapq.heapify(heap)\n{ADD[:-1]} + heap[0]\nprint(add(int(input()), 2))",
             "EOFError",
@@ -52,6 +71,32 @@ def test_a_program_whose_example_fails_is_judged_on_its_definitions(judge, candi
     assert (verdict.loaded, verdict.load_error) == (True, "")
     assert verdict.example_failure.startswith(failure)
     assert [case.outcome for case in verdict.suites[0].cases] == ["passed"]
+
+
+def test_a_reference_may_have_examples_that_fail(ask):
+    verdict = ask(f"{ADD}assert add(1, 2) == 4", ADD, "assert add(1, 2) == 3")
+    assert [case.outcome for case in verdict.suites[0].cases] == ["passed"]
+
+
+def test_names_of_a_statement_are_read_once_however_long_a_chain_of_assignments_is(monkeypatch):
+    read, seen = needs.read_names, []
+    monkeypatch.setattr(needs, "read_names", lambda node: seen.append(node) or read(node))
+    chain = "".join(f"v{number} = v{number - 1}\n" for number in range(1, 400))
+    definitions = without_examples(f"def f():\n    return v399\nv0 = 1\n{chain}while f(): pass", ["f"])
+    assert definitions.source.count("\n") == 401
+    assert len(seen) == 401
+
+
+@pytest.mark.parametrize("example", ["1 / 0", "while True: pass"])
+def test_a_large_program_runs_as_a_whole_unread(example):
+    large = f"{ADD}{example}\n# {'a' * MAX_PARSED_CHARS}"
+    with pytest.raises(ValueError, match="too large"):
+        parse_program(large)
+    assert without_examples(large, ["add"]) is None
+    assert with_solution(large, ["add"]) == large
+    assert syntax_key(large) != syntax_key(f"{large} ")
+    with LocalRunner(limits=Limits(load_cpu_seconds=0.4)) as runner:
+        assert judged(Judge(runner), large).loaded is (example == "1 / 0")
 
 
 @pytest.mark.parametrize(
@@ -86,8 +131,12 @@ def test_an_example_may_compute_for_long_only_where_a_definition_may_need_it_or_
         f"{ADD}break",
         f"{ADD}nonlocal x",
         f"{ADD}import os\nos._exit(0)",
-        "from operator import add\n1 / 0",
         "add = 1 / 0\ndef f(): return add",
+        f"{ADD}@missing\n{ADD}",  # the second definition is the program's answer
+        f"import missing\n{ADD[:-1]} + missing.zero",
+        f"def plus(a, b=missing):\n    return a + b\n{ADD.replace('a + b', 'plus(a, b)')}",
+        f"table = {{}}\nfor i in range(9):\n    table[i] = 1 / (5 - i)\n{ADD[:-1]} + 0 * table[1]",
+        f"{ADD}1 / 0\nimport os\nos._exit(0)",
     ],
 )
 def test_what_else_does_not_load_is_not(judge, candidate):

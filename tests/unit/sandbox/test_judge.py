@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from sandbox import CaseOutcome, Judge
 from sandbox.cases.gate import Gate
 from sandbox.judge import oracle
+from sandbox.runners.base import Program
 from sandbox.text import NOT_ASKED
 
 LONG = "def f(n):\n    return str(n) * 750\n"
@@ -55,7 +56,7 @@ def test_suites_are_judged_apart_and_one_call_may_stand_in_several(ask):
 
 
 def test_a_reference_that_does_not_load_drops_every_case(ask):
-    verdict = ask("def f(n): pass\nimport no_such_module\n", DOUBLE, *THREE)
+    verdict = ask("import no_such_module\ndef f(n): no_such_module\n", DOUBLE, *THREE)
     assert reasons(verdict) == ["reference_raised"] * 3
     assert "no_such_module" in verdict.suites[0].rejections[0].detail
     assert (verdict.loaded, verdict.suites[0].num_valid) == (True, 0)
@@ -139,7 +140,8 @@ def test_answers_of_the_oldest_questions_go_where_all_together_take_too_much(run
     def ask(name, *numbers):
         suite = [f"assert f({number}) == 'x'" for number in numbers]
         calls = [case.call for case in Gate(LONG, (), assert_chars=1000).suite(suite).cases]
-        return references.answer(name, prelude="", reference=LONG, suites=[calls]).oracles
+        program = Program(source=LONG, calls=(), limits=runner.limits.for_reference(), timed=True)
+        return references.answer(name, program, suites=[calls]).oracles
 
     for name in "abacd":
         assert len(ask(name, *range(8))) == 8
