@@ -26,7 +26,7 @@ from .answer_blocks import answer_of, blocks_of
 
 MAX_RESPONSE_CHARS = 200_000
 """Longest response that is read, in characters, far above any token budget. A block of more than ``MAX_PARSED_CHARS``
-is not parsed. If it is the last one, it is the program; in a suite, its lines are searched for asserts."""
+is not parsed. It is the program if no other block is; in a suite, its lines are searched for asserts."""
 
 MAX_ASSERT_LINES = 40
 """Maximum number of lines of an assert in a block that does not parse. It keeps the search for asserts linear."""
@@ -99,20 +99,20 @@ def extract_candidate(
     defined = set().union(*(piece.defined for piece in readable))
     if asked and asked <= defined:
         return "\n\n".join(piece.source for piece in readable)
+    if large := [piece.source for piece in pieces if len(piece.source) > MAX_PARSED_CHARS]:
+        return large[-1]
     # Small models often write code without fences, between lines of prose.
-    run = _longest_run(answer, asked, reads_input, max_parsed)
-    if run is not None:
+    if run := _longest_run(answer, asked, reads_input, max_parsed):
         return run.source
     if pieces:
         last = pieces[-1].source
         if not last.strip():
             return ExtractionFailure(reason="empty", detail="the last block is empty")
-        if pieces[-1].module is None and not programs[-1].is_closed and len(last) <= MAX_PARSED_CHARS:
+        if pieces[-1].module is None and not programs[-1].is_closed:
             return ExtractionFailure(reason="unclosed_block", detail="the last block is cut off before it closes")
         return last
     if blocks:
-        tags = sorted({block.info for block in blocks})
-        return ExtractionFailure(reason="no_code", detail=f"only blocks tagged {tags}")
+        return ExtractionFailure(reason="no_code", detail=f"only blocks tagged {sorted({b.info for b in blocks})}")
     wanted = "calls a function" if reads_input else f"defines {', '.join(sorted(asked)) or 'a function'}"
     detail = f"the response has neither a fenced block nor code without a fence that {wanted}"
     return ExtractionFailure(reason="no_code", detail=detail)

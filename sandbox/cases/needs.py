@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
 """Errors of Python's parser and compiler, and of walks, for a text that is wrong, too large or nested too deep."""
-_SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 MAY_CALL = ast.Expr | ast.For | ast.While
 """Statements in which a method call counts as a change. A call in an assignment does not count as a change:
 ``total = items.pop()`` belongs to an example."""
+_SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _EXPRESSION_SCOPES = ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,14 +15,14 @@ from sandbox.cases.definitions import imports_quickly, with_solution, without_ex
 from sandbox.judge import oracle
 from sandbox.limits import Limits
 from sandbox.runners.base import Program, import_seconds
-from sandbox.text import Interface, parse_assert, parse_call, syntax_key
+from sandbox.text import PARSE_ERRORS, Interface, parse_assert, parse_call, parse_untrusted, syntax_key
 
 MOST_GROWTH = 15.0
 _SIZES = ((10_000, 100_000), (6_000, 60_000))
 """Pairs of lengths, in characters. Most functions do not parse 100,000 characters, so 60,000 are measured too."""
-_NOISE_SECONDS = 0.02
-"""The growth of shorter times is mostly noise, so it does not count."""
-_TRIES = 4
+_NOISE_SECONDS = 0.05
+"""Growth does not count if the long text takes less than this: it may be noise, or another way beyond a bound."""
+_MOST_TRIES = 5
 
 _LINES = {
     "assignments": "a{0} = {0}\n",
@@ -145,21 +147,32 @@ def run_linear(report: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _growth(function: Callable[[str], object], small: str, large: str) -> tuple[float, float]:
-    growth = seconds = 0.0
-    for number in range(1, _TRIES + 1):  # a great growth may be noise, so it is measured again
-        seconds = min(_seconds(function, large) for _ in range(number))
-        growth = seconds / min(_seconds(function, small) for _ in range(2 * number))
+    for tries in range(1, _MOST_TRIES + 1):  # a great growth may be noise, so it is measured again
+        seconds = _seconds(function, large, tries)
+        growth = seconds / _seconds(function, small, tries)
         if seconds < _NOISE_SECONDS:
             return 0.0, seconds
         if growth <= MOST_GROWTH:
-            break
-    return growth, seconds
+            return growth, seconds
+    # A long text's tree does not fit into the processor's caches, so Python's parser grows by more than ten.
+    parser = _seconds(_parse, large, _MOST_TRIES) / _seconds(_parse, small, _MOST_TRIES)
+    return growth * 10 / max(10.0, parser), seconds
 
 
-def _seconds(function: Callable[[str], object], text: str) -> float:
-    started = time.process_time()
-    function(text)
-    return time.process_time() - started
+def _parse(text: str) -> None:
+    with contextlib.suppress(*PARSE_ERRORS):
+        parse_untrusted(text)
+
+
+def _seconds(function: Callable[[str], object], text: str, tries: int) -> float:
+    gc.disable()  # how often the collector runs depends on the whole process
+    found = []
+    for _ in range(tries):
+        started = time.process_time()
+        function(text)
+        found.append(time.process_time() - started)
+    gc.enable()
+    return min(found)
 
 
 def _shapes() -> dict[str, Callable[[int], str]]:

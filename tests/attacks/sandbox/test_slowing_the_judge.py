@@ -198,5 +198,6 @@ def test_a_word_that_repeats_the_name_of_a_thread_is_searched_once():
 
 def test_a_block_too_large_to_parse_is_the_program_unread_and_its_asserts_are_still_found():
     large = "x = 1\n" * 11_000
-    assert extract_candidate(f"```python\n{large}```", names=("f",)) == large.rstrip("\n")
+    shown = f"```python\n{large}def f(): pass\n```\nUse it:\n```python\nf()\n```"
+    assert extract_candidate(shown, names=("f",)) == f"{large}def f(): pass"
     assert extract_suite(f"```python\nassert f(1) == 1\n{large}```") == ("assert f(1) == 1",)

@@ -20,7 +20,7 @@ SLOW = "def echo(x):\n    while True: pass"
 ROWS = [
     GOOD,
     row("bravo", tests=["assert bravo(1) == 6", "assert bravo(2) == 8"]),
-    row("charlie", reference="import no_such_module\ndef charlie(x): return x"),
+    row("charlie", reference="import no_such_module\ndef charlie(x): return no_such_module"),
     row("delta", reference=FLAKY),
     row("echo", reference=SLOW),
     row("foxtrot", reference="def foxtrot(x): return object()"),
