@@ -15,7 +15,11 @@ from .needs import MAY_CALL, bound_names, changed_names, needed, read_names
 from .reference_interface import PARSE_ERRORS, parse_program
 
 _IMPORTED = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
-_STATE = frozenset({"exec", "globals", "setattr", "vars"})
+_STATE = re.compile(
+    r"@|\b(?:class|exec|globals?|nonlocal|setattr|vars)\b|\w\.\w+(?:\[.{,200}\])? [^ ]?= |def .{,1000}="
+)
+"""Finds code that may keep state: decorators, classes, assignments to variables of other scopes or to attributes, and
+default arguments. The bounds keep the search linear."""
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _BUILTINS = {*dir(builtins), "__file__"}
 _SETTINGS = (
@@ -130,7 +134,7 @@ def _without_examples(module: ast.Module, names: Collection[str]) -> Definitions
     body = [statement for number, statement in enumerate(module.body) if number in kept]
     plain_kinds = _DEFINITIONS | ast.Import | ast.ImportFrom
     is_plain = all(isinstance(statement, plain_kinds) for statement in body)
-    needs_no_examples = is_plain and not any(map(_may_keep_state, ast.walk(module)))
+    needs_no_examples = is_plain and not _STATE.search(ast.unparse(module))
     return Definitions(ast.unparse(ast.Module(body, type_ignores=[])), needs_no_examples)
 
 
@@ -139,25 +143,6 @@ def _made(statement: ast.stmt, imported: set[str]) -> set[str]:
     if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
         return set()  # `if __name__ == "__main__":` runs the program as a script
     return changed_names(statement, heeds_calls=isinstance(statement, MAY_CALL), imported=imported)
-
-
-def _may_keep_state(node: ast.AST) -> bool:
-    """Tell whether a node is a class, a decorator, a default argument, or changes an attribute or a variable of another
-    scope."""
-    match node:
-        case ast.ClassDef() | ast.Global() | ast.Nonlocal() | ast.Attribute(ctx=ast.Store()):
-            return True
-        case ast.FunctionDef(decorator_list=[_, *_]) | ast.AsyncFunctionDef(decorator_list=[_, *_]):
-            return True
-        case ast.arguments(defaults=defaults, kw_defaults=kw_defaults):
-            return bool(defaults) or any(kw_defaults)
-        case ast.Name(id=name):
-            return name in _STATE
-        case ast.Subscript(value=owner, ctx=ast.Store()):
-            while isinstance(owner, ast.Subscript):
-                owner = owner.value
-            return isinstance(owner, ast.Attribute)
-    return False
 
 
 def _is_setting(statement: ast.stmt) -> bool:

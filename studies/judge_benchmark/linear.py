@@ -24,125 +24,63 @@ _NOISE_SECONDS = 0.05
 """Growth does not count if the long text takes less than this: it may be noise, or another way beyond a bound."""
 _MOST_TRIES = 5
 
-_LINES = {
-    "assignments": "a{0} = {0}\n",
-    "chain": "v{0} = v{1}\n",
-    "counting": "x += 1\n",
-    "functions": "def f{0}(): return f{1}()\n",
-    "functions and calls": "def f{0}(x): return x\nf{0}({0})\n",
-    "classes and prints": "class C{0}: pass\nprint(C{0})\n",
-    "bases": "class C{0}(C{1}): pass\n",
-    "bases twice": "class C{0}(C{1}, C{1}): pass\n",
-    "methods": "class Solution:\n    def f{0}(self): self.a{0} = 1\n",
-    "decorators": "@d{0}\n",
-    "decorated": "@d\ndef f{0}(): pass\n",
-    "comprehensions": "y{0} = [x for x in y{1} if x]\n",
-    "loops": "for i{0} in range(9): y[i{0}] = x{1}\n",
-    "nested loops": "for i in [1, 2]:\n assert f(i) == {0}\n",
-    "imports": "import m{0}\n",
-    "imports of one line": "import m{0}, m{1} as x; from a import *; ",
-    "asserts": "assert f({0}) == {0}\n",
-    "tuples": "x, y{0} = f(x, y{1})\nassert y{0} == 1\n",
-    "known": "x{0} = [x{1}]\nassert f(x{0}) == 1\n",
-    "copies": "x = [x, x]\nassert f(x) == 1\n",
-    "half asserts": "assert f(\n",
-    "half asserts of strings": "assert f('''\n",
-    "items": "- `assert f({0}) == {0}`\n",
-    "tests": "def test_{0}():\n    x = {0}\n    assert f(x) == {0}\n",
-    "fences": "```python\nx = {0}\n```\n",
-    "broken fences": "```python\ndef f{0}(:\n```\n",
-    "open fences": "```python\n",
-    "late fences": "text ```py\n",
-    "half fences": "``` `\n",
-    "quotes": "x = '''\n",
-    "odd quotes": "'''\"\"\"'''\"\"\"\n",
-    "marks": "</think>\n",
-    "open marks": "<think>",
-    "answers": "<answer>",
-    "begins": " [BEGIN]\n",
-    "ends": "</s> <|im_end|>x\n",
-    "tags": "<p>",
-    "words": "word{0} ",
-    "prose": "The function f(x) is import of class, def it{0}.\n",
-    "code in prose": "def f{0}(x):\n    return x\nThis is text.\n",
-    "half code": "x{0} = (\n",
-    "bad code": "def f{0}(x) return\n",
-    "calls of nothing": "print(f(\n",
-    "colons": "if x{0}: import a\n",
-    "threads": "Thread",
-    "sets": "{{a, ",
-    "braces": "{{",
-    "docstrings": "def f{0}():\n    '''{0}'''\n",
-    "globals": "def f{0}():\n    global g{0}, g{1}\n    g{0} = g{1}\n",
-    "semicolons": "x{0} = x{1};",
-    "lambdas": "f{0} = lambda x, y=f{1}: x\n",
-    "ifs": "if x: y{0} = 1\n",
-    "else": "elif x == {0}: y = 1\n",
-}
-_LONG = {
-    "blanks": lambda n: " " * n + "x",
-    "blank lines": lambda n: "\n" * n + "x",
-    "tabs behind a fence": lambda n: "```" + "\t" * n + "x",
-    "blanks behind an assert": lambda n: "assert f(1) == 1" + " " * n + "x",
-    "back quotes": lambda n: "`" * n,
-    "tildes": lambda n: "x" + "~" * n + "\n" + "~" * n,
-    "quotes in a line": lambda n: "'" * n,
-    "backslashes": lambda n: "x = '" + "\\" * n,
-    "escapes": lambda n: "x = '" + "\\'" * (n // 2),
-    "backslashes at ends": lambda n: "\\\n" * (n // 2),
-    "brackets": lambda n: "[" * (n // 2) + "]" * (n // 2),
-    "few brackets": lambda n: ("[" * 90 + "]" * 90 + "\n") * (n // 181),
-    "open brackets": lambda n: "(" * n,
-    "sum": lambda n: "x = " + "1+" * (n // 2) + "1",
-    "dots": lambda n: "x = a" + ".b" * (n // 2),
-    "list": lambda n: "x = [" + "1, " * (n // 3) + "]",
-    "assert of a list": lambda n: "assert f([" + "1, " * (n // 3) + "]) == 1",
-    "assert of a text": lambda n: "assert f('" + "a" * n + "') == 1",
-    "assert of texts": lambda n: "assert f({" + "'a', " * (n // 5) + "}) == 1",
-    "input": lambda n: "assert run('" + "a " * (n // 2) + "') == 'x'",
-    "arguments": lambda n: "assert f(" + ", ".join(f"a{i}=1" for i in range(n // 9)) + ") == 1",
-    "one line of letters": lambda n: "a" * n,
-    "digits": lambda n: "x = " + "1" * n,
-    "indents": lambda n: "".join(" " * k + "if x:\n" for k in range(min(95, n))) * max(1, n // 5000),
-    "loop over a list": lambda n: "for x in [" + "1, " * (n // 6) + "]:\n" + " assert f(x) == 1\n" * (n // 36),
-    "known in a loop": lambda n: "x = [" + "1, " * (n // 6) + "]\n" + "assert f(x) == 1\n" * (n // 36),
-    "parametrize": lambda n: (
-        "@pytest.mark.parametrize('x', ["
-        + "1, " * (n // 6)
-        + "])\ndef test_f(x):\n"
-        + " assert f(x) == 1\n" * (n // 36)
-    ),
-    "chain then raise": lambda n: (
-        "def f(): return v9\nv0 = 1\n" + "".join(f"v{i + 1} = v{i}\n" for i in range(n // 13)) + "raise"
-    ),
-    "loop of asserts": lambda n: "for i in [1, 2]:\n" + " assert f(i) == i\n" * (n // 20),
-    "closes behind a fence": lambda n: "```python\n" + "x ```\n```python\n" * (n // 16),
-    "functions then calls": lambda n: (
-        "".join(f"def f{i}(): return 1\n" for i in range(n // 50))
-        + "".join(f"x.append(f{i}())\n" for i in range(n // 50))
-    ),
-    "answer, then fences": lambda n: "```python\ndef f(): return g0()\n```\n" * (n // 32),
-    "helpers in blocks": lambda n: "".join(f"```python\ndef f{i}(): return f{i - 1}()\n```\n" for i in range(n // 45)),
-}
+_SHAPES: tuple[tuple[str, ...], ...] = (
+    ("*v{0} = v{1}\n",), ("def f(): return v9\nv0 = 1\n", "*v{0} = v{1}\n", "raise"), ("*x += 1\n",),
+    ("*def f{0}(): return f{1}()\n",), ("*def f{0}(x): return x\nf{0}({0})\n",),
+    ("*def f{0}(): pass\n", "*x.append(f{0}())\n"), ("*class C{0}: pass\nprint(C{0})\n",),
+    ("*class C{0}(C{1}, C{1}): pass\n",), ("*@d{0}\n",), ("*y{0} = [x for x in y{1} if x]\n",),
+    ("*def f{0}():\n    global g{0}, g{1}\n    g{0} = g{1}\n",), ("*f{0} = lambda x, y=f{1}: x\n",),
+    ("*if x{0}: import a\n",), ("*for i in [1, 2]:\n assert f(i) == {0}\n",), ("*assert f({0}) == {0}\n",),
+    ("*x, y{0} = f(x, y{1})\nassert y{0} == 1\n",), ("*x{0} = [x{1}]\nassert f(x{0}) == 1\n",),
+    ("*x = [x, x]\nassert f(x) == 1\n",), ("for x in [", "*1, ", "]:\n", "* assert f(x) == 1\n"),
+    ("x = [", "*1, ", "]\n", "*assert f(x) == 1\n"),
+    ("@pytest.mark.parametrize('x', [", "*1, ", "])\ndef test_f(x):\n", "* assert f(x) == 1\n"),
+    ("for i in [1, 2]:\n", "* assert f(i) == i\n"), ("*assert f(\n",), ("*- `assert f({0}) == {0}`\n",),
+    ("*```python\nx = {0}\n```\n",), ("*```python\ndef f{0}(): return f{1}()\n```\n",),
+    ("*```python\ndef f{0}(:\n```\n",), ("*```python\nx ```\n",), ("*```python\n",), ("*x = '''\n",),
+    ("*'''\"\"\"'''\"\"\"\n",), ("*</think>\n",), ("*<think>",), ("*</s> <|im_end|>x\n",),
+    ("*The function f(x) is import of class, def it{0}.\n",), ("*def f{0}(x):\n    return x\nThis is text.\n",),
+    ("*print(f(\n",), ("*Thread",), ("*{a, ",), ("* ", "x"), ("*\n", "x"), ("```", "*\t", "x"),
+    ("assert f(1) == 1", "* ", "x"), ("*`",), ("x", "*~", "\n", "*~"), ("*'",), ("x = '", "*\\"), ("x = '", "*\\'"),
+    ("*\\\n",), ("*[", "*]"), ("*" + "[" * 90 + "]" * 90 + "\n",), ("*(",), ("x = ", "*1+", "1"), ("x = a", "*.b"),
+    ("def f(): pass\nprint(a.b", "*[0]", ")"), ("x = [", "*1, ", "]"), ("assert f([", "*1, ", "]) == 1"),
+    ("assert f('", "*a", "') == 1"), ("assert f({", "*'a', ", "}) == 1"), ("assert run('", "*a ", "') == 'x'"),
+    ("assert f(", "*a{0}=1, ", ") == 1"), ("*a",), ("x = ", "*1"),
+    ("*" + "".join(" " * depth + "if x:\n" for depth in range(95)),),
+)  # fmt: skip
+"""Parts of texts. A part behind a star is repeated, with the numbers of the repetition and of the one before."""
+
+
+def _text(shape: tuple[str, ...], size: int) -> str:
+    num_chars = size // sum(part.startswith("*") for part in shape)
+    written = []
+    for part in shape:
+        if not part.startswith("*"):
+            written.append(part)
+            continue
+        length = number = 0
+        while length < num_chars:
+            written.append(part[1:].replace("{0}", str(number)).replace("{1}", str(number - 1)))
+            length += len(written[-1])
+            number += 1
+    return "".join(written)
 
 
 def run_linear(report: Callable[[str], None]) -> dict[str, Any]:
-    """Measure each function with texts of every shape.
+    """Measure each function with texts of every shape, and report its greatest growth, with seconds for the long text.
 
     Returns:
-        The greatest growth of each function, with the name of the shape and the seconds for the long text. ``ok`` is
-        True if no growth exceeds ``MOST_GROWTH``.
+        The greatest growth of all. ``ok`` is True if it is at most ``MOST_GROWTH``.
     """
-    found: dict[str, Any] = {}
     growths = []
     for name, function in _functions().items():
         worst = (0.0, 0.0, "no text takes long enough")
-        for shape, text in _shapes().items():
+        for shape in _SHAPES:
             for small, large in _SIZES:
-                worst = max(worst, (*_growth(function, text(small), text(large)), shape))
+                growth, seconds = _growth(function, _text(shape, small), _text(shape, large))
+                worst = max(worst, (growth, seconds, "".join(shape)))
         growths.append(worst[0])
-        found[name] = "growth {:.1f}, {:.3f} s: {}".format(*worst)
-        report(f"{name:<34} {found[name]}")
+        report("{:<34} growth {:>4.1f}, {:.3f} s: {!r:.60}".format(name, *worst))
     return {"worst_growth": max(growths), "ok": max(growths) <= MOST_GROWTH}
 
 
@@ -173,20 +111,6 @@ def _seconds(function: Callable[[str], object], text: str, tries: int) -> float:
         found.append(time.process_time() - started)
     gc.enable()
     return min(found)
-
-
-def _shapes() -> dict[str, Callable[[int], str]]:
-    def lines(line: str) -> Callable[[int], str]:
-        def text(size: int) -> str:
-            parts, length = [], 0
-            while length < size:
-                parts.append(line.format(len(parts), max(0, len(parts) - 1)))
-                length += len(parts[-1])
-            return "".join(parts)
-
-        return text
-
-    return {name: lines(line) for name, line in _LINES.items()} | _LONG
 
 
 def _functions() -> dict[str, Callable[[str], object]]:
