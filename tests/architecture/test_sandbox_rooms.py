@@ -94,7 +94,8 @@ def test_a_fork_server_loads_neither_the_judge_nor_the_runner():
     )
     done = subprocess.run(clean_interpreter(statement), capture_output=True, text=True, timeout=60, check=True)
     assert {name.removeprefix("sandbox.") for name in ast.literal_eval(done.stdout)} == {
-        "sandbox", "cases", "cases.needs", "confinement", "confinement.jail", "confinement.libc", "confinement.namespaces",
+        "sandbox", "cases", "cases.needs",
+        "confinement", "confinement.jail", "confinement.libc", "confinement.namespaces",
         "confinement.rlimits", "confinement.seccomp", "confinement.syscalls", "errors", "runners", "runners.local",
         "runners.child", "runners.local.fork_server_main", "runners.local.jail_choice", "runners.stdin_program",
         "values", "values.encoding", "values.literals",
