@@ -85,14 +85,16 @@ class Judge:
         started = time.monotonic()
         suites = self._parse(request)
         groups = _calls_of(suites)
-        batch = self._ask_references(request, groups)
+        reference = self._reference(request)
+        batch = self._references.answer(request.question_id, reference, suites=groups)
         run = self._run_candidate(request, batch, groups)
         same = comparison(request.kind, request.checker)
         # With the checker ``accepted``, the reference prints all accepted outputs at once. If it were judged like other
         # candidates, it would fail its own cases.
         is_reference = request.candidate == request.reference
         # The last suite holds the replays, which are judged by the same rules.
-        families = self._references.families(request, batch)
+        # Nobody is paid for a data set's own tests, so the reference is not asked about them.
+        families = self._references.families(reference, batch, asks=not request.given)
         compare = _Comparison(batch, run.answers, families, same, is_reference)
         verdicts = [compare.suite(suite, is_given=request.given) for suite in suites[:-1]]
         history = compare.suite(suites[-1], is_given=False)
@@ -125,7 +127,8 @@ class Judge:
         groups: list[list[Call]] = []
         for request in requests:
             groups += _calls_of(self._parse(request))
-        self._ask_references(requests[0], groups, final=True)
+        reference = self._reference(requests[0])
+        self._references.answer(requests[0].question_id, reference, suites=groups, final=True)
 
     def _parse(self, request: JudgeRequest) -> list[Suite]:
         """Parse the request's suites, and its replays as a last suite, in which repeated calls count once."""
@@ -138,8 +141,8 @@ class Judge:
     def _gate_of(self, request: JudgeRequest) -> Gate:
         return self._gate(request.reference, request.entry_points, kind=Kind(request.kind))
 
-    def _ask_references(self, request: JudgeRequest, suites: list[list[Call]], *, final: bool = False) -> OracleBatch:
-        program = Program(
+    def _reference(self, request: JudgeRequest) -> Program:
+        return Program(
             prelude=request.prelude,
             source=request.reference,
             calls=(),
@@ -148,7 +151,6 @@ class Judge:
             entry_points=self._names_under_test(request),
             reads_input=request.kind == Kind.STDIN,
         )
-        return self._references.answer(request.question_id, program, suites=suites, final=final)
 
     def _names_under_test(self, request: JudgeRequest) -> tuple[str, ...]:
         return () if request.kind == Kind.STDIN else tuple(self._gate_of(request).interface.entry_points)

@@ -22,14 +22,13 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Protocol
 
-from ..cases.case import Call, Kind, RejectionReason
+from ..cases.case import Call, RejectionReason
 from ..errors import ValueFormatError
 from ..limits import Limits
 from ..runners.base import TOTAL_SPENT, CallResult, CallStatus, Program, Role, Runner
 from ..values.comparison import to_literal
 from .bounded_cache import BoundedCache
 from .repetition import alike_answer, find_families
-from .request import JudgeRequest
 
 logger = logging.getLogger(__name__)
 
@@ -179,14 +178,19 @@ class ReferencePass:
                 self._questions.note_size(key, question, size)
             return OracleBatch(oracles=oracles, is_stateful=question.is_stateful)
 
-    def families(self, request: JudgeRequest, batch: OracleBatch) -> dict[Call, str]:
+    def families(self, program: Program, batch: OracleBatch, *, asks: bool) -> dict[Call, str]:
         """Return the family of each call that has an answer, see ``repetition``.
+
+        Args:
+            program: the reference without calls.
+            batch: its answers.
+            asks: ask the reference about parts that it may not read.
 
         Raises:
             SandboxUnavailableError: the reference could not be run.
         """
         valued = {call: oracle for call, oracle in batch.oracles.items() if isinstance(oracle, OracleValue)}
-        reads_input = request.kind == Kind.STDIN
+        answers = {call: alike_answer(oracle.value) for call, oracle in valued.items()}
         seconds = [oracle.cpu_seconds for oracle in valued.values()]
 
         def ask(calls: Collection[Call]) -> dict[Call, bytes]:
@@ -196,22 +200,11 @@ class ReferencePass:
                 reference_cpu_seconds_per_case=self._limits.reference_factor * max(_PEEK_SECONDS, *seconds),
                 total_seconds=_ALL_PEEKS_SECONDS + 2 * sum(seconds),
             )
-            program = Program(
-                prelude=request.prelude,
-                source=request.reference,
-                calls=tuple(calls),
-                limits=limits.for_reference(),
-                timed=True,
-                isolated=batch.is_stateful,
-                reads_input=reads_input,
-            )
-            results = self._runner.run(program, role=Role.REFERENCE).results
-            answers = zip(program.calls, results, strict=False)
-            return {call: alike_answer(one.value) for call, one in answers if one.status is CallStatus.VALUE}
+            asked = replace(program, calls=tuple(calls), limits=limits.for_reference(), isolated=batch.is_stateful)
+            results = zip(asked.calls, self._runner.run(asked, role=Role.REFERENCE).results, strict=False)
+            return {call: alike_answer(one.value) for call, one in results if one.status is CallStatus.VALUE}
 
-        # Nobody is paid for a data set's own tests, so the reference is not asked about them.
-        answers = {call: alike_answer(oracle.value) for call, oracle in valued.items()}
-        return find_families(answers, None if request.given else ask, reads_input=reads_input)
+        return find_families(answers, ask if asks else None, reads_input=program.reads_input)
 
     def _compute_in_passes(
         self, question: _Question, program: Program, calls: list[Call], suites: Sequence[Sequence[Call]]

@@ -92,7 +92,7 @@ class Attempt:
     seconds_left: float
     """CPU and idle seconds that this process may use in all."""
     take: Callable[[CallResult | str], None]
-    """This function gets a text after the load (``ProgramResult.example_failure``), and then each result as it arrives."""
+    """This function gets ``ProgramResult.example_failure`` after the load, and then each result as it arrives."""
     results: list[CallResult] = field(default_factory=list)
     """Results of the calls at ``indices``, in this order. After an early end, there are fewer results than indices."""
     load_error: str = ""
