@@ -26,6 +26,9 @@ CLEAN_ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
+    # For each further arena, glibc reserves 64 MiB of the address space that programs may have. Without this limit, a
+    # dozen threads would need all of it.
+    "MALLOC_ARENA_MAX": "2",
 }
 
 

@@ -131,10 +131,11 @@ def test_s68_files_may_be_read_where_modules_lie_and_written_nowhere_under_tier_
     passes(reading)
 
 
-def test_s69_threads_work(passes):
+def test_s69_64_threads_work_at_once(passes):
     candidate = (
-        "from concurrent.futures import ThreadPoolExecutor\ndef f(n):\n"
-        "    with ThreadPoolExecutor(2) as pool:\n        return sum(pool.map(int, [n, n]))\n"
+        "from concurrent.futures import ThreadPoolExecutor\nfrom threading import Barrier\ndef f(n):\n"
+        "    together = Barrier(64)\n    with ThreadPoolExecutor(64) as pool:\n"
+        "        list(pool.map(lambda _: (bytearray(9), together.wait()), range(64)))\n    return 2 * n\n"
     )
     passes(candidate)
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ...cases.case import Call
-from ...confinement.clean_interpreter import PACKAGE_FOLDER
+from ...confinement.clean_interpreter import CLEAN_ENVIRONMENT, PACKAGE_FOLDER
 from ...errors import SandboxConfigError, SandboxUnavailableError
 from ...limits import Limits
 from ..base import HASH_SEEDS, Closing, Program, ProgramResult, Role, refuse_long_source, total_seconds
@@ -94,7 +94,10 @@ module.main(task)
 """The script starts the interpreter a second time, because three things must be set before an interpreter starts: the
 hash seed, a clean environment, and the stack size of threads. glibc takes this stack size from the limit of the main
 thread."""
-_ENVIRONMENT = {"HOME": "/", "LANG": "C.UTF-8", "TZ": "UTC", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+_ENVIRONMENT = {
+    name: CLEAN_ENVIRONMENT[name]
+    for name in ("HOME", "LANG", "TZ", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MALLOC_ARENA_MAX")
+}
 
 
 class SandboxFusionRunner(Closing):

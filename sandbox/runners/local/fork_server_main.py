@@ -19,6 +19,7 @@ import gc
 import importlib
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -46,6 +47,7 @@ _EXITING_SECONDS = 20.0
 long."""
 _PF_EXITING = 0x4
 _KILLED = "the process that tries the confinement was killed"
+_THREAD_STACK_BYTES = 8 << 20
 _RECURSION_SLACK = 64
 """Stack frames below the program's first frame. The recursion limit grows by this number, so that a program has the
 usual thousand frames."""
@@ -57,6 +59,7 @@ def main(argv: list[str]) -> None:
     Args:
         argv: number of the control descriptor, pid of the parent, settings as JSON.
     """
+    _set_stack_of_threads()
     control = socket.socket(fileno=int(argv[0]))
     settings = json.loads(argv[2])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -233,3 +236,14 @@ def _read_proc(path: str) -> bytes:
 def open_proc() -> int:
     """Return a descriptor of /proc. The first call must be made before this process enters a root without /proc."""
     return os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _set_stack_of_threads() -> None:
+    """Start this interpreter again if its threads would get a larger stack, because a stack counts as address space.
+
+    glibc takes the stack size of threads from the limit of the main thread at the start of a process.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    if not 0 < soft <= _THREAD_STACK_BYTES:  # no limit is -1
+        resource.setrlimit(resource.RLIMIT_STACK, (_THREAD_STACK_BYTES, hard))
+        os.execv(sys.executable, sys.orig_argv)
