@@ -8,6 +8,7 @@ the next, so its answers could differ if calls are missing or in another order.
 import ast
 import contextlib
 import hashlib
+import re
 import threading
 from dataclasses import dataclass, field
 
@@ -17,6 +18,8 @@ from .bounded_cache import BoundedCache, Key
 
 MAX_BYTES = 64 << 20
 """Limit for the bytes of all cached answers."""
+_SEES_TEXT = re.compile(r"lineno|getsource|linecache|traceback|_tb\b|inspect|frame|code__|\bco_|exc_info|logging")
+"""Finds programs that may read their own lines."""
 _ANSWER_BYTES = 256
 _SETTLED = (CallStatus.VALUE, CallStatus.RAISED, CallStatus.UNENCODABLE)
 """Statuses that another run would repeat. A time-out or a death may be the machine's fault."""
@@ -25,14 +28,16 @@ _SETTLED = (CallStatus.VALUE, CallStatus.RAISED, CallStatus.UNENCODABLE)
 def syntax_key(source: str) -> str:
     """Compute a digest that programs with the same syntax tree share.
 
-    A text that does not parse, or has more than ``MAX_PARSED_CHARS``, shares its digest only with an identical text.
+    A text that does not parse, that names lines or frames, or that has more than ``MAX_PARSED_CHARS``, shares its
+    digest only with an identical text.
 
     Args:
         source: any text. The text is parsed but never run.
     """
     kind, text = "text", source
-    with contextlib.suppress(*PARSE_ERRORS):
-        kind, text = "tree", ast.dump(parse_program(source))
+    if not _SEES_TEXT.search(source):
+        with contextlib.suppress(*PARSE_ERRORS):
+            kind, text = "tree", ast.dump(parse_program(source))
     return hashlib.sha256(f"{kind}:{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -1,11 +1,14 @@
 """Compare the candidate's value with the reference's value, after decoding, in the trusted process."""
 
 import math
-from collections import deque
+from bisect import bisect
+from collections import Counter, deque
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from hashlib import blake2b
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
@@ -56,10 +59,7 @@ def matches(reference: bytes, value: bytes, *, in_any_order: bool = False) -> bo
     try:
         wanted, found = decode_raw(reference), decode_raw(value)
         if in_any_order and isinstance(wanted, (list, tuple)):
-            if type(wanted) is not type(found):
-                return False
-            # A ``RawSet`` may hold equal items several times.
-            return _close_sets(RawSet([*wanted]), RawSet([*found]))
+            return type(wanted) is type(found) and _pairs_up([*wanted], [*found])
         return _close(wanted, found)
     # ValueFormatError is a ValueError, and UnencodableError is a TypeError.
     except (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError):
@@ -110,8 +110,7 @@ def comparer(
 
 def _by_key(items: RawDict) -> list[tuple[bytes, Any]]:
     """Sort items by the bytes of their keys. No dict is used, because it would hash an adversary's keys."""
-    keys = map(canonical_key, items.keys)
-    return sorted(zip(keys, items.values, strict=True), key=itemgetter(0))
+    return sorted(((canonical_key(key), item) for key, item in items.items()), key=itemgetter(0))
 
 
 def _close_numbers(reference: Any, value: Any) -> bool:
@@ -176,22 +175,99 @@ def _num_bits(value: Any) -> int:
     return 64
 
 
-def _close_sets(reference: RawSet, value: RawSet) -> bool:
-    wanted, found = reference.items, value.items
-    if len(wanted) != len(found):
+def _pairs_up(reference: list[Any], value: list[Any]) -> bool:
+    """Tell whether the items can be paired so that the items of each pair are close.
+
+    An item of the reference without a float is paired with an equal item. Other items are sorted and then paired. Close
+    items differ only in their numbers, and close numbers lie in the same step: a step begins after a gap between the
+    sorted numbers. (Rounding would part close numbers at its borders.) So items are sorted by steps before numbers. If
+    steps are wider than the tolerance, because many numbers are near one another, a pairing may be missed.
+    """
+    if len(reference) != len(value):
         return False
-    wanted_keys, found_keys = map(canonical_key, wanted), map(canonical_key, found)
-    if sorted(wanted_keys) == sorted(found_keys):
-        return True
-    # The tolerance applies to pairs of items, and only numbers can be paired by sorting.
-    for item in wanted + found:
-        if type(item) not in (int, float):
-            return False
-    # If any pairing of the items is within the tolerance, the pairing of the sorted items is, too.
-    return all(map(_close, sorted(wanted), sorted(found)))
+    exact, inexact = Counter[bytes](), []
+    for item in reference:
+        if _is_exact(item):
+            exact[canonical_key(item)] += 1
+        else:
+            inexact.append(item)
+    others = []
+    for item in value:
+        key = canonical_key(item)
+        if exact[key]:
+            exact[key] -= 1
+        else:
+            others.append(item)
+    if len(inexact) != len(others):
+        return False
+    parts = [(*_apart(item), item) for item in inexact + others]
+    columns: dict[tuple[bytes, int], list[float]] = {}
+    for shape, numbers, _ in parts:
+        for column, number in enumerate(numbers):
+            columns.setdefault((shape, column), []).append(number)
+    steps = {column: _steps(numbers) for column, numbers in columns.items()}
+
+    def place(part: tuple[bytes, list[float], Any]) -> tuple[bytes, list[int], list[float]]:
+        shape, numbers, _ = part
+        return shape, [bisect(steps[shape, column], number) for column, number in enumerate(numbers)], numbers
+
+    wanted, found = sorted(parts[: len(others)], key=place), sorted(parts[len(others) :], key=place)
+    return all(_close(one[2], other[2]) for one, other in zip(wanted, found, strict=True))
 
 
-_close = comparer(_close_numbers, _close_sets)
+def _is_exact(value: Any) -> bool:
+    """Tell whether a value holds no number that has a tolerance."""
+    if isinstance(value, RawDict):
+        value = value.values
+    elif isinstance(value, RawSet):
+        value = value.items
+    if isinstance(value, (list, tuple, deque)):
+        return all(map(_is_exact, value))
+    return not isinstance(value, (float, complex))
+
+
+def _steps(numbers: list[float]) -> list[float]:
+    """Return the numbers that follow a gap which is too large for close numbers."""
+    numbers.sort()
+    gap = 2 * ABSOLUTE_TOLERANCE
+    return [after for before, after in pairwise(numbers) if after - before > gap + 2 * RELATIVE_TOLERANCE * abs(after)]
+
+
+def _apart(value: Any) -> tuple[bytes, list[float]]:
+    """Return the bytes of a value without its numbers, and its numbers."""
+    numbers: list[float] = []
+
+    def emptied(part: Any) -> Any:
+        if isinstance(part, _NUMBERS):
+            if _is_nan(part) or _num_bits(part) > _MIN_COMPARED_BITS:
+                return part
+            numbers.extend(_near_floats(_reduced(part)))
+            return 0
+        if isinstance(part, (list, tuple, deque)):
+            return type(part)(map(emptied, part))
+        if isinstance(part, RawDict):
+            items = _by_key(part)
+            return RawDict([key for key, _ in items], [emptied(item) for _, item in items])
+        if isinstance(part, RawSet):
+            shapes = sorted(map(_apart, part.items))
+            for _, inner in shapes:
+                numbers.extend(inner)
+            return RawSet([shape for shape, _ in shapes])
+        return part
+
+    return blake2b(canonical_key(emptied(value))).digest(), numbers
+
+
+def _near_floats(number: Any) -> tuple[float, float]:
+    if isinstance(number, complex):
+        return number.real, number.imag
+    try:
+        return float(number), 0.0
+    except OverflowError:
+        return math.copysign(math.inf, 1 if number > 0 else -1), 0.0
+
+
+_close = comparer(_close_numbers, lambda reference, value: _pairs_up(reference.items, value.items))
 
 
 def to_literal(data: bytes) -> str:

@@ -72,6 +72,10 @@ class RawDict:
     keys: list[Any]
     values: list[Any]
 
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        """Return the keys, each with its value."""
+        return zip(self.keys, self.values, strict=True)
+
 
 def encode(value: object) -> bytes:
     """Encode a builtin value.
@@ -191,7 +195,7 @@ def _set(value: Iterable[Any], depth: int, unify: bool) -> bytes:
     return b"S%d:" % len(items) + b"".join(items)
 
 
-def _dict(value: dict[Any, Any], depth: int, unify: bool) -> bytes:
+def _dict(value: dict[Any, Any] | RawDict, depth: int, unify: bool) -> bytes:
     pairs = []
     for key, item in value.items():
         key_bytes = _encode(key, depth, unify)
@@ -238,6 +242,7 @@ _ENCODERS: dict[type, Callable[[Any, int, bool], bytes]] = {
     Fraction: _ratio,
     Decimal: _decimal,
     RawRatio: _ratio,
+    RawDict: _dict,
     RawSet: lambda value, depth, unify: _set(value.items, depth, unify),
 }
 

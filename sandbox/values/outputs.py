@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from functools import lru_cache, partial
 
 from ..errors import SandboxConfigError, ValueFormatError
@@ -112,19 +113,20 @@ def _near(
 
 
 def _are_near(wanted: str, word: str, tolerance: float, relative: float) -> bool:
-    # ``float`` accepts 1_000 and the digits of other scripts, but no contest's judge accepts them.
+    # ``Decimal`` accepts 1_000 and the digits of other scripts, but no contest's judge accepts them.
     if "_" in word or not word.isascii():
         return False
     try:
-        wanted_number, number = float(wanted), float(word)
-    except ValueError:
+        # A float would lose digits: 2**53 + 1 would equal 2**53.
+        wanted_number, number = Decimal(wanted), Decimal(word)
+        # With an infinite tolerance, `inf` would equal every number.
+        if not wanted_number.is_finite() or not number.is_finite():
+            return False
+        # The tolerance depends only on the reference, so that a wrong large number cannot increase it.
+        near = max(Decimal(str(tolerance)), Decimal(str(relative)) * abs(wanted_number))
+        return abs(wanted_number - number) <= near
+    except ArithmeticError:  # not a number, or an exponent of many digits
         return False
-    # With an infinite tolerance, `inf` would equal every number.
-    if not math.isfinite(wanted_number):
-        return False
-    # The tolerance depends only on the reference, so that a wrong large number cannot increase it.
-    tolerance = max(tolerance, relative * abs(wanted_number))
-    return abs(wanted_number - number) <= tolerance
 
 
 def _is_accepted(reference: str, printed: str) -> bool:

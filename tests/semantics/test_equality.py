@@ -122,13 +122,18 @@ def test_s19_sets_frozensets_and_dict_keys_are_one_kind_without_order(compare, m
     assert meet("[1]", "{1: 1}.values()") == "unencodable"
 
 
-def test_s20_sets_of_numbers_are_paired_within_the_tolerance(compare):
+def test_s20_items_of_sets_are_paired_within_the_tolerance(compare):
     compare(
-        same=[("{0.3, 2.5}", "{2.5, 0.1 + 0.2}")],
+        same=[
+            ("{0.3, 2.5}", "{2.5, 0.1 + 0.2}"),
+            ("{0.3, 2.5}", "{Decimal('0.30000001'), 2.5}"),
+            ("{(0.3, 'b'), ('a', 1 / 3)}", "{('a', 0.3333333333333), (0.1 + 0.2, 'b')}"),
+            ("{0.4999999, 0.5000001}", "{0.5000002, 0.4999998}"),
+        ],
         different=[
             ("{0.3, 2.5}", "{0.3, 2.6}"),
-            ("{0.3, 2.5}", "{Decimal('0.30000001'), 2.5}"),
-            ("{(0.3,)}", "{(0.1 + 0.2,)}"),
+            ("{(0.3, 'b'), ('a', 0.4)}", "{(0.3, 'a'), ('b', 0.4)}"),
+            ("{(0.3,)}", "{(0.1 + 0.3,)}"),
             ("{1}", "{1.0000000001}"),
         ],
     )

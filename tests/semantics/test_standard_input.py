@@ -189,6 +189,13 @@ def test_a_python_that_knows_no_file_in_memory_gives_one_without_a_name(printed,
         ("floats", "inf", "nan", "wrong_value"),
         ("floats:0.1", "10", "10.9", "passed"),
         ("floats:0.1", "10", "11.1", "wrong_value"),
+        ("floats:0", "9007199254740993", "9007199254740992", "wrong_value"),
+        ("floats:0", "123456789012345678901234567890.10", "+123456789012345678901234567890.1", "passed"),
+        ("floats:1e-20", "9" * 400, "9" * 399 + "8", "passed"),
+        ("floats:1e-20", "1" + "0" * 20, "9" * 20, "passed"),
+        ("floats:1e-21", "1" + "0" * 20, "9" * 20, "wrong_value"),
+        ("floats", "1e400", "inf", "wrong_value"),
+        ("floats", "1", "1e" + "9" * 30, "wrong_value"),
         ("accepted", "1 2\n---\n2 1\n", "2  1", "passed"),
         ("accepted", "1 2\n---\n2 1\n", "1 2 --- 2 1", "wrong_value"),
         ("accepted", "1 2\n---\n2 1\n", "1 1", "wrong_value"),
@@ -223,6 +230,16 @@ def test_s112_the_items_of_a_list_may_be_right_in_any_order(ask, outcomes):
     assert found == [(True, "passed"), (False, "wrong_value")]  # a tuple does not equal a list
     other = "def f(n): return [[3], [1, 2], [1, 2]]"
     assert outcomes(reference, other, asserts[0], checker="any_order") == ["wrong_value"]
+    for reference, value, outcome in (
+        ("[[1.0, 1], [0.3, 2], 1, 1.0]", "[1, [0.1 + 0.2, 2], [1.0, 1], 1.0000001]", "passed"),
+        ("[{'a': 0.3}, {'b': 2}, {1.5}]", "[{1.5000001}, {'b': 2}, {'a': 0.1 + 0.2}]", "passed"),
+        ("[[0.3, 1], [0.1 + 0.2, 0]] + [[None]] * 9", "[[None]] * 9 + [[0.3, 0], [0.1 + 0.2, 1]]", "passed"),
+        ("[nan, 10 ** 400, 0.3, 1 + 2j]", "[1 + 2.0000001j, 0.1 + 0.2, nan, 10 ** 400]", "passed"),
+        ("[[0.3, 1], [0.3, 2]]", "[[0.3, 1], [0.3, 1]]", "wrong_value"),
+        ("[10 ** 9, 0.3]", "[0.3, 10 ** 9 + 1]", "wrong_value"),
+    ):
+        programs = [f"from math import nan\ndef f(): return {text}" for text in (reference, value)]
+        assert outcomes(*programs, "assert f() == []", checker="any_order") == [outcome]
     with pytest.raises(ValueError, match="unknown checker 'floats' for kind functions"):
         ask(reference, candidate, *asserts, checker="floats")
 

@@ -18,6 +18,8 @@ def test_formatting_and_comments_do_not_tell_programs_apart_names_do():
     assert syntax_key(one) != syntax_key("def f(y): return y + 1")
     assert syntax_key("def f(:") != syntax_key("def f(: ")
     assert syntax_key("(" * 90_000) != syntax_key("(" * 90_001)
+    for line in ("import inspect", "x = error.tb_lineno", "f.__code__.co_lines()"):  # a program may read its lines
+        assert syntax_key(line) != syntax_key(f"\n{line}")
 
 
 def test_an_identical_program_with_the_same_calls_is_not_run_again(ask, counting):
