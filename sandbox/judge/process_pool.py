@@ -3,8 +3,8 @@
 A single process would parse asserts and compare values on one core only, because both are Python code. Each worker is a
 freshly started interpreter with a ``Judge`` and a ``LocalRunner``. A worker gets requests and sends verdicts over pipes
 that no other process holds. All requests of a question go to one worker, so that its reference processes answer once
-for all candidates. If a worker is lost, it is replaced, and its questions are judged again. Verdicts do not depend on a
-worker's cache.
+for all candidates. Callers take turns, question by question. If a worker is lost, it is replaced, and its questions are
+judged again. Verdicts do not depend on a worker's cache.
 """
 
 import logging
@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -46,6 +47,15 @@ serve({descriptors!r}, {parent})
 
 Result = CandidateVerdict | SandboxUnavailableError
 """A verdict, or the reason why it is missing."""
+
+
+@dataclass(slots=True, eq=False)
+class _Batch:
+    """The questions of one caller that no thread has taken yet."""
+
+    questions: deque[tuple[list[JudgeRequest], Future[list[Result]]]]
+    most_at_once: int
+    num_running: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +93,9 @@ class JudgeProcesses(Closing):
         # workers that it started, as if the parent process had ended.
         num_threads = num_workers * self._settings.questions_at_once
         self._threads = ThreadPoolExecutor(num_threads, thread_name_prefix="judge-process")
+        self._num_threads = num_threads
+        self._batches: deque[_Batch] = deque()
+        self._choosing = threading.Lock()  # for ``_batches``
         self._free: queue.SimpleQueue[tuple[_Slot, int]] = queue.SimpleQueue()
         for channel in range(self._settings.questions_at_once):
             # Every worker gets its first question before any worker gets a second one.
@@ -94,12 +107,16 @@ class JudgeProcesses(Closing):
             self.close()
             raise
 
-    def judge_all(self, requests: Iterable[JudgeRequest]) -> Iterator[Result]:
+    def judge_all(self, requests: Iterable[JudgeRequest], *, num_left_free: int = 0) -> Iterator[Result]:
         """Judge many candidates. Yield each result as soon as it is ready, in the order of the requests.
 
         Requests of the same question are judged together and need not follow one another. If a candidate could not be
         judged, its result is the error. So an outage of one question does not affect the verdicts of other questions.
         After the iterator is closed, no further question begins.
+
+        Args:
+            requests: the candidates with their questions.
+            num_left_free: number of threads that these requests leave to other callers, if there are enough threads.
 
         Raises:
             SandboxUnavailableError: the pool is closed.
@@ -112,17 +129,23 @@ class JudgeProcesses(Closing):
         for place, request in enumerate(requests):
             groups.setdefault((request.question_id, request.prelude, request.reference), []).append(place)
         futures: dict[int, tuple[Future[list[Result]], int]] = {}
+        batch = _Batch(deque(), max(1, self._num_threads - num_left_free))
         for places in groups.values():
-            future = self._threads.submit(self._judge_group, [requests[place] for place in places])
+            future = Future[list[Result]]()
+            batch.questions.append(([requests[place] for place in places], future))
             futures |= {place: (future, rank) for rank, place in enumerate(places)}
+        with self._choosing:
+            self._batches.append(batch)
         try:
+            for _ in range(min(len(groups), batch.most_at_once)):
+                self._threads.submit(self._work)
             for place in range(len(requests)):
                 # `pop` removes the future, so that a yielded verdict does not stay in memory.
                 future, rank = futures.pop(place)
                 yield future.result()[rank]
         finally:  # the caller may close the iterator early
-            for future, _ in futures.values():
-                future.cancel()
+            with self._choosing:
+                batch.questions.clear()
 
     def worker_pids(self) -> tuple[int, ...]:
         """Return the pids of the running worker processes, for monitoring."""
@@ -135,6 +158,32 @@ class JudgeProcesses(Closing):
         for slot in self._slots:
             slot.close()
         self._threads.shutdown(cancel_futures=True)
+        for batch in self._batches:
+            for _, future in batch.questions:
+                future.cancel()
+
+    def _work(self) -> None:
+        """Judge questions until none may begin. A question that may not begin yet waits for a thread of its batch."""
+        while taken := self._take():
+            batch, requests, future = taken
+            try:
+                future.set_result(self._judge_group(requests))
+            except Exception as error:  # noqa: BLE001 - the caller gets it
+                future.set_exception(error)
+            with self._choosing:
+                batch.num_running -= 1
+
+    def _take(self) -> tuple[_Batch, list[JudgeRequest], Future[list[Result]]] | None:
+        with self._choosing:
+            for _ in range(len(self._batches)):
+                batch = self._batches.popleft()
+                if not batch.questions:
+                    continue
+                self._batches.append(batch)  # the other batches come first next time
+                if batch.num_running < batch.most_at_once:
+                    batch.num_running += 1
+                    return batch, *batch.questions.popleft()
+        return None
 
     def _judge_group(self, requests: list[JudgeRequest]) -> list[Result]:
         """Judge one question's candidates on a worker. If the worker is lost, ask another worker."""

@@ -151,7 +151,8 @@ class JudgeService(ThreadingHTTPServer):
         verdicts = []
         client = select.poll()  # unlike select.select, poll accepts descriptors above 1023
         client.register(connection, select.POLLRDHUP)
-        for result in self.judges.judge_all(requests):
+        # A thread stays free, so that a short request of another client need not wait for programs that hang.
+        for result in self.judges.judge_all(requests, num_left_free=1):
             if isinstance(result, SandboxUnavailableError):
                 raise result
             verdicts.append(asdict(result))

@@ -1,6 +1,5 @@
 """Checkers compare the printed output of a program with the reference's output."""
 
-import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
@@ -32,9 +31,9 @@ CHECKERS = ("decimals", "exact", "tokens", "caseless", "floats", "accepted")
 """
 DEFAULT_CHECKER = "decimals"
 SEPARATOR = "---"
-_TOLERANCE = 1e-6
+_TOLERANCE = Decimal("1e-6")
 _ANY_WORD = re.compile(r"\S+")
-_RELATIVE = 1e-9
+_RELATIVE = Decimal("1e-9")
 """Relative tolerance of ``decimals``. With a larger tolerance, a sum of millions could be wrong by one."""
 _DECIMAL = re.compile(r"[+-]?\d*\.\d{1,17}(?:[eE][+-]?\d{1,3})?")
 
@@ -48,11 +47,11 @@ def output_checker(name: str) -> Same:
     """
     kind, _, written = name.partition(":")
     try:
-        tolerance = float(written) if written else _TOLERANCE
-    except ValueError:
-        tolerance = math.nan
+        tolerance = Decimal(written or _TOLERANCE)
+    except ArithmeticError:
+        tolerance = Decimal(-1)
     is_known = kind == "floats" or (kind in CHECKERS and not written)
-    if not is_known or not 0 <= tolerance < math.inf:
+    if not is_known or not tolerance.is_finite() or tolerance < 0:
         raise SandboxConfigError(
             f"unknown checker {name!r}; known: {', '.join(CHECKERS)}, and floats:TOLERANCE with a number of at least 0"
         )
@@ -95,8 +94,8 @@ def _near(
     reference: str,
     printed: str,
     *,
-    tolerance: float,
-    relative: float,
+    tolerance: Decimal,
+    relative: Decimal,
     numbers: re.Pattern[str] = _ANY_WORD,
 ) -> bool:
     """Compare word by word. A word of the reference that matches ``numbers`` has a tolerance."""
@@ -112,7 +111,7 @@ def _near(
     return True
 
 
-def _are_near(wanted: str, word: str, tolerance: float, relative: float) -> bool:
+def _are_near(wanted: str, word: str, tolerance: Decimal, relative: Decimal) -> bool:
     # ``Decimal`` accepts 1_000 and the digits of other scripts, but no contest's judge accepts them.
     if "_" in word or not word.isascii():
         return False
@@ -123,8 +122,7 @@ def _are_near(wanted: str, word: str, tolerance: float, relative: float) -> bool
         if not wanted_number.is_finite() or not number.is_finite():
             return False
         # The tolerance depends only on the reference, so that a wrong large number cannot increase it.
-        near = max(Decimal(str(tolerance)), Decimal(str(relative)) * abs(wanted_number))
-        return abs(wanted_number - number) <= near
+        return abs(wanted_number - number) <= max(tolerance, relative * abs(wanted_number))
     except ArithmeticError:  # not a number, or an exponent of many digits
         return False
 

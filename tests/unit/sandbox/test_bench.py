@@ -2,6 +2,8 @@
 
 import os
 import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -55,6 +57,33 @@ def test_a_worker_that_was_killed_costs_no_verdict(judges):
     results = judges.judge_all(requests)
     os.kill(judges.worker_pids()[0], signal.SIGKILL)
     assert outcomes(results) == expected
+
+
+@pytest.mark.parametrize("num_left_free", [0, 1])
+def test_callers_take_turns(judges, num_left_free):
+    def question(number, body="return x"):
+        source = f"def f(x): {body}"
+        reference, suites = "def f(x): return x", (("assert f(1) == 1",),)
+        return JudgeRequest(question_id=str(number), reference=reference, candidate=source, suites=suites)
+
+    requests = [question(number, "\n  while x == x: pass") for number in range(6)]
+    hanging = judges.judge_all(requests, num_left_free=num_left_free)
+    with ThreadPoolExecutor(1) as thread:
+        outcomes_of_hanging = thread.submit(outcomes, hanging)
+        while judges._free.qsize() > num_left_free:
+            time.sleep(0.01)
+        assert outcomes(judges.judge_all([question("small")])) == [["passed"]]
+        assert not outcomes_of_hanging.done()
+        assert outcomes_of_hanging.result() == [["timed_out"]] * 6
+
+
+def test_questions_that_no_thread_has_begun_end_with_their_caller(judges):
+    requests = requests_of(workload(30, seed=7))
+    results = judges.judge_all(requests)
+    next(results)
+    results.close()
+    assert len(outcomes(judges.judge_all(requests[:2]))) == 2
+    assert not any(batch.questions for batch in judges._batches)
 
 
 def test_closed_judge_processes_are_an_outage():
