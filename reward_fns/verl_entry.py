@@ -29,11 +29,11 @@ from functools import lru_cache
 from typing import Any
 
 from sandbox import CandidateVerdict, Judge, JudgeRequest, Kind, Limits, LocalRunner
-from sandbox.text import PARSE_ERRORS, parse_untrusted
+from sandbox.text import LISTED_OUTPUTS, PARSE_ERRORS, parse_untrusted
 
 from .code_llm_reward import code_llm_reward
 from .extract import ExtractionFailure, asked_names, extract_candidate, extract_suite
-from .listed import LISTED_OUTPUTS, with_function, with_listed_outputs
+from .listed import SOLUTION, with_function, with_listed_outputs
 from .test_llm_reward import test_llm_reward
 
 logger = logging.getLogger(__name__)
@@ -46,6 +46,8 @@ MAX_CACHED_QUESTIONS = 1024
 """Number of questions whose oracle answers stay cached. verl assigns a step's responses to its reward processes at
 random, so each process meets most questions of a step."""
 
+_WARNED = set[str]()
+"""Questions with tests that are left out. Each question gets one warning."""
 _TRUTH_KEYS = {
     "id",
     "reference",
@@ -152,14 +154,16 @@ def judge_here(request: JudgeRequest, options: dict[str, Any]) -> CandidateVerdi
 def _score_code(solution: str, truth: JudgeRequest, sandbox: dict[str, Any]) -> dict[str, float]:
     candidate = _candidate(solution, truth)
     verdict = _SHARED.judge(replace(truth, candidate=candidate), sandbox)
-    num_valid = len(verdict.suites[0].cases)
-    if not num_valid:
-        rejections = verdict.suites[0].rejections[:3]
+    num_valid, left_out = len(verdict.suites[0].cases), verdict.suites[0].rejections
+    if left_out and truth.question_id not in _WARNED:
+        _WARNED.add(truth.question_id)
         logger.warning(
-            "question=%s none of its %d tests is a valid case, so every response scores 0: %s",
+            "question=%s %d of its %d tests are no valid cases and are left out%s: %s",
             truth.question_id,
+            len(left_out),
             len(truth.suites[0]),
-            [f"{item.reason}, {item.detail:.200}: {item.text:.100}" for item in rejections],
+            "" if num_valid else ", so every response scores 0",
+            [f"{item.reason}, {item.detail:.200}: {item.text:.100}" for item in left_out[:3]],
         )
     reward = code_llm_reward(verdict)
     extracted = float(candidate is not None)
@@ -169,12 +173,14 @@ def _score_code(solution: str, truth: JudgeRequest, sandbox: dict[str, Any]) -> 
 def _candidate(solution: str, truth: JudgeRequest) -> str | None:
     names = asked_names(truth.entry_points, truth.reference, truth.suites[0])
     program = extract_candidate(solution, reads_input=truth.kind == Kind.STDIN, names=names)
-    if truth.reference.startswith(LISTED_OUTPUTS) and "class Solution" in solution:
+    if truth.reference.startswith(LISTED_OUTPUTS) and truth.kind != Kind.STDIN:
         # The function under test may be a method of the class `Solution`. A second extraction asks for this class,
         # because the block that the first one found may just show how to use the class.
-        for source in (program, extract_candidate(solution, names=("Solution",))):
-            if isinstance(source, str) and (adapted := with_function(source, names)) != source:
-                return adapted
+        if SOLUTION in solution and not (isinstance(program, str) and SOLUTION in program):
+            again = extract_candidate(solution, names=("Solution",))
+            program = again if isinstance(again, str) and SOLUTION in again else program
+        if isinstance(program, str):
+            return with_function(program, names)
     return None if isinstance(program, ExtractionFailure) else program
 
 

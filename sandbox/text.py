@@ -20,7 +20,7 @@ from .cases.definitions import (
     imported_names as imported_names,
     missing_names as missing_names,
 )
-from .cases.gate import Gate as Gate
+from .cases.gate import LISTED_OUTPUTS as LISTED_OUTPUTS, Gate as Gate
 from .cases.parser import parse_assert as parse_assert, parse_call as parse_call, parse_suite as parse_suite
 from .cases.reference_interface import (
     MAX_PARSED_CHARS as MAX_PARSED_CHARS,
@@ -54,6 +54,8 @@ from .values.literals import (
 from .values.outputs import (
     CHECKERS as CHECKERS,
     DEFAULT_CHECKER as DEFAULT_CHECKER,
+    FROM_JSON as FROM_JSON,
+    IN_LIST as IN_LIST,
     Same as Same,
     output_checker as output_checker,
 )

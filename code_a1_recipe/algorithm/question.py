@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 import reward_fns
-from reward_fns.listed import LISTED_OUTPUTS
 from sandbox import JudgeRequest, Kind
-from sandbox.text import DEFAULT_CHECKER, INPUT_ENTRY, PARSE_ERRORS, Interface, parse_untrusted
+from sandbox.text import DEFAULT_CHECKER, INPUT_ENTRY, LISTED_OUTPUTS, PARSE_ERRORS, Interface, parse_untrusted
 
 UNNAMED = "what the problem names"
 """Text that a prompt shows as entry points if the reference defines no name that tests may call."""

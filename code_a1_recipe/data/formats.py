@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from reward_fns.listed import SITES_PRELUDE
+from reward_fns.listed import sites_prelude
 from sandbox import Kind
 from sandbox.text import NODE_NAMES, Interface
 
@@ -252,7 +252,7 @@ def from_taco(row: Row) -> NativeRow:
     native = NativeRow(
         id=f"{source.upper()}/{identity}",
         prompt=f"{question.rstrip()}\n\n{_declaration(row, name)}" if name else question,
-        prelude=SITES_PRELUDE,
+        prelude=sites_prelude(name),
         data_source=source,
         kind=Kind.FUNCTIONS if name else Kind.STDIN,
     )

@@ -9,7 +9,7 @@ from typing import Any
 from ..cases.case import Kind
 from ..errors import SandboxConfigError
 from ..values.comparison import matches
-from ..values.outputs import ANY_ORDER, DEFAULT_CHECKER, Same, output_checker
+from ..values.outputs import ANY_ORDER, DEFAULT_CHECKER, FROM_JSON, IN_LIST, Same, output_checker
 
 
 def comparison(kind: str, checker: str) -> Same:
@@ -20,11 +20,13 @@ def comparison(kind: str, checker: str) -> Same:
     """
     if kind == Kind.STDIN:
         return output_checker(checker)
-    if checker not in (DEFAULT_CHECKER, "tokens", ANY_ORDER):  # older files contain "tokens", the former default
+    words = set(checker.split("+"))
+    # Older files contain "tokens", the former default.
+    if not words <= {DEFAULT_CHECKER, "tokens", ANY_ORDER, FROM_JSON, IN_LIST}:
         raise SandboxConfigError(
             f"unknown checker {checker!r} for kind {kind}: leave it out, or use {ANY_ORDER!r} for lists in any order"
         )
-    return partial(matches, in_any_order=checker == ANY_ORDER)
+    return partial(matches, in_any_order=ANY_ORDER in words, from_json=FROM_JSON in words, or_in_list=IN_LIST in words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +50,8 @@ class JudgeRequest:
     kind: str = Kind.FUNCTIONS
     """A value of ``Kind``, which says how tests use a program."""
     checker: str = DEFAULT_CHECKER
-    """Comparison of printed outputs, one of ``CHECKERS``. For returned values, only the default and ``ANY_ORDER``
-    exist."""
+    """Comparison of printed outputs, one of ``CHECKERS``. For returned values, the default, ``ANY_ORDER``,
+    ``FROM_JSON`` and ``IN_LIST`` exist."""
     given: bool = False
     """The suites are a data set's own tests, and not written by a Test LLM. Then each test counts, also if another test
     makes the same call and compares another part of its result. Only the same text twice is one case."""

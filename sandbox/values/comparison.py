@@ -1,5 +1,6 @@
 """Compare the candidate's value with the reference's value, after decoding, in the trusted process."""
 
+import json
 import math
 from bisect import bisect
 from collections import Counter, deque
@@ -10,6 +11,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from itertools import pairwise
 from operator import itemgetter
+from types import NoneType
 from typing import Any
 
 from ..errors import ValueFormatError
@@ -31,7 +33,14 @@ _KEPT_LITERAL_BYTES = 256
 _NUMBERS = (int, float, complex, RawRatio, Decimal)
 
 
-def matches(reference: bytes, value: bytes, *, in_any_order: bool = False) -> bool:
+def matches(
+    reference: bytes,
+    value: bytes,
+    *,
+    in_any_order: bool = False,
+    from_json: bool = False,
+    or_in_list: bool = False,
+) -> bool:
     """Tell whether ``value`` encodes the value that ``reference`` encodes.
 
     Numbers of different types can be equal (``True == 1 == 1.0``), NaN equals NaN, and a tuple never equals a list. A
@@ -47,6 +56,8 @@ def matches(reference: bytes, value: bytes, *, in_any_order: bool = False) -> bo
         reference: bytes from ``encode``.
         value: any bytes. Bytes that do not encode a value equal nothing.
         in_any_order: the items of a list or tuple may stand in any order. The order of nested lists still counts.
+        from_json: tuples count as lists, and keys of dicts as the texts that JSON makes of them.
+        or_in_list: ``value`` may also be a list of one item, which is compared.
     """
     # Equal bytes encode equal values, so the most frequent case needs no decoding.
     if reference == value:
@@ -58,12 +69,27 @@ def matches(reference: bytes, value: bytes, *, in_any_order: bool = False) -> bo
         return False
     try:
         wanted, found = decode_raw(reference), decode_raw(value)
+        if from_json:
+            wanted, found = _as_json(wanted), _as_json(found)
+        values = [found]
+        if or_in_list and isinstance(found, list) and len(found) == 1:
+            values += found
         if in_any_order and isinstance(wanted, (list, tuple)):
-            return type(wanted) is type(found) and _pairs_up([*wanted], [*found])
-        return _close(wanted, found)
+            return any(type(wanted) is type(one) and _pairs_up([*wanted], [*one]) for one in values)
+        return any(_close(wanted, one) for one in values)
     # ValueFormatError is a ValueError, and UnencodableError is a TypeError.
     except (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError):
         return False
+
+
+def _as_json(value: Any) -> Any:
+    """Return what JSON leaves of lists, tuples and dicts. Other values stay."""
+    if isinstance(value, (list, tuple)):
+        return [*map(_as_json, value)]
+    if isinstance(value, RawDict):
+        keys = [json.dumps(key) if isinstance(key, (int, float, NoneType)) else key for key in value.keys]
+        return RawDict(keys, [*map(_as_json, value.values)])
+    return value
 
 
 def comparer(

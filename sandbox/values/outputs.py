@@ -15,6 +15,11 @@ _Rule = Callable[[str, str], bool]
 
 ANY_ORDER = "any_order"
 """Checker for return values. The items of a returned list or tuple may stand in any order."""
+FROM_JSON = "json"
+"""Checker for return values, for a reference whose answers come from JSON. A tuple equals a list, and the keys of a
+dict are compared as JSON writes them: ``1`` equals ``"1"``. Checkers may be combined: ``any_order+json``."""
+IN_LIST = "in_list"
+"""Checker for return values. The value may also be the only item of a list."""
 CHECKERS = ("decimals", "exact", "tokens", "caseless", "floats", "accepted")
 """Names of the checkers for printed texts. ``floats:1e-9`` is ``floats`` with another tolerance.
 

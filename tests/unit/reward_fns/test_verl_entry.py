@@ -82,9 +82,10 @@ def test_tests_of_which_none_is_a_case_are_reported(judge_with, make_suite, make
     # vLLM raises the level of the root logger when it is imported, here by another test.
     caplog.set_level("WARNING", logger="reward_fns")
     judge_with(make_verdict(make_suite(0, num_rejected=5)))
-    assert compute_score("mine", GOOD, TRUTH)["score"] == 0.0
-    assert "none of its 2 tests is a valid case" in caplog.text
-    assert caplog.text.count("unparsable, ") == 3
+    truth = TRUTH | {"prelude": "# a question that no other test has"}
+    assert [compute_score("mine", GOOD, truth)["score"] for _ in range(2)] == [0.0, 0.0]
+    assert "5 of its 2 tests are no valid cases and are left out, so every response scores 0" in caplog.text
+    assert caplog.text.count("unparsable, ") == 3, "one warning a question"
 
 
 IN_LINES = {"inputs": ["1 2\n", "3 4\n"], "outputs": ["3\n", "7"]}
@@ -186,22 +187,72 @@ def test_listed_outputs_take_the_place_of_a_reference(truth, program, score):
     assert compute_score("eurus", fenced(program), json.dumps(truth))["score"] == score
 
 
-ADDED = "\nadd = lambda *args, **named: Solution().add(*args, **named)"
+BASE = ADDING.replace("Solution", "Base")
+IN_PLACE = {"fn_name": "turn", "kind": "in_place", "inputs": [[[1, 2], 0], [[3], 0]], "outputs": [[2, 1], [3]]}
+
+
+def in_calls(inputs, outputs, **columns):
+    return {"fn_name": "f", "inputs": inputs, "outputs": outputs, **columns}
+
+
+ONE_OR_TWO = [[1], [2]]
 
 
 @pytest.mark.parametrize(
-    ("program", "names", "added"),
+    ("truth", "program", "score"),
     [
-        (ADDING, ["add", "sum"], ADDED),
-        (ADDING, ["sum"], ""),
-        (f"{ADD}\n{ADDING}", ["add"], ""),  # there is a function
-        (f"def other(): pass\n{ADDING}\n    def other(self): pass", ["add"], ADDED),
-        (ADDING.replace("Solution", "Problem"), ["add"], ""),
-        (ADDING.replace("Solution", "Task"), ["add"], ""),
+        # Where the function comes from.
+        (IN_CALLS, f"{BASE}\nclass Solution(Base): pass", 1.0),
+        (IN_CALLS, "if True:\n  class Solution:\n    def add(self, a, b): return a + b", 1.0),
+        (IN_CALLS, f"{ADDING}\nif __name__ == '__main__':\n    add = Solution().add(1, 2)", 1.0),
+        (IN_CALLS, f"{ADDING}\nprint(Solution().add(1))", 1.0),
+        (IN_CALLS, f"{ADD}\n{ADDING.replace('a + b', '0')}", 1.0),
+        (IN_CALLS, "total = 0", 0.0),  # `add` of operator does not count
+        (IN_CALLS | {"fn_name": "sum", "inputs": [[[1, 2]], [[7]]]}, "total = 0", 0.0),
+        # What JSON loses.
+        (in_calls(ONE_OR_TWO, [[[1, 2], 1], [[2, 2], 2]]), "def f(x): return ((x, 2), x)", 1.0),
+        (in_calls(ONE_OR_TWO, [{"1": [1]}, {"2": [2]}]), "def f(x): return {x: (x,)}", 1.0),
+        (in_calls(ONE_OR_TWO, [{"a": {"1": 0}}, {"a": {"-1": 0}}]), "def f(x): return {'a': {3 - 2 * x: 0}}", 1.0),
+        (in_calls(ONE_OR_TWO, [{"0.5": 0, "true": 1}] * 2), "def f(x): return {0.5: 0, True: 1}", 1.0),
+        (in_calls(ONE_OR_TWO, [[2, 1], [1, 1]], checker="any_order"), "def f(x): return 1, 3 - x", 1.0),
+        (in_calls(ONE_OR_TWO, [[2, 1], [1, 1]]), "def f(x): return {2, 1} if x == 1 else [1, 1]", 0.5),
+        (in_calls(ONE_OR_TWO, [{"1": 1}, {"2": 2}]), "def f(x): return {x: str(x)}", 0.0),
+        (
+            in_calls([[{"1": 2, "-3": 1}], [{"a": 1}]], [-1, 1]),
+            "def f(d): return sum(k * d[k] if d else 0 for k in d)",
+            0.5,
+        ),
+        (in_calls(ONE_OR_TWO, [[1], [2]]), "def f(x): return [x]", 1.0),
+        (in_calls(ONE_OR_TWO, [[1], [2]]), "def f(x): return x", 1.0),
+        (in_calls(ONE_OR_TWO, [[1], [2]]), "def f(x): return [[x]]", 0.0),
+        (in_calls(ONE_OR_TWO, [[1], [2, 2]]), "def f(x): return x", 0.0),  # prime_code: the first item is enough
+        (in_calls(ONE_OR_TWO, [[1, 1]] * 2, reference="def f(x): return [1, 1]"), "def f(x): return 1, 1", 0.0),
+        (in_calls([[float("inf")], [0]], [float("inf"), 0]), "def f(x): return x", 1.0),
+        (in_calls(["1\n2\n", "3\n4"], ["3", "7"], fn_name="add"), ADD, 1.0),
+        # What prime_code runs before a program.
+        (in_calls([["b"], ["a"]], [2, 1]), "def f(x): return bisect_left(ascii_lowercase, x) + int(pow(1, 2, 5))", 1.0),
+        (in_calls([[9000], [1]], [9000, 1]), "def f(x): return x and add(f(x - 1), 1)", 1.0),
+        (IN_LINES | {"fn_name": ""}, "print(sum(map(int, findall(r'\\d', input()))) * floor(mean([1])))", 1.0),
+        # Changed arguments.
+        (IN_PLACE, "class Solution:\n    def turn(self, xs, n): xs.reverse()", 1.0),
+        (IN_PLACE, "def turn(xs, n): pass", 0.5),
+        (IN_PLACE | {"outputs": [[[2, 1]], [[3]]]}, "def turn(xs, n): xs.reverse()", 1.0),
+        (
+            IN_PLACE | {"inputs": [[{}], [{"3": 4}]], "outputs": [{"1": 2}, {"1": 2, "3": 4}]},
+            "def turn(d): d[1] = 2",
+            1.0,
+        ),
+        # Long inputs.
+        (IN_LINES | {"inputs": ["1 2", "1 " * 500_000]}, "print(min(3, len(input())))", 0.5),
     ],
 )
-def test_a_function_is_added_only_for_a_method_that_is_asked_for(program, names, added):
-    assert with_function(program, names) == program + added
+def test_listed_outputs_are_read_as_prime_code_reads_them(truth, program, score):
+    assert compute_score("eurus", fenced(program), truth)["score"] == score
+
+
+@pytest.mark.parametrize("program", [ADD, "print(1)"])
+def test_only_a_class_solution_gets_functions(program):
+    assert with_function(program, ["add"]) == program
 
 
 def test_many_pairs_are_listed_by_the_kind_of_their_question():
