@@ -43,6 +43,10 @@ class InputProgram:
         tree = ast.parse(source)
         self._code = compile(tree, "<program>", "exec", dont_inherit=True)
         self._given, self._most_bytes = dict(given), most_bytes
+        # A prelude such as `from sys import *` names the streams that the process had before its first call.
+        self._streams = {
+            name: part for part in ("stdin", "stdout") for name in given if given[name] is getattr(sys, part)
+        }
         self._outside = os.dup(0), os.dup(1), os.dup(2)
         _import_early(tree)
 
@@ -82,6 +86,7 @@ class InputProgram:
     def _execute(self, main: types.ModuleType) -> bool:
         """Execute the program. Return False if the program ended by ``os._exit``, which does not flush streams."""
         main.__dict__.update(self._given)
+        main.__dict__.update((name, getattr(sys, stream)) for name, stream in self._streams.items())
         main.__dict__["__name__"] = "__main__"
         sys.modules["__main__"] = main
         sys.argv = [""]

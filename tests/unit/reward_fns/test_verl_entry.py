@@ -233,6 +233,7 @@ ONE_OR_TWO = [[1], [2]]
         (in_calls([["b"], ["a"]], [2, 1]), "def f(x): return bisect_left(ascii_lowercase, x) + int(pow(1, 2, 5))", 1.0),
         (in_calls([[9000], [1]], [9000, 1]), "def f(x): return x and add(f(x - 1), 1)", 1.0),
         (IN_LINES | {"fn_name": ""}, "print(sum(map(int, findall(r'\\d', input()))) * floor(mean([1])))", 1.0),
+        (IN_LINES, "for line in stdin:\n    stdout.write(str(sum(map(int, line.split()))))", 1.0),
         # Changed arguments.
         (IN_PLACE, "class Solution:\n    def turn(self, xs, n): xs.reverse()", 1.0),
         (IN_PLACE, "def turn(xs, n): pass", 0.5),
