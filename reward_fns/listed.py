@@ -50,7 +50,7 @@ def _listed_into(first, answer):
     (first.extend if isinstance(first, list) else first.update)(answer)
 
 """
-_NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
+_INTEGER = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
 
 
 def sites_prelude(name: str | None = None) -> str:
@@ -75,8 +75,8 @@ def with_listed_outputs(given: Mapping[str, Any]) -> dict[str, Any]:
             ``f(literals) == literal``; other tests are left out. The second form is verl's ``prime_code`` with
             ``inputs`` and ``outputs``. With ``fn_name``, each input is a list of arguments and each output is an
             answer. Both may also be JSON texts, with one argument per line. If every answer is a list of one item, the
-            items are the answers. Without ``fn_name``, ``inputs`` are standard inputs and ``outputs`` are printed
-            outputs, as texts or as lists of lines.
+            item and the list are both right. Without ``fn_name``, ``inputs`` are standard inputs and ``outputs`` are
+            printed outputs, as texts or as lists of lines.
 
     Raises:
         ValueError: inputs and outputs do not form pairs, or no test has the form above.
@@ -119,8 +119,8 @@ def _table(tests: Sequence[str], kind: Kind) -> dict[str, Any]:
         raise ValueError(
             "without 'reference', tests of the form f(literals) == literal, or inputs and outputs, are needed"
         )
-    if num_lost := len({*tests} - kept.keys()):
-        logger.warning("%d of %d tests have no form that can be looked up: %s", num_lost, len(tests), [*kept][:1])
+    if lost := [text for text in tests if text not in kept]:
+        logger.warning("%d of %d tests cannot be looked up, and are left out: %.200s", len(lost), len(tests), lost[0])
     columns: dict[str, Any] = {"tests": list(kept)}
     if kind is Kind.STDIN:
         # The program reads bytes, because reading text would change the ends of lines.
@@ -179,7 +179,7 @@ def _calls(pairs: list[tuple[Any, Any]], name: str, *, in_place: bool) -> tuple[
 
 def _with_numbers(argument: Any) -> Any:
     """Turn the keys of a dict back into integers if JSON may have turned them into texts. prime_code does the same."""
-    if isinstance(argument, dict) and all(_NUMBER.fullmatch(str(key)) for key in argument):
+    if isinstance(argument, dict) and all(_INTEGER.fullmatch(str(key)) for key in argument):
         return {int(key): value for key, value in argument.items()}
     return argument
 

@@ -154,7 +154,8 @@ def judge_here(request: JudgeRequest, options: dict[str, Any]) -> CandidateVerdi
 def _score_code(solution: str, truth: JudgeRequest, sandbox: dict[str, Any]) -> dict[str, float]:
     candidate = _candidate(solution, truth)
     verdict = _SHARED.judge(replace(truth, candidate=candidate), sandbox)
-    num_valid, left_out = len(verdict.suites[0].cases), verdict.suites[0].rejections
+    num_valid = len(verdict.suites[0].cases)
+    left_out = verdict.suites[0].rejections
     if left_out and truth.question_id not in _WARNED:
         _WARNED.add(truth.question_id)
         logger.warning(
