@@ -21,18 +21,20 @@ _REFERENCE_BYTES = 64 * MIB
 class Limits:
     """Limits of one program. CPU time decides the verdict. The idle limit only ends programs that wait too long.
 
-    A call starts with the CPU limit ``max(cpu_seconds_per_case, reference_factor * t)``, where ``t`` is the
-    reference's CPU time for the same call. Time-outs shorten the limits of later calls:
+    The full CPU limit of a call is ``max(cpu_seconds_per_case, reference_factor * t)``, where ``t`` is the reference's
+    CPU time for the same call. The program's first call has the full limit. Other calls have a short limit at first:
+    the first of 0.1 s, 0.2 s and the full limit that is at least ``50 * t``.
 
-    - The first time-out changes nothing. The second time-out changes nothing either if the program has not answered any
-      call yet. Each further time-out divides the limit by four.
+    - The first time-out changes nothing. Each further time-out divides the limits of later calls by four.
     - The limit never falls below ``max(min_cpu_seconds_per_case, 5 * t, 5 * s)``, where ``s`` is the CPU time of the
       slowest call that the program has answered.
-    - At the end, each call that timed out under a shortened limit is made again with its full limit. As soon as one of
-      these calls times out again, no more calls are repeated.
+    - At the end, the calls that less than their full limit has stopped are made again with the full limit. If one is
+      answered, the program is slow, and it gets no short limits any more. If one times out and two or more are left,
+      they time out, too.
     - A program that has answered nothing after several time-outs gets no further calls.
+    - A program whose load takes more than 0.2 s, or whose calls import modules, gets no short limits.
 
-    So a program that hangs in every call takes about two seconds in all, and a program that hangs in some calls times
+    So a program that hangs in every call takes less than a second in all, and a program that hangs in some calls times
     out in each of these calls. ``total_seconds`` limits the sum.
     """
 

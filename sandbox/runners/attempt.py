@@ -18,7 +18,7 @@ from io import FileIO
 from tempfile import TemporaryFile
 
 from ..cases.case import Call
-from .base import TOTAL_SPENT, CallResult, CallStatus, Program, cpu_limit, import_seconds
+from .base import TOTAL_SPENT, CallResult, CallStatus, Program, cpu_limit, full_limit, import_seconds
 from .child import CPU_TIME, HEADER, pack_call
 from .clocks import Stopwatch, is_stopped, process_cpu_seconds
 from .forker import Forker, ProcessExit
@@ -86,7 +86,12 @@ class Attempt:
     slowest_seconds: float = 0.0
     """Upper bound on the CPU seconds of the slowest answered call. The attempt may raise this bound."""
     is_first: bool = True
-    """True if the program has not loaded before."""
+    """True if the program has not loaded before. Then the first call has the full limit of the program's dearest call,
+    because it may fill caches that later calls use."""
+    is_last_try: bool = False
+    """True if the only call has its full limit, because it was stopped by a shorter one."""
+    is_patient: bool = False
+    """True if the program gets no short limits, see ``cpu_limit``."""
     pays_imports: bool = True
     """True if the first call gets extra time for imports, see ``import_seconds``."""
     seconds_left: float
@@ -97,6 +102,10 @@ class Attempt:
     """Results of the calls at ``indices``, in this order. After an early end, there are fewer results than indices."""
     load_error: str = ""
     detail: str = ""
+    load_seconds: float = 0.0
+    """CPU seconds of the load."""
+    is_shortened: bool = False
+    """True if the current call has less than its full limit."""
     cpu_seconds: float = 0.0
     used_seconds: float = 0.0
     """CPU and idle seconds."""
@@ -130,9 +139,7 @@ class Attempt:
         limits = self.program.limits
         # RLIMIT_CPU is for programs whose judge is gone. The judge's own clock must always end a program earlier.
         seconds = limits.load_cpu_seconds + import_seconds(self.program)
-        if self.indices:
-            # With `is_first`, every call has the same limit, which is the highest one.
-            seconds += len(self.indices) * self._cpu_limit(self.indices[0], is_first=True)
+        seconds += len(self.indices) * self._dearest_limit()
         self.cpu_ceiling = int(min(seconds, self.seconds_left)) + _SPARE_CPU_SECONDS
         with contextlib.ExitStack() as files:
             given = []
@@ -160,10 +167,18 @@ class Attempt:
         status, detail = _EARLY_ENDS.get(stop, (CallStatus.DIED, ""))
         return status, self.detail or detail or (self.ending.describe() if self.ending else "")
 
-    def _cpu_limit(self, index: int, *, is_first: bool) -> float:
+    def _cpu_limit(self, index: int) -> float:
         return cpu_limit(
-            self.program, index, num_timeouts=self.num_timeouts, slowest=self.slowest_seconds, is_first=is_first
+            self.program,
+            index,
+            num_timeouts=self.num_timeouts,
+            slowest=self.slowest_seconds,
+            is_patient=self.is_patient,
         )
+
+    def _dearest_limit(self) -> float:
+        """Return the full limit of the dearest call."""
+        return full_limit(self.program, max(self.program.reference_cpu_seconds, default=0.0))
 
     def _converse(self, channel: socket.socket, total: Stopwatch) -> ExitReason:
         self._request(b"P", self.program.prelude.encode("utf-8", "surrogatepass"))
@@ -192,6 +207,8 @@ class Attempt:
                 stop = self._read(channel)
                 if len(self.results) > num_results or self._phase is not phase:
                     seconds = watch.restart()
+                    if self._phase is not phase:
+                        self.load_seconds = seconds
                     if len(self.results) > num_results:
                         # This must be above 0, even if the kernel has not yet counted the time of the call.
                         self.slowest_seconds = max(self.slowest_seconds, seconds, 1e-6)
@@ -216,8 +233,14 @@ class Attempt:
         self._was_slow = True
         if self._phase is _Phase.CALLING:
             is_first, index = not self.results, self.indices[len(self.results)]
-            most_cpu = self._cpu_limit(index, is_first=is_first and self.is_first)
-            idle_limit = limits.wall_seconds(self._cpu_limit(index, is_first=False))
+            most_cpu = full_limit(self.program, self.program.reference_cpu_seconds[index])
+            self.is_shortened = False
+            if not (is_first and (self.is_first or self.is_last_try)):
+                full, most_cpu = most_cpu, self._cpu_limit(index)
+                self.is_shortened = most_cpu < full
+            idle_limit = limits.wall_seconds(most_cpu)
+            if is_first and self.is_first:
+                most_cpu = self._dearest_limit()
             if is_first and self.pays_imports:
                 seconds = import_seconds(self.program)
                 most_cpu, idle_limit = most_cpu + seconds, idle_limit + seconds  # imports also wait for the disk

@@ -19,12 +19,13 @@ HANGS_THROUGHOUT = "the first calls all timed out"
 """Detail of a TIMED_OUT call that was not made because of ``Program.max_timeouts_without_result``."""
 NOT_ASKED = "an earlier call timed out"
 """Detail of a TIMED_OUT call that was not made because of ``Program.until_timeout``."""
-SHORTENED = "more CPU or idle time than is left to a call after so many time-outs"
-"""Detail of a TIMED_OUT call that was not made again with its full limit, see ``Limits``."""
+_SHORT_SECONDS, _SHORT_FACTOR = (0.1, 0.2), 50
+"""Short limits of a candidate's call. The first one that is at least this many times the reference's CPU time applies,
+so that small differences of the reference's time do not matter."""
 _DECAY, _DECAY_OF_REFERENCES = 4, 2
 """After each time-out, the limits of later calls are divided by this: for a candidate, and for a timed program."""
-FREE_TIMEOUTS, _FREE_AT_FIRST = 1, 2
-"""Number of time-outs that shorten no limit: for a candidate that has answered a call, and for one that has not."""
+_FREE_TIMEOUTS = 1
+"""Number of a candidate's time-outs that shorten no limit."""
 MIN_FACTOR = 5
 """After any number of time-outs, a call still gets this many times the CPU time of the reference, or of the slowest
 call that the program has answered, whichever is longer."""
@@ -138,27 +139,29 @@ def import_seconds(program: Program) -> float:
     return 0.0
 
 
-def cpu_limit(program: Program, index: int, *, num_timeouts: int, slowest: float, is_first: bool) -> float:
+def full_limit(program: Program, reference_seconds: float) -> float:
+    """Return the CPU limit of a call in seconds that no short limit and no earlier time-out has reduced."""
+    return max(program.limits.cpu_seconds_per_case, program.limits.reference_factor * reference_seconds)
+
+
+def cpu_limit(program: Program, index: int, *, num_timeouts: int, slowest: float, is_patient: bool) -> float:
     """Return the CPU limit of a call in seconds; ``Limits`` states the rule.
 
     Args:
         index: position of the call in ``program.calls``.
         num_timeouts: number of the program's calls that have timed out so far.
         slowest: CPU seconds of the slowest call that the program has answered, 0 if it has answered none.
-        is_first: True for the first call of the program's first process. Later processes do not count. Otherwise a
-            program that times out in every second call would get the high limit in every process.
+        is_patient: True if the program gets no short limits.
     """
-    limits = program.limits
-    # The first call may fill caches that later calls use. The reference may have filled these caches in another call,
-    # so the reference's slowest call counts.
-    reference = max(program.reference_cpu_seconds) if is_first else program.reference_cpu_seconds[index]
-    full = max(limits.cpu_seconds_per_case, limits.reference_factor * reference)
-    least = max(limits.min_cpu_seconds_per_case, MIN_FACTOR * max(reference, slowest))
-    if program.timed:
-        divisor: float = _DECAY_OF_REFERENCES**num_timeouts
-    else:
-        divisor = _DECAY ** max(0, num_timeouts - (FREE_TIMEOUTS if slowest else _FREE_AT_FIRST))
-    return min(full, max(full / divisor, least))
+    reference = program.reference_cpu_seconds[index]
+    full = full_limit(program, reference)
+    least = max(program.limits.min_cpu_seconds_per_case, MIN_FACTOR * max(reference, slowest))
+    start, divisor = full, float(_DECAY_OF_REFERENCES) ** num_timeouts
+    if not program.timed:
+        divisor = float(_DECAY) ** max(0, num_timeouts - _FREE_TIMEOUTS)
+        if not is_patient:
+            start = next((step for step in _SHORT_SECONDS if _SHORT_FACTOR * reference <= step), full)
+    return min(full, max(start / divisor, least))
 
 
 def total_seconds(program: Program) -> float:

@@ -94,7 +94,7 @@ class Stopwatch:
         self._pid = pid
         self._cpu_start = process_cpu_seconds(pid) if cpu_start is None else cpu_start
         self._at_rest: _Reading | None = None
-        self._pages = self._idle = self._forgiven = 0.0
+        self._pages = self._idle = self._forgiven = self._last_wall = 0.0
 
     @classmethod
     def of_new_process(cls, pid: int) -> "Stopwatch":
@@ -118,7 +118,7 @@ class Stopwatch:
         now = _Reading.of(self._pid)
         if self._at_rest is None:
             self._at_rest, self._pages = now, now.pages
-            self._idle = self._forgiven = 0.0
+            self._idle = self._forgiven = self._last_wall = 0.0
         self._forgiven += (1 - PAGES_WEIGHT) * max(0.0, now.pages - self._pages)
         self._pages = now.pages
         # The kernel counts a wait for a processor only when the wait is over. So while the process waits, the waiting
@@ -126,15 +126,18 @@ class Stopwatch:
         # for a processor.
         if not now.is_running:
             last, self._at_rest = self._at_rest, now
-            # Waiting for a processor comes from load on the machine, so it is not idle time of the program.
+            wall, before, self._last_wall = now.wall - last.wall, self._last_wall, now.wall - last.wall
+            # Waiting for a processor comes from load on the machine, so it is not idle time of the program. But many
+            # threads together wait longer than the clock runs. This must not hide a sleep of the main thread before or
+            # after. A wait that began before this interval may count with it, so the last interval counts, too.
             waiting = 0.0
             if now.waiting is not None and last.waiting is not None:
-                waiting = now.waiting - last.waiting
-            idle = now.wall - last.wall - (now.cpu - last.cpu) - waiting
+                waiting = min(now.waiting - last.waiting, wall + before)
+            idle = wall - (now.cpu - last.cpu) - waiting
             # If the interval is longer, this process itself did not run (a paused virtual machine, a crowded
             # processor). The program could not run either, so the rest of the interval is not charged.
-            self._idle += min(idle, MAX_CREDIBLE_IDLE_SECONDS)
+            self._idle = max(0.0, self._idle + min(idle, MAX_CREDIBLE_IDLE_SECONDS))
         used = now.cpu - self._cpu_start
         # At least a quarter of the CPU time counts. Otherwise a program could use all of its time for new pages and
         # never time out.
-        return max(used - self._forgiven, PAGES_WEIGHT * used), max(0.0, self._idle)
+        return max(used - self._forgiven, PAGES_WEIGHT * used), self._idle

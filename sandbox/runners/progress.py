@@ -5,18 +5,20 @@ from dataclasses import dataclass, field
 from ..errors import ProcessLostError
 from .attempt import Attempt, ExitReason
 from .base import (
-    FREE_TIMEOUTS,
     HANGS_THROUGHOUT,
     NOT_ASKED,
-    SHORTENED,
     TOTAL_SPENT,
     CallResult,
     CallStatus,
     Program,
     ProgramResult,
+    import_seconds,
     total_seconds,
 )
 from .forker import Forker
+
+_CHEAP_LOAD_SECONDS = 0.2
+"""A program whose load takes longer gets no short limits. Each stopped call costs a load, so they would not pay."""
 
 
 @dataclass(kw_only=True)
@@ -37,9 +39,11 @@ class Progress:
     used_seconds: float = 0.0
     """CPU and idle seconds that count against the program."""
     _slowest_seconds: float = 0.0
-    _doubtful: set[int] = field(default_factory=set)
-    """Calls that timed out under a shortened limit, although the program has answered other calls. These calls are made
-    again at the end, with their full limit."""
+    _doubtful: dict[int, str] = field(default_factory=dict)
+    """Calls that less than their full limit has stopped, each with the limit. These calls are made again at the end,
+    with their full limit."""
+    _is_patient: bool = False
+    """True if the program is slow and does not hang, so it gets no short limits."""
     _has_timed_out: bool = False
     """True if a time-out ended the last process."""
     _has_imported_again: bool = False
@@ -55,10 +59,10 @@ class Progress:
             if self.has_loaded and not left:
                 return
             pending = [index for index in left if index not in self._doubtful]
-            # True if only doubtful calls are left. A program without calls needs one attempt, too, to load it.
-            is_last_try = self.has_loaded and not pending
+            is_last_try = bool(self._doubtful) and (not pending or self.program.until_timeout)
             if is_last_try:
-                pending = [min(left, key=self._last_try_order)]
+                pending = [min(self._doubtful, key=self._last_try_order)]
+                del self._doubtful[pending[0]]
             seconds_left = total_seconds(self.program) - self.used_seconds
             if seconds_left <= 0:
                 if self.has_loaded:
@@ -70,9 +74,11 @@ class Progress:
             attempt = Attempt(
                 program=self.program,
                 indices=pending[:1] if self.program.isolated else pending,
-                num_timeouts=0 if is_last_try else self._num_timeouts(),
+                num_timeouts=self._num_timeouts(),
                 slowest_seconds=self._slowest_seconds,
                 is_first=not self.has_loaded,
+                is_last_try=is_last_try,
+                is_patient=self._is_patient or import_seconds(self.program) > 0,
                 pays_imports=not self.has_loaded or self._may_import_again(),
                 seconds_left=seconds_left,
                 take=self.take,
@@ -88,8 +94,10 @@ class Progress:
                 self._slowest_seconds = attempt.slowest_seconds
             self._has_timed_out = stop is ExitReason.TIMED_OUT
             self.settle(attempt, stop)
-            if is_last_try:
-                self._end_last_try(pending[0])
+            if is_last_try and pending[0] in self.results:
+                self._end_last_try(self.results[pending[0]])
+            elif attempt.load_seconds > _CHEAP_LOAD_SECONDS:
+                self._is_patient = True
 
     def take(self, result: CallResult | str) -> None:
         """Take one result while its process still runs; see ``Attempt.take``."""
@@ -115,9 +123,8 @@ class Progress:
             self._fail_load(attempt, status, detail)
             return
         index = attempt.indices[len(attempt.results)]
-        is_shortened = attempt.num_timeouts > FREE_TIMEOUTS and self._has_timed_out
-        if is_shortened and self._slowest_seconds and not self.program.timed:
-            self._doubtful.add(index)
+        if self._has_timed_out and attempt.is_shortened and not self.program.timed:
+            self._doubtful[index] = detail
         else:
             self.results[index] = CallResult(status=status, detail=detail)
         self._give_up_barren()
@@ -135,22 +142,28 @@ class Progress:
         """Return the sort key of a doubtful call. The call that is most likely to succeed comes first.
 
         So calls of suites with few time-outs come first. Within such suites, calls that are slow for the reference come
-        first, because a shortened limit affects slow calls most.
+        first, because a shortened limit affects slow calls most. The reference's time is rounded, because small
+        differences come from chance.
         """
         suites = self.program.suites
         timed_out = [other for other, result in self.results.items() if result.status is CallStatus.TIMED_OUT]
         num_hangs = sum(suites[other] == suites[index] for other in (*timed_out, *self._doubtful))
-        return num_hangs, -self.program.reference_cpu_seconds[index]
+        return num_hangs, -round(self.program.reference_cpu_seconds[index], 2)
 
-    def _end_last_try(self, index: int) -> None:
-        """Give up all doubtful calls if one of them has timed out again."""
-        if index not in self.results:
-            return  # somebody else ended the process, or the total time is spent
-        self._doubtful.remove(index)
-        # With more tries, a training step would wait long for a program that hangs in some calls.
-        if self.results[index].status is CallStatus.TIMED_OUT:
-            self._give_up(SHORTENED)
+    def _end_last_try(self, result: CallResult) -> None:
+        """Give up the doubtful calls if one has timed out again and several are left. Otherwise the program is slow."""
+        if result.status is CallStatus.TIMED_OUT:
+            # With more tries, a training step would wait long for a program that hangs in some calls.
+            if len(self._doubtful) > 1:
+                self._end_doubtful()
+        elif not self._is_patient:
+            self._is_patient = True
             self._doubtful.clear()
+
+    def _end_doubtful(self) -> None:
+        for index, detail in self._doubtful.items():
+            self.results[index] = CallResult(status=CallStatus.TIMED_OUT, detail=detail)
+        self._doubtful.clear()
 
     def result(self, wall_seconds: float) -> ProgramResult:
         """Return the result of the finished program."""
@@ -179,14 +192,16 @@ class Progress:
             return
         statuses = [result.status for result in self.results.values()]
         num_barren = statuses.count(CallStatus.TIMED_OUT) + statuses.count(CallStatus.OUTPUT_LIMIT)
-        if len(statuses) == num_barren == program.max_timeouts_without_result:
+        is_barren = len(statuses) == num_barren
+        if is_barren and num_barren + len(self._doubtful) >= program.max_timeouts_without_result:
+            self._end_doubtful()
             self._give_up(HANGS_THROUGHOUT)
-        elif program.until_timeout and self._num_timeouts():
+        elif program.until_timeout and CallStatus.TIMED_OUT in statuses:
             self._give_up(NOT_ASKED)
 
     def _num_timeouts(self) -> int:
         num_timed_out = sum(result.status is CallStatus.TIMED_OUT for result in self.results.values())
-        return self.program.earlier_timeouts + num_timed_out + len(self._doubtful - self.results.keys())
+        return self.program.earlier_timeouts + num_timed_out + len(self._doubtful)
 
     def _fail_load(self, attempt: Attempt, status: CallStatus, detail: str) -> None:
         if not self.has_loaded:

@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import truediv
 from typing import Any
 
 from sandbox import CandidateVerdict, CaseOutcome, JudgeProcesses
@@ -19,7 +20,7 @@ from sandbox import CandidateVerdict, CaseOutcome, JudgeProcesses
 from .baselines import one_script, python_c
 from .programs import ASSERTS, NUM_CANDIDATES, BenchQuestion, workload
 
-HANGING_SHARE = 0.02
+HANGING_SHARES = {"": 0.0, "_2_percent_hang": 0.02, "_10_percent_hang": 0.1}
 PAPER_QUESTIONS = 256
 
 
@@ -31,10 +32,11 @@ class Size:
     questions_per_round: int
     step_questions: int
     """Questions of a step. The paper has 256 questions; the time of a smaller step is scaled up to this number."""
+    step_rounds: int
 
 
-FULL = Size(rounds=5, questions_per_round=32, step_questions=256)
-QUICK = Size(rounds=2, questions_per_round=2, step_questions=8)
+FULL = Size(rounds=5, questions_per_round=32, step_questions=256, step_rounds=3)
+QUICK = Size(rounds=2, questions_per_round=2, step_questions=16, step_rounds=1)
 
 
 def run_bench(size: Size) -> dict[str, Any]:
@@ -93,13 +95,21 @@ def _judge(judges: JudgeProcesses, questions: Sequence[BenchQuestion]) -> int:
 
 
 def _steps(judges: JudgeProcesses, size: Size) -> dict[str, float]:
-    """Measure the wall time of a step without hanging candidates, and of a step with hanging candidates."""
-    found = {}
-    for name, share in (("step_seconds", 0.0), ("step_seconds_with_hangs", HANGING_SHARE)):
-        questions = workload(size.step_questions, seed=7, hanging_frac=share)
-        started = time.perf_counter()
-        _judge(judges, questions)
-        found[name] = (time.perf_counter() - started) * PAPER_QUESTIONS / size.step_questions
+    """Measure the wall time of a step without hanging candidates, and of steps with hanging candidates.
+
+    The steps take turns. The figures are medians, and medians of the ratios to the step without.
+    """
+    times: dict[str, list[float]] = {name: [] for name in HANGING_SHARES}
+    for number in range(size.step_rounds):
+        for name, share in HANGING_SHARES.items():
+            questions = workload(size.step_questions, seed=7 + number, hanging_frac=share)
+            started = time.perf_counter()
+            _judge(judges, questions)
+            times[name].append((time.perf_counter() - started) * PAPER_QUESTIONS / size.step_questions)
+    found = {f"step_seconds{name}": statistics.median(values) for name, values in times.items()}
+    for name, values in times.items():
+        if name:
+            found[f"step_ratio{name}"] = statistics.median(map(truediv, values, times[""]))
     return found
 
 

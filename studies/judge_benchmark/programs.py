@@ -7,6 +7,7 @@ whole workload. No two questions of a workload have the same text, so that no ca
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +24,19 @@ CALLS_PER_QUESTION = 192
 third of their calls, and the reference answers about 185 calls."""
 INCORRECT_ASSERTIONS = 0.1
 """Share of asserts with a wrong expected output. A Test LLM writes such asserts too."""
-HANGS = (
-    "    while True:\n        pass\n",
-    "    if len(repr(arguments)) % 8 == 0:\n        while True:\n            pass\n",
-    "    import time\n    while True:\n        time.sleep(1)\n",
-)
-"""Code that makes a correct program hang: it loops in every call, loops in some calls, or sleeps in every call."""
+HANGS = {
+    "loops in every call": "    while True:\n        pass\n",
+    "loops in some calls": "    if len(repr(arguments)) % 8 == 0:\n        while True:\n            pass\n",
+    "sleeps in every call": "    import time\n    while True:\n        time.sleep(1)\n",
+    "waits for itself in some calls": (
+        "    import threading\n    lock = threading.Lock()\n    lock.acquire()\n"
+        "    if len(repr(arguments)) % 8 == 0:\n        lock.acquire()\n"
+    ),
+    "loops in every call and in its example": "    while True:\n        pass\n",
+    "loops in its example": "",
+}
+"""Kinds of hanging programs. The code stands at the start of a correct function. The last two kinds run an example when
+they load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,14 +72,17 @@ class BenchQuestion:
         ]
 
 
-def workload(num_questions: int, *, seed: int = 0, hanging_frac: float = 0.0) -> list[BenchQuestion]:
+def workload(
+    num_questions: int, *, seed: int = 0, hanging_frac: float = 0.0, kinds: Sequence[str] = tuple(HANGS)
+) -> list[BenchQuestion]:
     """Make ``num_questions`` questions of C candidates with S * K asserts each.
 
     Args:
         num_questions: number of questions. The two dozen base questions take turns, each time with other arguments.
         seed: seed of the arguments, of the expected outputs, and of the candidates' calls.
-        hanging_frac: share of all candidates that are made to hang. Hanging candidates are spread evenly, and the three
-            kinds of ``HANGS`` take turns.
+        hanging_frac: share of all candidates that are made to hang. Hanging candidates are spread evenly, and their
+            kinds take turns.
+        kinds: the kinds of hanging programs.
     """
     questions = []
     owed, kind = 0.0, 0
@@ -85,7 +96,7 @@ def workload(num_questions: int, *, seed: int = 0, hanging_frac: float = 0.0) ->
             hangs = owed >= 1
             if hangs:
                 owed, kind = owed - 1, kind + 1
-                source = _wrapped(source, base.name, HANGS[kind % len(HANGS)])
+                source = _hanging(source, base.name, kinds[kind % len(kinds)])
             head = f"# question {place}, candidate {len(candidates)}\n"
             drawn = rng.sample(asserts, ASSERTS)
             suites = tuple(tuple(drawn[first : first + NUM_CASES]) for first in range(0, ASSERTS, NUM_CASES))
@@ -119,7 +130,17 @@ def _candidates(base: BaseQuestion) -> list[str]:
 
 
 def _wrapped(source: str, name: str, body: str) -> str:
-    return f"{source}\n_inner = {name}\n\ndef {name}(*arguments):\n{body}    return _inner(*arguments)\n"
+    inner = f"_inner_{source.count('_inner_')}"
+    return f"{source}\n{inner} = {name}\n\ndef {name}(*arguments):\n{body}    return {inner}(*arguments)\n"
+
+
+def _hanging(source: str, name: str, kind: str) -> str:
+    source = _wrapped(source, name, HANGS[kind]) if HANGS[kind] else source
+    if kind == "loops in every call and in its example":
+        return f"{source}\nprint({name}())\n"
+    if kind == "loops in its example":
+        return f"{source}\nwhile True:\n    pass\n"
+    return source
 
 
 def _asserts(base: BaseQuestion, rng: random.Random) -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sandbox import CaseOutcome
-from sandbox.text import TOTAL_SPENT
+from sandbox.text import HANGS_THROUGHOUT, TOTAL_SPENT
 
 DOUBLE = "def f(n):\n    return 2 * n\n"
 FIVE = tuple(f"assert f({n}) == {2 * n}" for n in range(5))
@@ -52,13 +52,37 @@ def test_s42_the_limit_of_a_case_is_ten_times_the_references_own_cpu_time(runner
 
 
 def test_s43_each_time_out_quarters_the_patience_with_a_program(runner, ask):
-    limits = replace(runner.limits, cpu_seconds_per_case=0.2, min_cpu_seconds_per_case=0.05)
-    cases = ask(DOUBLE, "def f(n):\n    while True: pass\n", *FIVE, limits=limits).suites[0].cases
+    limits = replace(runner.limits, min_cpu_seconds_per_case=0.03)
+    asserts = tuple(f"assert f({n}) == {2 * n}" for n in range(8))
+    cases = ask(DOUBLE, "def f(n):\n    while True: pass\n", *asserts, limits=limits).suites[0].cases
     assert {case.outcome for case in cases} == {CaseOutcome.TIMED_OUT}
-    assert sorted(case.detail for case in cases) == [
-        *["more than 0.05 s of CPU time"] * 2,
-        *["more than 0.2 s of CPU time"] * 3,
-    ]
+    details = [f"more than {seconds} s of CPU time" for seconds in (0.03, 0.03, 0.03, 0.03, 0.1, 0.4)]
+    assert sorted(case.detail for case in cases) == [*details, *[HANGS_THROUGHOUT] * 2]
+
+
+SLOW = {
+    "every call": "spend(0.25)",
+    "the first call": "spend(0.25 if not seen else 0)",
+    "one call": "spend(0.25 if n == 3 else 0)",
+    "one call, and another hangs": "spend(0.25 if n == 3 else 9 if n == 1 else 0)",
+    "a table that some calls need": "spend(0.25 if n > 1 and 2 not in seen and 3 not in seen and 4 not in seen else 0)",
+    "threads": "join(spend, 0.06)",
+    "sleep in every call": "time.sleep(0.5)",
+    "sleep in one call": "time.sleep(0.7 * (n == 3))",
+}
+
+
+@pytest.mark.parametrize("work", SLOW.values(), ids=SLOW)
+@pytest.mark.parametrize("reference_seconds", [0.0, 0.003])
+def test_a_slow_program_keeps_each_case_that_its_full_limit_allows(outcomes, work, reference_seconds):
+    """Whether a short limit is 0.1 or 0.2 s must not matter."""
+    spend = spin(0).replace("def f(n)", "def spend(seconds)").replace("process_time() + 0", "process_time() + seconds")
+    join = "def join(target, seconds):\n    threads = [Thread(target=target, args=(seconds,)) for _ in range(4)]\n"
+    join += "    for thread in threads: thread.start()\n    for thread in threads: thread.join()\n"
+    source = f"from threading import Thread\nn = 0\nseen = []\n{spend}{join}"
+    source += f"def f(n):\n    {work}\n    seen.append(n)\n    return 2 * n\n"
+    right = ["passed", "timed_out" if "9" in work else "passed", *["passed"] * 3]
+    assert outcomes(spin(reference_seconds), source, *FIVE) == right
 
 
 def test_what_a_shortened_limit_cut_off_is_asked_once_more(runner, ask):

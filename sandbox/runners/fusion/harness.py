@@ -128,8 +128,8 @@ class _ReportingProgress(Progress):
 
     def take(self, result: CallResult | str) -> None:
         if not isinstance(result, str):
-            # Results are reported in order, so later results wait for a doubtful call, which will be made again.
-            if self._num_reported not in self._doubtful:
+            # Results are reported in order, so later results wait for a call that will be made again.
+            if self._num_reported not in self._doubtful and self._num_reported >= len(self.results):
                 self._report(result)
         elif not self.has_loaded:
             self.has_loaded = True

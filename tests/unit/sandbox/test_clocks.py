@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from sandbox.runners import clocks
 from sandbox.runners.clocks import Stopwatch, process_cpu_seconds
 
 
@@ -77,3 +78,22 @@ def test_a_process_that_is_gone_has_used_nothing():
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     assert process_cpu_seconds(process.pid) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("readings", "idle"),
+    [
+        pytest.param([(1, 60), (2, 60), (3, 60)], 2, id="waits of many threads pay for no later sleep"),
+        pytest.param([(1, 0), (1.5, 60)], 0, id="and for no sleep before the last interval"),
+        pytest.param([(1, 0), (2, 0), (2.1, 60)], 1, id="only for the last one"),
+        pytest.param([(0.5, 0), (1, 1)], 0, id="a wait that ends later than a reading counts in full"),
+    ],
+)
+def test_the_waits_of_all_threads_count_at_most_the_clock_on_the_wall(monkeypatch, readings, idle):
+    """Each reading is the time, and the seconds that all threads have waited for a processor."""
+    watch = Stopwatch(0)
+    for wall, waiting in [(0, 0), *readings]:
+        now = clocks._Reading(cpu=0.0, pages=0.0, wall=wall, waiting=waiting, is_running=False)
+        monkeypatch.setattr(clocks._Reading, "of", lambda pid, now=now: now)
+        reading = watch.read()
+    assert reading[1] == pytest.approx(idle)
