@@ -22,8 +22,9 @@ class Limits:
     """Limits of one program. CPU time decides the verdict. The idle limit only ends programs that wait too long.
 
     The full CPU limit of a call is ``max(cpu_seconds_per_case, reference_factor * t)``, where ``t`` is the reference's
-    CPU time for the same call. The program's first call has the full limit. Other calls have a short limit at first:
-    the first of 0.1 s, 0.2 s and the full limit that is at least ``50 * t``.
+    CPU time for the same call. The program's first call has the full limit, and as long as it answers none, the second
+    and third, too. Other calls have a short limit at first: the first of 0.1 s, 0.2 s and the full limit that is at
+    least ``50 * t``.
 
     - The first time-out changes nothing. Each further time-out divides the limits of later calls by four.
     - The limit never falls below ``max(min_cpu_seconds_per_case, 5 * t, 5 * s)``, where ``s`` is the CPU time of the
@@ -34,8 +35,8 @@ class Limits:
     - A program that has answered nothing after several time-outs gets no further calls.
     - A program whose load takes more than 0.2 s, or whose calls import modules, gets no short limits.
 
-    So a program that hangs in every call takes less than a second in all, and a program that hangs in some calls times
-    out in each of these calls. ``total_seconds`` limits the sum.
+    So a program that hangs in every call takes less than two seconds in all, and a program that hangs in some calls
+    times out in each of these calls. ``total_seconds`` limits the sum.
     """
 
     cpu_seconds_per_case: float = 0.5

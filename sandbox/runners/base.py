@@ -26,6 +26,9 @@ _DECAY, _DECAY_OF_REFERENCES = 4, 2
 """After each time-out, the limits of later calls are divided by this: for a candidate, and for a timed program."""
 _FREE_TIMEOUTS = 1
 """Number of a candidate's time-outs that shorten no limit."""
+_FULL_AT_FIRST = 3
+"""Number of calls with the full limit for a candidate that answers none. With a smaller number, a program that always
+hangs costs half a second less, but slow programs that hang in half of their calls lose cases."""
 MIN_FACTOR = 5
 """After any number of time-outs, a call still gets this many times the CPU time of the reference, or of the slowest
 call that the program has answered, whichever is longer."""
@@ -158,6 +161,8 @@ def cpu_limit(program: Program, index: int, *, num_timeouts: int, slowest: float
     least = max(program.limits.min_cpu_seconds_per_case, MIN_FACTOR * max(reference, slowest))
     start, divisor = full, float(_DECAY_OF_REFERENCES) ** num_timeouts
     if not program.timed:
+        if not slowest and num_timeouts < _FULL_AT_FIRST:
+            return full
         divisor = float(_DECAY) ** max(0, num_timeouts - _FREE_TIMEOUTS)
         if not is_patient:
             start = next((step for step in _SHORT_SECONDS if _SHORT_FACTOR * reference <= step), full)
