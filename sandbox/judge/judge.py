@@ -85,8 +85,7 @@ class Judge:
         started = time.monotonic()
         suites = self._parse(request)
         groups = _calls_of(suites)
-        reference = self._reference(request)
-        batch = self._references.answer(request.question_id, reference, suites=groups)
+        batch = self._references.answer(request.question_id, self._reference(request), suites=groups)
         run = self._run_candidate(request, batch, groups)
         same = comparison(request.kind, request.checker)
         # With the checker ``accepted``, the reference prints all accepted outputs at once. If it were judged like other
@@ -94,7 +93,7 @@ class Judge:
         is_reference = request.candidate == request.reference
         # The last suite holds the replays, which are judged by the same rules.
         # Nobody is paid for a data set's own tests, so the reference is not asked about them.
-        families = self._references.families(reference, batch, asks=not request.given)
+        families = self._references.families(batch, asks=not request.given)
         compare = _Comparison(batch, run.answers, families, same, is_reference)
         verdicts = [compare.suite(suite, is_given=request.given) for suite in suites[:-1]]
         history = compare.suite(suites[-1], is_given=False)

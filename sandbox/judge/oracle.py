@@ -23,6 +23,7 @@ from itertools import zip_longest
 from typing import Protocol
 
 from ..cases.case import Call, RejectionReason
+from ..cases.definitions import without_examples
 from ..errors import ValueFormatError
 from ..limits import Limits
 from ..runners.base import TOTAL_SPENT, CallResult, CallStatus, Program, Role, Runner
@@ -92,6 +93,8 @@ class OracleBatch:
     oracles: dict[Call, Oracle]
     is_stateful: bool
     """Calls influence one another. So a candidate must make each call in a process of its own."""
+    reference: Program
+    """The reference without calls. If its examples hang, it has only its definitions."""
 
 
 @dataclass(slots=True, eq=False)
@@ -101,6 +104,8 @@ class _Question:
     is_stateful: bool = False
     wavers: bool = False
     """Some call had two answers."""
+    definitions: str = ""
+    """The reference without its examples if these hang, otherwise empty."""
     num_timeouts: int = 0
     """Number of the reference's time-outs so far in all suites. Time-outs shorten the limits of later calls."""
 
@@ -176,15 +181,11 @@ class ReferencePass:
             if missing:
                 size = sum(_size(call, oracle) for call, oracle in known.items())
                 self._questions.note_size(key, question, size)
-            return OracleBatch(oracles=oracles, is_stateful=question.is_stateful)
+            program = replace(program, source=question.definitions or program.source)
+            return OracleBatch(oracles=oracles, is_stateful=question.is_stateful, reference=program)
 
-    def families(self, program: Program, batch: OracleBatch, *, asks: bool) -> dict[Call, str]:
-        """Return the family of each call that has an answer, see ``repetition``.
-
-        Args:
-            program: the reference without calls.
-            batch: its answers.
-            asks: ask the reference about parts that it may not read.
+    def families(self, batch: OracleBatch, *, asks: bool) -> dict[Call, str]:
+        """Return the family of each call that has an answer, see ``repetition``. ``asks``: ask the reference, too.
 
         Raises:
             SandboxUnavailableError: the reference could not be run.
@@ -192,6 +193,7 @@ class ReferencePass:
         valued = {call: oracle for call, oracle in batch.oracles.items() if isinstance(oracle, OracleValue)}
         answers = {call: alike_answer(oracle.value) for call, oracle in valued.items()}
         seconds = [oracle.cpu_seconds for oracle in valued.values()]
+        reference = batch.reference
 
         def ask(calls: Collection[Call]) -> dict[Call, bytes]:
             # Meaningless text may make a reference hang. Then the text counts as read.
@@ -200,11 +202,11 @@ class ReferencePass:
                 reference_cpu_seconds_per_case=self._limits.reference_factor * max(_PEEK_SECONDS, *seconds),
                 total_seconds=_ALL_PEEKS_SECONDS + 2 * sum(seconds),
             )
-            asked = replace(program, calls=tuple(calls), limits=limits.for_reference(), isolated=batch.is_stateful)
+            asked = replace(reference, calls=tuple(calls), limits=limits.for_reference(), isolated=batch.is_stateful)
             results = zip(asked.calls, self._runner.run(asked, role=Role.REFERENCE).results, strict=False)
             return {call: alike_answer(one.value) for call, one in results if one.status is CallStatus.VALUE}
 
-        return find_families(answers, ask if asks else None, reads_input=program.reads_input)
+        return find_families(answers, ask if asks else None, reads_input=reference.reads_input)
 
     def _compute_in_passes(
         self, question: _Question, program: Program, calls: list[Call], suites: Sequence[Sequence[Call]]
@@ -231,12 +233,12 @@ class ReferencePass:
 
     def _compute(self, question: _Question, program: Program, calls: list[Call]) -> dict[Call, Oracle]:
         load_errors: list[str] = []
+        program = replace(program, source=question.definitions or program.source)
 
         def run(ordered: list[Call], role: Role, *, isolated: bool) -> list[CallResult]:
             if not load_errors:
-                asked = replace(
-                    program, calls=tuple(ordered), isolated=isolated, earlier_timeouts=question.num_timeouts
-                )
+                earlier = question.num_timeouts
+                asked = replace(program, calls=tuple(ordered), isolated=isolated, earlier_timeouts=earlier)
                 result = self._runner.run(asked, role=role)
                 if result.loaded:
                     for answer in result.results:
@@ -256,6 +258,12 @@ class ReferencePass:
         if question.is_stateful or differing or repetition_differs:
             oracles, _ = _compare(calls, run, isolated=True)
         if load_errors:
+            can_change = load_errors[0].startswith(CallStatus.TIMED_OUT) and not (
+                question.definitions or program.reads_input
+            )
+            if can_change and (alone := without_examples(program.source, program.entry_points)):
+                question.definitions = alone.source
+                return self._compute(question, program, calls)
             logger.warning("a reference does not load, all its cases are refused: %s", load_errors[0])
             detail = f"the reference does not load: {load_errors[0]}"
             return dict.fromkeys(calls, NoOracle(reason=RejectionReason.REFERENCE_RAISED, detail=detail))
@@ -273,10 +281,7 @@ class ReferencePass:
         names_chance = _CHANCE.search(text)
         num_repeats = _CHANCE_REPEATS if names_chance else 1
         for number, role in enumerate(_REPEATS, 1):
-            valued: dict[Call, bytes] = {}
-            for call, oracle in oracles.items():
-                if isinstance(oracle, OracleValue):
-                    valued[call] = oracle.value
+            valued = {call: oracle.value for call, oracle in oracles.items() if isinstance(oracle, OracleValue)}
             if question.wavers and names_chance:  # some of many random answers agree by chance in all runs
                 oracles |= dict.fromkeys(valued, _WAVERS)
                 return

@@ -185,3 +185,5 @@ def test_s56_what_a_reference_cannot_answer_is_no_case(runner, reasons):
     assert reasons(but_for_two("while True: pass"), DOUBLE, *FIVE, limits=limits) == ["reference_timed_out"]
     assert reasons(but_for_two("return object()"), DOUBLE, *FIVE) == ["unencodable"]
     assert reasons("import no_such_package\n", DOUBLE, *FIVE, entry_points=("f",)) == ["reference_raised"] * 5
+    limits = replace(runner.limits, load_cpu_seconds=0.3)
+    assert reasons(DOUBLE + "\nwhile True: pass\n", DOUBLE, *FIVE, limits=limits) == []
