@@ -26,7 +26,8 @@ class Limits:
     and third, too. Other calls have a short limit at first: the first of 0.1 s, 0.2 s and the full limit that is at
     least ``50 * t``.
 
-    - The first time-out changes nothing. Each further time-out divides the limits of later calls by four.
+    - The first time-out changes nothing, and neither does the second if the program has answered no call. Each further
+      time-out divides the limits of later calls by four.
     - The limit never falls below ``max(min_cpu_seconds_per_case, 5 * t, 5 * s)``, where ``s`` is the CPU time of the
       slowest call that the program has answered.
     - At the end, the calls that less than their full limit has stopped are made again with the full limit. If one is

@@ -163,7 +163,7 @@ def cpu_limit(program: Program, index: int, *, num_timeouts: int, slowest: float
     if not program.timed:
         if not slowest and num_timeouts < _FULL_AT_FIRST:
             return full
-        divisor = float(_DECAY) ** max(0, num_timeouts - _FREE_TIMEOUTS)
+        divisor = float(_DECAY) ** max(0, num_timeouts - (_FREE_TIMEOUTS if slowest else _FULL_AT_FIRST - 1))
         if not is_patient:
             start = next((step for step in _SHORT_SECONDS if _SHORT_FACTOR * reference <= step), full)
     return min(full, max(start / divisor, least))
