@@ -73,7 +73,7 @@ _FURTHER_PASSES = 2
 _CHANCE = re.compile(r"\b(?:random|secrets|urandom|uuid\w*|id(?=\s*[(,)]))\b")
 _CLOCK = re.compile(
     r"\b(?:time\.\w+|time_ns|times|now|utcnow|today|ctime|asctime|localtime|gmtime|strftime|default_timer|monotonic\w*|"
-    r"perf_counter\w*)\b(?!\s*=)|\btime\s*\(|(?:import|from)\s.*\btime(?:it)?\b"
+    r"perf_counter\w*)\b(?!\s*=)|\btime\s*\(|(?:import|from)\s.{,80}\btime(?:it)?\b"
 )
 _CLOCK_SECONDS = 1.1
 """Pause before another run of a reference that reads a clock. Many clocks show whole seconds."""

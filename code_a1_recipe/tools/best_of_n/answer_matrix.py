@@ -35,7 +35,10 @@ def read_cases(programs: Sequence[str], suites: Iterable[Sequence[str]], about: 
     interface = interface_of(programs, about)
     cases: list[Case] = []
     for suite in suites:
-        cases += parse_suite(suite, interface).cases
+        found: dict[str, Case] = {}
+        for case in parse_suite(suite, interface).cases:
+            found.setdefault(case.call.text, case)  # a suite that repeats a call counts it once
+        cases += found.values()
     return cases
 
 
