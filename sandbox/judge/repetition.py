@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from itertools import pairwise, zip_longest
+from itertools import islice, pairwise, zip_longest
 from typing import Any, ClassVar
 
 from ..cases.case import Call
@@ -35,8 +35,10 @@ _MEANINGLESS_ARGUMENT = ("None", "'zz'", "0")
 _LITERAL = re.compile(r"b?['\"]|[+-]?\.?\d|True$|False$|None$")
 _LITERALS = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.List, ast.Tuple, ast.Set, ast.Dict)
 _CONSTRUCTORS = SPELLED_BUILTINS | LIBRARY_NAMES.keys()
-_MAX_PAIRS = 512
+_MAX_PAIRS = 1024
 """Limit of the pairs of calls of one batch that the reference is asked about."""
+_MAX_CONTRARY = 64
+"""Limit of the calls with another answer that are compared with such a pair."""
 _MAX_ANSWER_BYTES = 4096
 """Longer answers count as equal only if their bytes are equal."""
 _ID_BYTES = 16
@@ -105,8 +107,8 @@ class _Input:
         the reference may read their number."""
         if isinstance(places, range):
             return self.words[: places.start] == other.words[: places.start]
-        pairs = enumerate(zip(self.words, other.words, strict=False))
-        return self._form == other._form and all(word == its or at in places for at, (word, its) in pairs)
+        pairs, free = enumerate(zip(self.words, other.words, strict=False)), set(places)
+        return self._form == other._form and all(word == its or at in free for at, (word, its) in pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +159,8 @@ class _Arguments:
 
     def differs_at(self, places: Sequence[ast.expr], other: "_Arguments") -> bool:
         """Tell whether the other call differs at these places alone."""
-        return all(node in places for node in _differences(self._tree, other._tree))
+        free = set(places)
+        return all(node in free for node in _differences(self._tree, other._tree))
 
 
 def _differences(one: ast.expr, other: ast.expr) -> Iterator[ast.expr | None]:
@@ -268,17 +271,18 @@ def _unread(texts: Sequence[Any], ask: Ask) -> Iterator[tuple[Any, Any]]:
             for one, other in pairwise(group):
                 pairs.append((one, other, [(one, one.places(other)), (other, other.places(one))]))
     asked = []
-    for one, other, parts in pairs[:_MAX_PAIRS]:
+    for one, other, parts in pairs:
         calls_of = [(text, places, text.without_meaning(places)) for text, places in parts if places]
-        if calls_of and one is not other:
+        if calls_of and one is not other and len(asked) < _MAX_PAIRS:
             asked.append((one, other, calls_of))
     every = [call for _, _, calls_of in asked for _, _, calls in calls_of for call in calls]
     found = ask(dict.fromkeys(every)) if every else {}
 
     def is_unread(text: Any, places: Sequence[Any], calls: Sequence[Call]) -> bool:
         # A single call of the same question with another answer shows that the part is read.
-        contrary = (its for its in texts if its.answer != text.answer and text.differs_at(places, its))
-        return {found.get(call) for call in calls} == {text.answer} and next(contrary, None) is None
+        others = islice((its for its in texts if its.answer != text.answer), _MAX_CONTRARY)
+        is_same = {found.get(call) for call in calls} == {text.answer}
+        return is_same and not any(text.differs_at(places, its) for its in others)
 
     for one, other, calls_of in asked:
         if all(is_unread(*part) for part in calls_of):
