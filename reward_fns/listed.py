@@ -5,7 +5,6 @@ suites of a Test LLM.
 """
 
 import ast
-import builtins
 import contextlib
 import json
 import keyword
@@ -136,10 +135,9 @@ def with_function(program: str, names: Iterable[str]) -> str:
     """Let a method of the program's class ``Solution`` take the place of each function that the program lacks.
 
     Each call creates a new ``Solution`` object, as in ``prime_code``, because a shared object would keep state.
-    A builtin of the same name never takes the place of a function.
     """
     for name in sorted(names):
-        if SOLUTION in program or hasattr(builtins, name):
+        if SOLUTION in program:
             program += (
                 f"\nif not callable(globals().get({name!r})):\n"
                 f"    {name} = hasattr(globals().get('Solution'), {name!r}) and ("

@@ -29,6 +29,10 @@ def bound_names(node: ast.AST) -> set[str]:
                 names.update((alias.asname or alias.name).partition(".")[0] for alias in part.names)
             case ast.Name(ctx=ast.Store()):
                 names.add(part.id)
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+                names.add(name)
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                names |= {node.target.id for node in ast.walk(part) if isinstance(node, ast.NamedExpr)}
         if not isinstance(part, _SCOPES | _EXPRESSION_SCOPES):  # names inside these belong to another scope
             pending.extend(ast.iter_child_nodes(part))
     return names
@@ -79,7 +83,8 @@ def read_names(node: ast.Module | ast.stmt) -> set[str]:
         for symbol in inner.get_symbols():
             # At top level every name is global, though symtable calls some of them local.
             is_global = inner is table or symbol.is_global()
-            if is_global and symbol.is_referenced():
+            # A function with `global count` may do no more than `count += 1`, which counts as no reference.
+            if is_global and (symbol.is_referenced() or symbol.is_declared_global()):
                 names.add(symbol.get_name())
     return names
 

@@ -146,6 +146,7 @@ class Server:
     def __init__(self) -> None:
         module = types.ModuleType(MODULE_NAME)
         self._scope = module.__dict__
+        self._missing: set[str] = set()
         self._scope |= {"__builtins__": builtins, "__file__": f"{MODULE_NAME}.py"}  # a script has these names, too
         builtins.open = io.open = open_kept
         # The name __main__ is replaced, too: a program that imports __main__ must find itself and not the fork server's
@@ -188,6 +189,7 @@ class Server:
             if kind == b"B":
                 if bytes(range(256)) != _BYTES:
                     return False  # the program has changed the interpreter's own integers, so no value is correct
+                self._missing = {name for name in names if name in vars(builtins) and name not in self._scope}
                 channel.send(b"L", failure)
                 return True
             try:
@@ -250,6 +252,9 @@ class Server:
             is_source = flags & _IS_SOURCE
             # The judge compiled these bytes. Nothing that a program wrote is unmarshalled.
             code = _compile(expression.decode("utf-8", "surrogatepass")) if is_source else marshal.loads(expression)
+            # No builtin takes the place of a function that the program lacks.
+            if absent := self._missing.intersection(code.co_names):
+                raise NameError(f"the program does not define {min(absent)}")
             # The library's names are locals of this call, so that they do not change the program's namespace.
             value = eval(code, self._scope, self._library if flags & _USES_LIBRARY else None)
             if flags & _AWAITED:

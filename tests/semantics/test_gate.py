@@ -65,6 +65,12 @@ def test_s82_the_call_stands_on_either_side():
     refused("no_call", "assert 1 == 1")
 
 
+def test_no_builtin_takes_the_place_of_a_missing_function(outcomes):
+    reference = "def sum(xs): return 0\ndef f(): return sum([])"
+    asserts = ("assert sum([]) == 0", "assert f() == 0")
+    assert outcomes(reference, "def f(): return sum([])", *asserts) == ["raised", "passed"]
+
+
 def test_s83_only_entry_points_of_the_question_are_called():
     refused(
         "no_call", "assert g(1) == 1", "assert len([1]) == 1", "assert f(1) + 1 == 2", "assert (lambda: f(1))() == 1"

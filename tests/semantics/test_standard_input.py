@@ -126,6 +126,8 @@ def test_s111_failed_inputs_that_show_one_mistake_are_one_family(ask):
         ("def f(xs, k): return k in xs", "f([2],1) f([3],1) f([1],1)", [0, 1, 2]),
         ("def f(n): return n % 2", "f(1) f(3) f(5) f(7)", [0, 1, 2, 3]),
         ("def f(s): return len(s)", "f('ab') f(['a','b']) f('cd') f('abc')", [0, 0, 1, 2]),
+        ("def f(d): return d['a']", "f({'a':1}) f({'a':1,'b':2}) f({'a':1,'c':2,'d':3}) f({'a':2})", [0, 0, 0, 1]),
+        ("def f(a, n): return sum(a[:n])", "f([1,2,3],2) f((1,2,4),2) f((1,2),2) f((1,3),2)", [0, 0, 0, 1]),
         ("def f(x): return x", "f([1]) f((1,)) f([1])[0] len(f((1,))) f([2])", [0, 0, 0, 0, 1]),
         (
             "class f:\n  def __init__(self, a, b=1): self.a = a\n  def g(self): return self.a",

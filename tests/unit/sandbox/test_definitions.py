@@ -87,6 +87,19 @@ def test_names_of_a_statement_are_read_once_however_long_a_chain_of_assignments_
     assert len(seen) == 401
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "count = 0\ndef f():\n    global count\n    count += 1",
+        "match 3:\n    case count:\n        pass\ndef f():\n    return count",
+        "rows = [count := n for n in range(3)]\ndef f():\n    return count",
+    ],
+)
+def test_every_way_to_bind_or_read_a_name_is_seen(source):
+    kept = without_examples(f"{source}\nwhile True: pass", ["f"]).source
+    assert kept == ast.unparse(ast.parse(source))
+
+
 @pytest.mark.parametrize("example", ["1 / 0", "while True: pass"])
 def test_a_large_program_runs_as_a_whole_unread(example):
     large = f"{ADD}{example}\n# {'a' * MAX_PARSED_CHARS}"

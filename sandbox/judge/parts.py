@@ -1,0 +1,197 @@
+"""The parts in which two calls differ, and the calls with meaningless values in their place."""
+
+import ast
+import contextlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import zip_longest
+from typing import Any, ClassVar
+
+from ..cases.case import Call
+from ..cases.needs import PARSE_ERRORS
+from ..values.alike import INPUT_WORD, NUMBER, alike_word
+from ..values.literals import INPUT_ENTRY, LIBRARY_NAMES, SPELLED_BUILTINS
+
+_CALL_WORD = re.compile(rf"b?'(?:[^'\\]|\\.)*+'|b?\"(?:[^\"\\]|\\.)*+\"|{NUMBER}|\w+|\S")
+_MEANINGLESS_WORDS = ("zz", "-7", "0")
+_MEANINGLESS_ARGUMENTS = ("None", "'zz'", "0")
+_LITERAL = re.compile(r"b?['\"]|[+-]?\.?\d|True$|False$|None$")
+_LITERALS = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.List, ast.Tuple, ast.Set, ast.Dict)
+_CONSTRUCTORS = SPELLED_BUILTINS | LIBRARY_NAMES.keys()
+
+
+@dataclass(frozen=True, eq=False)
+class InputText:
+    """An input of a program that reads standard input. Its places are numbers of words."""
+
+    call: Call
+    answer: bytes
+    number: int
+    has_set: ClassVar = False
+    places_of_values: ClassVar = ()
+
+    @cached_property
+    def _matches(self) -> list[re.Match[str]]:
+        return list(INPUT_WORD.finditer(self.call.input))
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        return tuple(alike_word(match[0]) for match in self._matches)
+
+    @cached_property
+    def _form(self) -> tuple[str, ...]:
+        """The signs among the words. Every other word is empty."""
+        return tuple("" if any(map(str.isalnum, word)) else word for word in self.words)
+
+    def places(self, other: "InputText") -> Sequence[int]:
+        """Return the words that differ from the other input, empty if they cannot be replaced, or if no words are left
+        that could show a mistake. A range: all that stands behind the common beginning."""
+        words = self.words
+        start = _num_equal(words, other.words)
+        if self._form == other._form:
+            places = [at for at, (word, its) in enumerate(zip(words, other.words, strict=True)) if word != its]
+            return places if len(places) < self._form.count("") else ()
+        end = len(words) - _num_equal(words[start:][::-1], other.words[start:][::-1])
+        places = [at for at in range(start, end) if not self._form[at]]
+        if end == len(words) or not places:
+            return range(start, len(words)) if "" in self._form[:start] else ()
+        return places if "" in self._form[:start] + self._form[end:] else ()
+
+    def without_meaning(self, places: Sequence[int]) -> list[Call]:
+        """Replace the words at ``places`` by each meaningless word. Blanks and line ends stay."""
+        # Many programs take any other sign for one of the two that they know, so signs are also left out.
+        words = (*_MEANINGLESS_WORDS, "") if any(self._form[place] for place in places) else _MEANINGLESS_WORDS
+        spans = [self._matches[place].span() for place in places]
+        texts = [_replaced(self.call.input, spans, word) for word in words]
+        return [replace(self.call, expression=f"{INPUT_ENTRY}({text!r})") for text in texts]
+
+    def differs_at(self, places: Sequence[int], other: "InputText") -> bool:
+        """Tell whether the other input differs at these places alone. It must have the same number of words, because
+        the reference may read their number."""
+        if isinstance(places, range):
+            return self.words[: places.start] == other.words[: places.start]
+        pairs, free = enumerate(zip(self.words, other.words, strict=False)), set(places)
+        return self._form == other._form and all(word == its or at in free for at, (word, its) in pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class CallText:
+    """A call of a function or method. Its places are literals of its syntax tree."""
+
+    call: Call
+    answer: bytes
+    number: int
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        return tuple(_CALL_WORD.findall(self.call.expression))
+
+    @cached_property
+    def _tree(self) -> ast.expr:
+        return ast.parse(self.call.expression, mode="eval").body
+
+    @property
+    def has_set(self) -> bool:
+        source = self.call.expression
+        return "set(" in source or ("{" in source and ":" not in source)
+
+    @property
+    def places_of_values(self) -> Sequence[ast.expr]:
+        """The values of all dicts."""
+        if "{" not in self.call.expression:
+            return ()
+        return [value for node in ast.walk(self._tree) if isinstance(node, ast.Dict) for value in node.values]
+
+    def places(self, other: "CallText") -> Sequence[ast.expr]:
+        """Return the literals that differ from the other call, empty if something else differs, or if no literals are
+        left that could show a mistake."""
+        start = _num_equal(self.words, other.words)
+        end = len(self.words) - _num_equal(self.words[::-1], other.words[::-1])
+        if not any(map(_LITERAL.match, self.words[:start] + self.words[end:])):
+            return ()
+        try:
+            places = [node for node in _differences(self._tree, other._tree) if node is not None]
+        except PARSE_ERRORS:  # nested too deep
+            return ()
+        callee = len(self.call.expression[: self.call.callee_chars].encode())
+        return places if all(_is_literal(place) and place.col_offset >= callee for place in places) else ()
+
+    def without_meaning(self, places: Sequence[ast.expr]) -> list[Call]:
+        """Replace the literals at ``places`` by each meaningless one."""
+        source = self.call.expression.encode()
+        spans = sorted((place.col_offset, place.end_col_offset or 0) for place in places)
+        texts = [_replaced(source, spans, word.encode()).decode() for word in _MEANINGLESS_ARGUMENTS]
+        return [replace(self.call, expression=text) for text in texts]
+
+    def differs_at(self, places: Sequence[ast.expr], other: "CallText") -> bool:
+        """Tell whether the other call differs at these places alone."""
+        free = set(places)
+        with contextlib.suppress(*PARSE_ERRORS):
+            return all(node in free for node in _differences(self._tree, other._tree))
+        return True
+
+
+def _differences(one: ast.expr, other: ast.expr) -> Iterator[ast.expr | None]:
+    """Yield the parts of ``one`` that differ from ``other``, and None for each part that only ``other`` has."""
+    pending: list[tuple[Any, Any]] = [(one, other)]
+    while pending:  # a suite may chain hundreds of calls, so this is no recursion
+        one, other = pending.pop()
+        if one is None or other is None:
+            yield one
+        elif (items := _items(one)) is not None and (its_items := _items(other)) is not None:
+            pending += zip_longest(items, its_items)
+        else:
+            match one, other:
+                case (ast.Dict(), ast.Dict()) if len(one.keys) == len(other.keys):
+                    pending += zip([*one.keys, *one.values], [*other.keys, *other.values], strict=True)
+                case ast.Dict(), ast.Dict():
+                    values, its_values = (
+                        {ast.dump(key): (key, value) for key, value in zip(node.keys, node.values, strict=True) if key}
+                        for node in (one, other)
+                    )
+                    for name in dict.fromkeys([*values, *its_values]):
+                        pending += zip(values.get(name, (None, None)), its_values.get(name, (None, None)), strict=True)
+                case ast.Call(), ast.Call():
+                    both = [{keyword.arg: keyword.value for keyword in call.keywords} for call in (one, other)]
+                    pending.append((one.func, other.func))
+                    pending += zip_longest(one.args, other.args)
+                    pending += [(both[0].get(name), both[1].get(name)) for name in dict.fromkeys([*both[0], *both[1]])]
+                case (ast.Attribute(), ast.Attribute()) if one.attr == other.attr:
+                    pending.append((one.value, other.value))
+                case (ast.Subscript(), ast.Subscript()) if ast.dump(one.slice) == ast.dump(other.slice):
+                    pending.append((one.value, other.value))
+                case _ if type(one) is not type(other) or ast.dump(one) != ast.dump(other):
+                    yield one
+
+
+def _items(node: ast.expr) -> list[ast.expr] | None:
+    """Return the items of a list, tuple or set, also if a constructor such as ``deque`` gets the list."""
+    match node:
+        case ast.List(items) | ast.Tuple(items) | ast.Set(items):
+            return items
+        case ast.Call(ast.Name(name), [ast.List(items) | ast.Tuple(items) | ast.Set(items)], []):
+            return items if name in _CONSTRUCTORS else None
+    return None
+
+
+def _is_literal(node: ast.expr) -> bool:
+    return isinstance(node, _LITERALS) or (isinstance(node, ast.Call) and ast.unparse(node.func) in _CONSTRUCTORS)
+
+
+def _replaced(text: Any, spans: Iterable[tuple[int, int]], word: Any) -> Any:
+    """Replace parts of a text, or of its bytes."""
+    pieces, at = [], 0
+    for start, end in spans:
+        pieces += [text[at:start], word]
+        at = end
+    return text[:0].join([*pieces, text[at:]])
+
+
+def _num_equal(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    """Return the number of first words that are equal."""
+    for number, (word, other_word) in enumerate(zip(one, other, strict=False)):
+        if word != other_word:
+            return number
+    return min(len(one), len(other))
