@@ -13,13 +13,11 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from io import FileIO
 from tempfile import TemporaryFile
 
-from ..cases.case import Call
-from .base import TOTAL_SPENT, CallResult, CallStatus, Program, cpu_limit, full_limit, import_seconds
-from .child import CPU_TIME, HEADER, pack_call
+from .base import TOTAL_SPENT, CallResult, CallStatus, Program, call_limits, dearest_limit, import_seconds, packed
+from .child import CPU_TIME, HEADER
 from .clocks import Stopwatch, is_stopped, process_cpu_seconds
 from .forker import Forker, ProcessExit
 
@@ -29,8 +27,6 @@ _MAX_POLL_SECONDS = 0.25
 _READ_BYTES = 1 << 18
 _NAP_SECONDS = 0.0003
 """Pause between two reads of a program that responds all the time. The pause lets one read get many responses."""
-_PACKED_CALLS, _MAX_KEPT_CHARS = 8192, 4096
-"""Maximum number and length of the compiled calls that are kept. References and candidates get the same calls."""
 _SPARE_CPU_SECONDS = 10
 """Added to RLIMIT_CPU, because this limit should only end programs that no judge watches any more."""
 _MAX_DETAIL_BYTES = 1024
@@ -86,12 +82,11 @@ class Attempt:
     slowest_seconds: float = 0.0
     """Upper bound on the CPU seconds of the slowest answered call. The attempt may raise this bound."""
     is_first: bool = True
-    """True if the program has not loaded before. Then the first call has the full limit of the program's dearest call,
-    because it may fill caches that later calls use."""
+    """True if the program has not loaded before. Then the first call has ``dearest_limit``."""
     is_last_try: bool = False
     """True if the only call has its full limit, because it was stopped by a shorter one."""
     is_patient: bool = False
-    """True if the program gets no short limits, see ``cpu_limit``."""
+    """True if the program gets no short limits, see ``call_limits``."""
     pays_imports: bool = True
     """True if the first call gets extra time for imports, see ``import_seconds``."""
     seconds_left: float
@@ -139,7 +134,7 @@ class Attempt:
         limits = self.program.limits
         # RLIMIT_CPU is for programs whose judge is gone. The judge's own clock must always end a program earlier.
         seconds = limits.load_cpu_seconds + import_seconds(self.program)
-        seconds += len(self.indices) * self._dearest_limit()
+        seconds += len(self.indices) * dearest_limit(self.program)
         self.cpu_ceiling = int(min(seconds, self.seconds_left)) + _SPARE_CPU_SECONDS
         with contextlib.ExitStack() as files:
             given = []
@@ -166,19 +161,6 @@ class Attempt:
         """Return status and detail of the call, or of the load, in which the process ended early."""
         status, detail = _EARLY_ENDS.get(stop, (CallStatus.DIED, ""))
         return status, self.detail or detail or (self.ending.describe() if self.ending else "")
-
-    def _cpu_limit(self, index: int) -> float:
-        return cpu_limit(
-            self.program,
-            index,
-            num_timeouts=self.num_timeouts,
-            slowest=self.slowest_seconds,
-            is_patient=self.is_patient,
-        )
-
-    def _dearest_limit(self) -> float:
-        """Return the full limit of the dearest call."""
-        return full_limit(self.program, max(self.program.reference_cpu_seconds, default=0.0))
 
     def _converse(self, channel: socket.socket, total: Stopwatch) -> ExitReason:
         self._request(b"P", self.program.prelude.encode("utf-8", "surrogatepass"))
@@ -233,20 +215,23 @@ class Attempt:
         self._was_slow = True
         if self._phase is _Phase.CALLING:
             is_first, index = not self.results, self.indices[len(self.results)]
-            most_cpu = full_limit(self.program, self.program.reference_cpu_seconds[index])
-            self.is_shortened = False
-            if not (is_first and (self.is_first or self.is_last_try)):
-                full, most_cpu = most_cpu, self._cpu_limit(index)
-                self.is_shortened = most_cpu < full
-            idle_limit = limits.wall_seconds(most_cpu)
+            most_cpu, idle_limit, are_shortened = call_limits(
+                self.program,
+                index,
+                num_timeouts=self.num_timeouts,
+                slowest=self.slowest_seconds,
+                is_patient=self.is_patient,
+                is_full=is_first and (self.is_first or self.is_last_try),
+            )
             if is_first and self.is_first:
-                most_cpu = self._dearest_limit()
+                most_cpu = dearest_limit(self.program)
             if is_first and self.pays_imports:
                 seconds = import_seconds(self.program)
                 most_cpu, idle_limit = most_cpu + seconds, idle_limit + seconds  # imports also wait for the disk
         else:
-            most_cpu, idle_limit = limits.load_cpu_seconds, limits.load_idle_seconds
+            most_cpu, idle_limit, are_shortened = limits.load_cpu_seconds, limits.load_idle_seconds, (False, False)
         cpu, idle = watch.read()
+        self.is_shortened = are_shortened[cpu < most_cpu]
         if cpu >= most_cpu:
             return f"more than {most_cpu:.3g} s of CPU time", 0.0
         if idle >= idle_limit:
@@ -268,7 +253,7 @@ class Attempt:
             self._input.truncate(0)
             self._input.seek(0)
             self._input.write(calls[0].input.encode("utf-8", "surrogatepass"))
-        self._request(b"T" if self.program.timed else b"C", b"".join([_packed(call) for call in calls]))
+        self._request(b"T" if self.program.timed else b"C", b"".join([packed(call) for call in calls]))
 
     def _write(self, channel: socket.socket) -> None:
         try:
@@ -363,11 +348,3 @@ class Attempt:
         self.take(result)
         # Endless output costs as much time as a hang. So the process ends here, and `Progress` counts it as a hang.
         return not (self.program.reads_input and status is CallStatus.OUTPUT_LIMIT)
-
-
-def _packed(call: Call) -> bytes:
-    pack = _kept_call if len(call.expression) <= _MAX_KEPT_CHARS else pack_call
-    return pack(call.evaluated, awaited=call.awaited, uses_library=call.uses_library)
-
-
-_kept_call = lru_cache(_PACKED_CALLS)(pack_call)

@@ -6,11 +6,12 @@ A runner reports facts about one program. A runner knows no expected value and g
 import enum
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, TypeVar
 
 from ..cases.case import Call
 from ..limits import Limits
-from .child import PACKAGES
+from .child import PACKAGES, pack_call
 
 _ClosingT = TypeVar("_ClosingT", bound="Closing")  # a service's Python may lack typing.Self
 TOTAL_SPENT = "the program's total time is spent"
@@ -27,8 +28,8 @@ _DECAY, _DECAY_OF_REFERENCES = 4, 2
 _FREE_TIMEOUTS = 1
 """Number of a candidate's time-outs that shorten no limit."""
 _FULL_AT_FIRST = 3
-"""Number of calls with the full limit for a candidate that answers none. With a smaller number, a program that always
-hangs costs half a second less, but slow programs that hang in half of their calls lose cases."""
+"""Number of calls with the full CPU limit for a candidate that answers none. With a smaller number, a program that
+always hangs costs half a second less, but slow programs that hang in half of their calls lose cases."""
 MIN_FACTOR = 5
 """After any number of time-outs, a call still gets this many times the CPU time of the reference, or of the slowest
 call that the program has answered, whichever is longer."""
@@ -147,26 +148,50 @@ def full_limit(program: Program, reference_seconds: float) -> float:
     return max(program.limits.cpu_seconds_per_case, program.limits.reference_factor * reference_seconds)
 
 
-def cpu_limit(program: Program, index: int, *, num_timeouts: int, slowest: float, is_patient: bool) -> float:
-    """Return the CPU limit of a call in seconds; ``Limits`` states the rule.
+def dearest_limit(program: Program) -> float:
+    """Return the full CPU limit of the dearest call in seconds. A program's first call may fill the caches of all."""
+    return full_limit(program, max(program.reference_cpu_seconds, default=0.0))
+
+
+def call_limits(
+    program: Program, index: int, *, num_timeouts: int, slowest: float, is_patient: bool, is_full: bool
+) -> tuple[float, float, tuple[bool, bool]]:
+    """Return the CPU limit and the idle limit of a call in seconds, and which of them are shortened; ``Limits`` states
+    the rule.
 
     Args:
         index: position of the call in ``program.calls``.
         num_timeouts: number of the program's calls that have timed out so far.
         slowest: CPU seconds of the slowest call that the program has answered, 0 if it has answered none.
         is_patient: True if the program gets no short limits.
+        is_full: True if the call has its full limits.
     """
-    reference = program.reference_cpu_seconds[index]
-    full = full_limit(program, reference)
-    least = max(program.limits.min_cpu_seconds_per_case, MIN_FACTOR * max(reference, slowest))
-    start, divisor = full, float(_DECAY_OF_REFERENCES) ** num_timeouts
-    if not program.timed:
-        if not slowest and num_timeouts < _FULL_AT_FIRST:
-            return full
-        divisor = float(_DECAY) ** max(0, num_timeouts - (_FREE_TIMEOUTS if slowest else _FULL_AT_FIRST - 1))
-        if not is_patient:
-            start = next((step for step in _SHORT_SECONDS if _SHORT_FACTOR * reference <= step), full)
-    return min(full, max(start / divisor, least))
+    limits, reference = program.limits, program.reference_cpu_seconds[index]
+    full = cpu = short = full_limit(program, reference)
+    if not is_full:
+        free = _FREE_TIMEOUTS if slowest or program.timed else _FULL_AT_FIRST - 1
+        divisor = float(_DECAY) ** max(0, num_timeouts - free)
+        if program.timed:
+            divisor = float(_DECAY_OF_REFERENCES) ** num_timeouts
+        elif not is_patient:
+            short = next((step for step in _SHORT_SECONDS if _SHORT_FACTOR * reference <= step), full)
+        least = max(limits.min_cpu_seconds_per_case, MIN_FACTOR * max(reference, slowest))
+        short = min(full, max(short / divisor, least))
+        # A program that has answered nothing may be slow, but nothing speaks for a program that waits.
+        is_unknown = not program.timed and not slowest and num_timeouts < _FULL_AT_FIRST
+        cpu = full if is_unknown else short
+    idle, full_idle = limits.wall_seconds(short), limits.wall_seconds(full)
+    return cpu, idle, (cpu < full, idle < full_idle)
+
+
+def packed(call: Call) -> bytes:
+    """Pack a call for its process. Packed calls are kept, because references and candidates get the same calls."""
+    pack = _kept_call if len(call.expression) <= _MAX_KEPT_CHARS else pack_call
+    return pack(call.evaluated, awaited=call.awaited, uses_library=call.uses_library)
+
+
+_PACKED_CALLS, _MAX_KEPT_CHARS = 8192, 4096
+_kept_call = lru_cache(_PACKED_CALLS)(pack_call)
 
 
 def total_seconds(program: Program) -> float:
