@@ -45,14 +45,20 @@ class InputText:
         """The signs among the words. Every other word is empty."""
         return tuple("" if any(map(str.isalnum, word)) else word for word in self.words)
 
-    def places(self, other: "InputText") -> Sequence[int]:
-        """Return the words that differ from the other input, empty if they cannot be replaced, or if no words are left
-        that could show a mistake. A range: all that stands behind the common beginning."""
+    def parts(self, other: "InputText") -> list[tuple["InputText", Sequence[int]]]:
+        """Return the words in which two inputs differ, for one of them, or for each if their forms differ.
+
+        A part is empty if the words cannot be replaced, or if no words are left that could show a mistake. A range: all
+        that stands behind the common beginning.
+        """
+        if self._form != other._form:
+            return [(self, self._places(other)), (other, other._places(self))]
+        places = [at for at, (word, its) in enumerate(zip(self.words, other.words, strict=True)) if word != its]
+        return [(self, places if len(places) < self._form.count("") else ())]
+
+    def _places(self, other: "InputText") -> Sequence[int]:
         words = self.words
         start = _num_equal(words, other.words)
-        if self._form == other._form:
-            places = [at for at, (word, its) in enumerate(zip(words, other.words, strict=True)) if word != its]
-            return places if len(places) < self._form.count("") else ()
         end = len(words) - _num_equal(words[start:][::-1], other.words[start:][::-1])
         places = [at for at in range(start, end) if not self._form[at]]
         if end == len(words) or not places:
@@ -104,18 +110,29 @@ class CallText:
             return ()
         return [value for node in ast.walk(self._tree) if isinstance(node, ast.Dict) for value in node.values]
 
-    def places(self, other: "CallText") -> Sequence[ast.expr]:
-        """Return the literals that differ from the other call, empty if something else differs, or if no literals are
-        left that could show a mistake."""
+    def parts(self, other: "CallText") -> list[tuple["CallText", Sequence[ast.expr]]]:
+        """Return the literals in which two calls differ, for one of them, or for each if the other has more.
+
+        A part is empty if something else differs, or if no literals are left that could show a mistake.
+        """
         start = _num_equal(self.words, other.words)
         end = len(self.words) - _num_equal(self.words[::-1], other.words[::-1])
         if not any(map(_LITERAL.match, self.words[:start] + self.words[end:])):
-            return ()
+            return []
         try:
-            places = [node for node in _differences(self._tree, other._tree) if node is not None]
+            found = list(_differences(self._tree, other._tree))
+            both = (
+                [(self, found)]
+                if None not in found
+                else [(self, found), (other, list(_differences(other._tree, self._tree)))]
+            )
         except PARSE_ERRORS:  # nested too deep
-            return ()
+            return []
+        return [(text, text._replaceable(nodes)) for text, nodes in both]
+
+    def _replaceable(self, found: Sequence[ast.expr | None]) -> Sequence[ast.expr]:
         callee = len(self.call.expression[: self.call.callee_chars].encode())
+        places = [node for node in found if node is not None]
         return places if all(_is_literal(place) and place.col_offset >= callee for place in places) else ()
 
     def without_meaning(self, places: Sequence[ast.expr]) -> list[Call]:

@@ -122,8 +122,7 @@ def _unread(texts: Sequence[Any], ask: Ask) -> Iterator[tuple[Any, Any]]:
             pairs.append((text, other, [(one, one.places_of_values) for one in (text, other)]))
         for step in (1, -1):
             group.sort(key=lambda text: text.words[::step])
-            for one, other in pairwise(group):
-                pairs.append((one, other, [(one, one.places(other)), (other, other.places(one))]))
+            pairs += [(one, other, one.parts(other)) for one, other in pairwise(group)]
     asked: list[tuple[Any, Any, list[tuple[Any, Sequence[Any], list[Call]]]]] = []
     num_words = 0
     for one, other, parts in pairs:
