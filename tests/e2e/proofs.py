@@ -51,12 +51,13 @@ def replayed_book(records_by_step: list[list[RolloutRecord]]) -> MistakeBook:
             mine = [record for record in records if record.index == index]
             for record in (record for record in mine if record.verdict is not None):
                 for suite in record.suites:
-                    failed += [
-                        FailedCase(call=case.call, answer=case.reference_value, id=case.id)
-                        for case in suite.verdict.cases
+                    mistakes = {
+                        case.id: FailedCase(call=case.call, answer=case.reference_value, id=case.id)
+                        for case in reversed(suite.verdict.cases)
                         if case.outcome not in ("passed", "not_loaded") and not case.is_unasked
-                    ]
-                passed += [case.id for case in record.verdict.history if case.outcome == "passed"]
+                    }
+                    failed += mistakes.values()
+                passed += [case.call for case in record.verdict.history if case.outcome == "passed"]
             book.update(mine[0].question, BookUpdate(failed=failed, passed_replays=passed))
     return book
 

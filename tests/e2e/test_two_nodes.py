@@ -102,9 +102,9 @@ def test_the_suites_have_the_rewards_of_the_users_function(two_nodes):
     assert by_question
     for programs in by_question.values():
         written = [(program, suite) for program in programs for suite in program.suites]
-        times = Counter(case.key for _, suite in written for case in suite.verdict.cases)
+        times = Counter(name for _, suite in written for name in {case.id for case in suite.verdict.cases})
         for program, suite in written:
             failed = [case for case in suite.verdict.cases[:1] if case.outcome.failed]  # K of the preset is 1
-            adv = sum(times[case.key] ** -0.5 for case in failed)
+            adv = sum(times[case.id] ** -0.5 for case in failed)
             assert suite.reward.parts["adversarial"] == pytest.approx(0.75 * adv * program.verdict.loaded)
     assert any(suite.reward.parts["adversarial"] > 0 for one in records for suite in one.suites)
