@@ -91,10 +91,10 @@ class Judge:
         # With the checker ``accepted``, the reference prints all accepted outputs at once. If it were judged like other
         # candidates, it would fail its own cases.
         is_reference = request.candidate == request.reference
-        # The last suite holds the replays, which are judged by the same rules.
         # Nobody is paid for a data set's own tests, so the reference is not asked about them.
         families = self._references.families(batch, asks=not request.given)
         compare = _Comparison(batch, run.answers, families, same, is_reference)
+        # The last suite holds the replays. Replays are no tests of a data set, also beside such tests.
         verdicts = [compare.suite(suite, is_given=request.given) for suite in suites[:-1]]
         history = compare.suite(suites[-1], is_given=False)
         return CandidateVerdict(

@@ -106,9 +106,10 @@ class CallText:
     @property
     def places_of_values(self) -> Sequence[ast.expr]:
         """The values of all dicts."""
-        if "{" not in self.call.expression:
-            return ()
-        return [value for node in ast.walk(self._tree) if isinstance(node, ast.Dict) for value in node.values]
+        if "{" in self.call.expression:
+            with contextlib.suppress(*PARSE_ERRORS):  # nested too deep
+                return [value for node in ast.walk(self._tree) if isinstance(node, ast.Dict) for value in node.values]
+        return ()
 
     def parts(self, other: "CallText") -> list[tuple["CallText", Sequence[ast.expr]]]:
         """Return the literals in which two calls differ, for one of them, or for each if the other has more.
@@ -121,11 +122,9 @@ class CallText:
             return []
         try:
             found = list(_differences(self._tree, other._tree))
-            both = (
-                [(self, found)]
-                if None not in found
-                else [(self, found), (other, list(_differences(other._tree, self._tree)))]
-            )
+            both = [(self, found)]
+            if None in found:
+                both.append((other, list(_differences(other._tree, self._tree))))
         except PARSE_ERRORS:  # nested too deep
             return []
         return [(text, text._replaceable(nodes)) for text, nodes in both]
@@ -194,7 +193,10 @@ def _items(node: ast.expr) -> list[ast.expr] | None:
 
 
 def _is_literal(node: ast.expr) -> bool:
-    return isinstance(node, _LITERALS) or (isinstance(node, ast.Call) and ast.unparse(node.func) in _CONSTRUCTORS)
+    match node:
+        case ast.Call(ast.Name(name)):
+            return name in _CONSTRUCTORS
+    return isinstance(node, _LITERALS)
 
 
 def _replaced(text: Any, spans: Iterable[tuple[int, int]], word: Any) -> Any:

@@ -130,7 +130,7 @@ def _run(
 ) -> Report:
     """Judge the asserts, write the valid ones, measure them by mutants, and report."""
     counts = Counter(text for suite in suites.suites for text in suite)
-    # Each assert is a suite of its own, because a suite keeps only the first of several asserts about one call.
+    # Each assert is a suite of its own, so that its verdict is known by its place.
     request = request_for(question, source, *((text,) for text in counts), given=True)
     (verdict,) = verdicts_of(judge_all, [request])
     judged = dict(zip(counts, verdict.suites, strict=True))

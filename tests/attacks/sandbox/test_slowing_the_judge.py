@@ -202,3 +202,13 @@ def test_a_block_too_large_to_parse_is_the_program_unread_and_its_asserts_are_st
     shown = f"```python\n{large}def f(): pass\n```\nUse it:\n```python\nf()\n```"
     assert extract_candidate(shown, names=("f",)) == f"{large}def f(): pass"
     assert extract_suite(f"```python\nassert f(1) == 1\n{large}```") == ("assert f(1) == 1",)
+
+
+def test_a_suite_of_long_chains_of_calls_ends_no_judge(judged):
+    source = "class S:\n    def p(self, a): return self\n    def get(self): return 1\n"
+    for argument in ("1", "{1: 2}"):
+        chains = [
+            f"assert S(){f'.p({argument})' * length}{end}.get() == 1" for length in (300, 599) for end in ("", ".p(2)")
+        ]
+        suite = judged(source, *chains)
+        assert len(suite.cases) + len(suite.rejections) == 4
