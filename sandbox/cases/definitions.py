@@ -8,20 +8,17 @@ import ast
 import builtins
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from .needs import MAY_CALL, bound_names, changed_names, needed, read_names
 from .reference_interface import PARSE_ERRORS, parse_program
 
 _IMPORTED = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
-_STATE = re.compile(
-    r"@|\b(?:class|exec|globals?|nonlocal|setattr|vars)\b|\w\.\w+(?:\[.{,200}\])? [^ ]?= |def .{,1000}="
-)
-"""Finds code that may keep state: decorators, classes, assignments to variables of other scopes or to attributes, and
-default arguments. The bounds keep the search linear."""
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _BUILTINS = {*dir(builtins), "__file__"}
+_CHANGERS = {"delattr", "eval", "exec", "globals", "setattr", "vars"}
+"""Builtins that may change any name."""
 _SETTINGS = (
     "random.seed",
     "sys.setrecursionlimit",
@@ -96,7 +93,7 @@ class Definitions:
 
     source: str
     needs_no_examples: bool
-    """The whole program has no code that may keep state. So a long example may be stopped early."""
+    """No example can change what the definitions read, so a long example may be stopped early."""
 
 
 def imports_quickly(source: str) -> bool:
@@ -132,17 +129,50 @@ def _without_examples(module: ast.Module, names: Collection[str]) -> Definitions
     if len(kept) == len(module.body):
         return None
     body = [statement for number, statement in enumerate(module.body) if number in kept]
-    plain_kinds = _DEFINITIONS | ast.Import | ast.ImportFrom
-    is_plain = all(isinstance(statement, plain_kinds) for statement in body)
-    needs_no_examples = is_plain and not _STATE.search(ast.unparse(module))
-    return Definitions(ast.unparse(ast.Module(body, type_ignores=[])), needs_no_examples)
+    source = ast.unparse(ast.Module(body, type_ignores=[]))
+    examples = [part for number, part in enumerate(module.body) if number not in kept and not _is_main_block(part)]
+    return Definitions(source, not _may_change(examples, body, names, imported))
+
+
+def _may_change(
+    examples: Sequence[ast.stmt], definitions: Sequence[ast.stmt], names: Collection[str], imported: set[str]
+) -> bool:
+    """Tell whether examples, or the program's functions that they call, may change what the definitions read.
+
+    What the functions under test change does not count: a test calls them, too.
+    """
+    helpers: dict[str, ast.stmt] = {}
+    variables, known = set[str](), set[str]()
+    for statement in definitions:
+        bound = bound_names(statement)
+        known |= bound
+        if isinstance(statement, _DEFINITIONS):
+            helpers |= dict.fromkeys(bound.difference(names), statement)
+        elif not isinstance(statement, ast.Import | ast.ImportFrom):
+            variables |= bound
+    pending, seen = [*examples], set[str]()
+    while pending:
+        part = pending.pop()
+        changed = changed_names(part, heeds_calls=True, imported=imported) - bound_names(part)
+        has_global = any(isinstance(node, ast.Global | ast.Nonlocal) for node in ast.walk(part))
+        read = read_names(part)
+        if has_global or changed & known or read & (variables | _CHANGERS):
+            return True
+        pending += [helpers[name] for name in (read & helpers.keys()) - seen]
+        seen |= read
+    return False
 
 
 def _made(statement: ast.stmt, imported: set[str]) -> set[str]:
     """Collect the names that a statement makes or changes."""
-    if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
-        return set()  # `if __name__ == "__main__":` runs the program as a script
+    if _is_main_block(statement):
+        return set()
     return changed_names(statement, heeds_calls=isinstance(statement, MAY_CALL), imported=imported)
+
+
+def _is_main_block(statement: ast.stmt) -> bool:
+    """Tell whether a statement is ``if __name__ == "__main__":``, which runs the program as a script."""
+    return isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
 
 
 def _is_setting(statement: ast.stmt) -> bool:

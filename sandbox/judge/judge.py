@@ -7,7 +7,7 @@ only in the judge's trusted process.
 import random
 import time
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -27,7 +27,7 @@ from .run_cache import RunCache
 from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
 
 _MIN_TIMEOUTS_WITHOUT_RESULT = 6
-_EXAMPLES_SHARE = 8
+_EXAMPLES_SHARE = 16
 """The time for loading is divided by this number at the first try."""
 _MAX_GATES = 256
 """Number of questions whose parsed asserts are kept."""
@@ -76,8 +76,13 @@ class Judge:
         self._references = ReferencePass(runner, limits=limits)
         self._runs = RunCache() if reuse_results else None
 
-    def judge(self, request: JudgeRequest) -> CandidateVerdict:
+    def judge(self, request: JudgeRequest, families: Mapping[Call, str] | None = None) -> CandidateVerdict:
         """Judge one candidate, and block until its verdict is ready.
+
+        Args:
+            request: the candidate with its suites.
+            families: what ``prepare`` returned for requests that include this request. None: only the calls of this
+                request are compared.
 
         Raises:
             SandboxUnavailableError: a program could not be run, so there is no verdict.
@@ -92,7 +97,8 @@ class Judge:
         # candidates, it would fail its own cases.
         is_reference = request.candidate == request.reference
         # Nobody is paid for a data set's own tests, so the reference is not asked about them.
-        families = self._references.families(batch, asks=not request.given)
+        if request.given or families is None or not families.keys() >= batch.valued.keys():
+            families = self._references.families(batch, asks=not request.given)
         compare = _Comparison(batch, run.answers, families, same, is_reference)
         # The last suite holds the replays. Replays are no tests of a data set, also beside such tests.
         verdicts = [compare.suite(suite, is_given=request.given) for suite in suites[:-1]]
@@ -109,7 +115,7 @@ class Judge:
             example_failure=run.example_failure,
         )
 
-    def prepare(self, requests: Sequence[JudgeRequest]) -> None:
+    def prepare(self, requests: Sequence[JudgeRequest]) -> dict[Call, str]:
         """Let the reference answer all calls of these requests, so that ``judge`` finds the answers in the cache.
 
         This step is optional. After it, all candidates of a question use the answers of the same reference processes
@@ -119,15 +125,23 @@ class Judge:
         Args:
             requests: one or more requests with the same question, prelude and reference.
 
+        Returns:
+            The families of the calls, for ``judge``. The reference is asked once for all requests.
+
         Raises:
             SandboxUnavailableError: the reference could not be run.
         """
         # All suites go into one pass, so that every candidate gets the same valid cases.
         groups: list[list[Call]] = []
+        written: set[Call] = set()
         for request in requests:
-            groups += _calls_of(self._parse(request))
+            groups += (calls := _calls_of(self._parse(request)))
+            if not request.given:
+                written.update(*calls)
         reference = self._reference(requests[0])
-        self._references.answer(requests[0].question_id, reference, suites=groups, final=True)
+        batch = self._references.answer(requests[0].question_id, reference, suites=groups, final=True)
+        oracles = {call: oracle for call, oracle in batch.oracles.items() if call in written}
+        return self._references.families(replace(batch, oracles=oracles), asks=True)
 
     def _parse(self, request: JudgeRequest) -> list[Suite]:
         """Parse the request's suites, and its replays as a last suite, in which repeated calls count once."""
@@ -193,8 +207,8 @@ class Judge:
                 result, is_cached = self._run(request.question_id, program)
                 failure = result.example_failure
             if definitions and result.load_error.startswith(CallStatus.TIMED_OUT):
-                # The examples hang. So the program is judged without them.
-                program = replace(program, source=definitions.source)
+                # The examples hang. So the program is judged without them, and its calls may hang as well.
+                program = replace(program, source=definitions.source, earlier_timeouts=1)
                 again, is_cached = self._run(request.question_id, program)
                 if again.loaded:
                     failure = result.load_error
@@ -254,7 +268,7 @@ class _Comparison:
 
     batch: OracleBatch
     answers: dict[Call, CallResult]
-    families: dict[Call, str]
+    families: Mapping[Call, str]
     same: Same
     is_reference: bool
 

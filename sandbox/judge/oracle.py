@@ -96,6 +96,11 @@ class OracleBatch:
     reference: Program
     """The reference without calls. If its examples hang, it has only its definitions."""
 
+    @property
+    def valued(self) -> dict[Call, OracleValue]:
+        """The calls that have an answer."""
+        return {call: oracle for call, oracle in self.oracles.items() if isinstance(oracle, OracleValue)}
+
 
 @dataclass(slots=True, eq=False)
 class _Question:
@@ -190,7 +195,7 @@ class ReferencePass:
         Raises:
             SandboxUnavailableError: the reference could not be run.
         """
-        valued = {call: oracle for call, oracle in batch.oracles.items() if isinstance(oracle, OracleValue)}
+        valued = batch.valued
         answers = {call: alike_answer(oracle.value) for call, oracle in valued.items()}
         seconds = [oracle.cpu_seconds for oracle in valued.values()]
         reference = batch.reference

@@ -95,6 +95,10 @@ class CallText:
         return tuple(_CALL_WORD.findall(self.call.expression))
 
     @cached_property
+    def _source(self) -> bytes:
+        return self.call.expression.encode("utf-8", "surrogatepass")
+
+    @cached_property
     def _tree(self) -> ast.expr:
         return ast.parse(self.call.expression, mode="eval").body
 
@@ -136,13 +140,16 @@ class CallText:
 
     def without_meaning(self, places: Sequence[ast.expr]) -> list[Call]:
         """Replace the literals at ``places`` by each meaningless one."""
-        source = self.call.expression.encode()
         spans = sorted((place.col_offset, place.end_col_offset or 0) for place in places)
-        texts = [_replaced(source, spans, word.encode()).decode() for word in _MEANINGLESS_ARGUMENTS]
+        texts = [_replaced(self._source, spans, word.encode()).decode() for word in _MEANINGLESS_ARGUMENTS]
         return [replace(self.call, expression=text) for text in texts]
 
     def differs_at(self, places: Sequence[ast.expr], other: "CallText") -> bool:
         """Tell whether the other call differs at these places alone."""
+        head = min(place.col_offset for place in places)
+        # This comparison takes little time. The entries of dicts may have another order.
+        if "{" not in self.call.expression and self._source[:head] != other._source[:head]:
+            return False
         free = set(places)
         with contextlib.suppress(*PARSE_ERRORS):
             return all(node in free for node in _differences(self._tree, other._tree))

@@ -339,9 +339,9 @@ def _serve_channel(judge: Judge, channel: Connection) -> None:
 def _judge_question(judge: Judge, requests: list[JudgeRequest]) -> list[Result]:
     results: list[Result] = []
     try:
-        judge.prepare(requests)
+        families = judge.prepare(requests)
         for request in requests:
-            results.append(judge.judge(request))
+            results.append(judge.judge(request, families))
     except SandboxUnavailableError as error:
         logger.warning("question %s: %s", requests[0].question_id, error)
         results += [error] * (len(requests) - len(results))

@@ -11,6 +11,7 @@ from .encoding import canonical_key
 _MAX_NUMBER_CHARS = 400
 _MAX_EXACT = 2**53
 _ORDERED = (list, tuple, deque, range, bytes, bytearray)
+_CHANGED = {*_ORDERED, set, frozenset, dict, str}
 NUMBER = r"[+-]?(?:\d[\d_]*+(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?\d++)?+(?!\w)"
 INPUT_WORD = re.compile(rf"{NUMBER}|\w+|\S")
 """Words of an input: numbers, other words, and single characters of punctuation."""
@@ -47,13 +48,13 @@ def alike_value(value: Any, *, respell: Callable[[str], str] = alike_word, is_ba
     A list of letters becomes a text, and ``respell`` changes each text. With ``is_bag``, a dict becomes the list of its
     keys, and the order of a list does not count.
     """
-    alike = partial(alike_value, respell=respell, is_bag=is_bag)
     if type(value) is str:
         return respell(value)
+    alike = partial(alike_value, respell=respell, is_bag=is_bag)
     if is_bag and isinstance(value, (dict, *_ORDERED)):
-        return sorted(map(canonical_key, map(alike, value)))
+        return sorted(canonical_key(alike(item) if type(item) in _CHANGED else item) for item in value)
     if type(value) in _ORDERED:
-        items = list(map(alike, value))
+        items = [alike(item) if type(item) in _CHANGED else item for item in value]
         are_letters = bool(items) and all(type(item) is str and len(item) == 1 for item in items)
         return "".join(items) if are_letters else items
     if type(value) in (set, frozenset):

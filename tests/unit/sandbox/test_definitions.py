@@ -115,16 +115,25 @@ def test_a_large_program_runs_as_a_whole_unread(example):
 @pytest.mark.parametrize(
     ("candidate", "seconds"),
     [
-        (f"import math\n{ADD}print(add(2, 1))\nwhile True: pass", "0.05"),
-        (f"memo = {{}}\n{ADD.replace('return', 'memo[a] = b; return')}while True: pass", "0.4"),
+        (f"import math\n{ADD}print(add(2, 1))\nwhile True: pass", "0.025"),
+        (f"memo = {{}}\n{ADD.replace('return', 'memo[a] = b; return')}add(1, 2)\nwhile True: pass", "0.025"),
+        (f"class T: seen = {{}}\n{ADD}while True: T()", "0.025"),
+        (f"def memo(f): return f\n@memo\n{ADD}while True: add(1, 2)", "0.025"),
+        (f"{ADD.replace('b)', 'b, seen=[])', 1)}def main():\n    while True: print(add(1, 2))\nmain()", "0.025"),
         (f"import attr\n{ADD}while True: pass", "0.4"),
         (f"{ADD}def fill():\n    global x\n    x = 1\nwhile True: fill()", "0.4"),
         (f"{ADD}def fill():\n    add.seen = [1]\nwhile True: fill()", "0.4"),
         (f"import math\n{ADD}def fill():\n    math.t = [1]\nwhile True: fill()", "0.4"),
-        (f"class T: seen = {{}}\n{ADD}while True: pass", "0.4"),
-        (f"def memo(f): return f\n@memo\n{ADD}while True: pass", "0.4"),
-        (f"{ADD.replace('b)', 'b, seen=[])', 1)}while True: pass", "0.4"),
         (f"{ADD}def fill(): globals()['x'] = 1\nwhile True: fill()", "0.4"),
+        (
+            f"t = []\n{ADD[:-1]} + 0 * len(t)\ndef fill(): t.append(1)\ndef main(): fill()\nwhile True: main()",
+            "0.4",
+        ),
+        (f"t = []\n{ADD[:-1]} + 0 * len(t)\ndef fill(items): pass\nwhile True: fill(t)", "0.4"),
+        (
+            f"class T:\n    def fill(): T.t = 1\n{ADD[:-1]} + 0 * len([T])\ndef main(): T.fill()\nwhile True: main()",
+            "0.4",
+        ),
     ],
 )
 def test_an_example_may_compute_for_long_only_where_a_definition_may_need_it_or_imports_are_slow(candidate, seconds):
