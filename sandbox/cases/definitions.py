@@ -11,21 +11,21 @@ import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from .needs import MAY_CALL, bound_names, changed_names, needed, read_names
+from .needs import MAY_CALL, bound_names, changed_names, changed_values, needed, read_names
 from .reference_interface import PARSE_ERRORS, parse_program
 
 _IMPORTED = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_MAIN = ("__name__ == '__main__'", "'__main__' == __name__")
 _BUILTINS = {*dir(builtins), "__file__"}
-_CHANGERS = {"delattr", "eval", "exec", "globals", "setattr", "vars"}
+_CHANGERS = {"delattr", "eval", "exec", "globals", "locals", "setattr", "vars"}
 """Builtins that may change any name."""
-_SETTINGS = (
-    "random.seed",
-    "sys.setrecursionlimit",
-    "sys.set_int_max_str_digits",
-    "threading.stack_size",
+_SETTING = re.compile(
+    r"(?:\w+\.)*(?:(?:seed|setrecursionlimit|set_int_max_str_digits|stack_size|setcontext)\(|getcontext\(\)\.\w+ = )|"
+    r"from (?:__future__ import|\S+ import \*)"
 )
-"""Functions that change how definitions run. A call of such a function does not count as an example."""
+"""Matches statements that change how definitions run, and imports of names that nobody lists. Such a statement is no
+example."""
 
 
 def defined_names(module: ast.Module) -> set[str]:
@@ -131,7 +131,11 @@ def _without_examples(module: ast.Module, names: Collection[str]) -> Definitions
     body = [statement for number, statement in enumerate(module.body) if number in kept]
     source = ast.unparse(ast.Module(body, type_ignores=[]))
     examples = [part for number, part in enumerate(module.body) if number not in kept and not _is_main_block(part)]
-    return Definitions(source, not _may_change(examples, body, names, imported))
+    try:
+        may_change = _may_change(examples, body, names, imported)
+    except PARSE_ERRORS:  # an example that the compiler refuses
+        may_change = True
+    return Definitions(source, not may_change)
 
 
 def _may_change(
@@ -139,7 +143,8 @@ def _may_change(
 ) -> bool:
     """Tell whether examples, or the program's functions that they call, may change what the definitions read.
 
-    What the functions under test change does not count: a test calls them, too.
+    What the functions under test change does not count: a test calls them, too. A call that lacks what an example makes
+    mostly raises an error, and the judge then runs the whole program.
     """
     helpers: dict[str, ast.stmt] = {}
     variables, known = set[str](), set[str]()
@@ -150,10 +155,11 @@ def _may_change(
             helpers |= dict.fromkeys(bound.difference(names), statement)
         elif not isinstance(statement, ast.Import | ast.ImportFrom):
             variables |= bound
-    pending, seen = [*examples], set[str]()
+    pending: list[ast.stmt | ast.Module] = [ast.Module([*examples], type_ignores=[])]
+    seen = set[str]()
     while pending:
         part = pending.pop()
-        changed = changed_names(part, heeds_calls=True, imported=imported) - bound_names(part)
+        changed = changed_values(part, heeds_calls=True, imported=imported)
         has_global = any(isinstance(node, ast.Global | ast.Nonlocal) for node in ast.walk(part))
         read = read_names(part)
         if has_global or changed & known or read & (variables | _CHANGERS):
@@ -172,16 +178,9 @@ def _made(statement: ast.stmt, imported: set[str]) -> set[str]:
 
 def _is_main_block(statement: ast.stmt) -> bool:
     """Tell whether a statement is ``if __name__ == "__main__":``, which runs the program as a script."""
-    return isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
+    return isinstance(statement, ast.If) and not statement.orelse and ast.unparse(statement.test) in _MAIN
 
 
 def _is_setting(statement: ast.stmt) -> bool:
-    """Tell whether a statement is a call of ``_SETTINGS``, ``from __future__ import`` or ``from module import *``."""
-    match statement:
-        case ast.Expr(value=ast.Call(func=function)):
-            return ast.unparse(function) in _SETTINGS
-        case ast.ImportFrom(module="__future__"):
-            return True
-        case ast.ImportFrom(names=[ast.alias(name="*")]):
-            return True
-    return False
+    kinds = ast.Expr | ast.Assign | ast.ImportFrom
+    return isinstance(statement, kinds) and bool(_SETTING.match(ast.unparse(statement)))

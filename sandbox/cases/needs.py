@@ -39,7 +39,12 @@ def bound_names(node: ast.AST) -> set[str]:
 
 
 def changed_names(statement: ast.AST, *, heeds_calls: bool, imported: Collection[str] = frozenset()) -> set[str]:
-    """Collect names that a statement binds, and names whose values it may change by an item, attribute or method.
+    """Collect names that a statement binds, and names whose values it may change, as ``changed_values`` does."""
+    return bound_names(statement) | changed_values(statement, heeds_calls=heeds_calls, imported=imported)
+
+
+def changed_values(statement: ast.AST, *, heeds_calls: bool, imported: Collection[str]) -> set[str]:
+    """Collect names whose values a statement may change by an item, attribute or method.
 
     Args:
         statement: any statement.
@@ -47,7 +52,7 @@ def changed_names(statement: ast.AST, *, heeds_calls: bool, imported: Collection
         imported: names of modules. A function of a module may change an argument, as in ``heapq.heapify(heap)``, but
             not the module.
     """
-    names = bound_names(statement)
+    names: set[str] = set()
     for node in ast.walk(statement):
         match node:
             case ast.Subscript(ctx=ast.Store() | ast.Del()) | ast.Attribute(ctx=ast.Store() | ast.Del()):

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import chain
 from typing import NamedTuple
 
 from ..cases.case import Call, Case, Kind, Rejection, RejectionReason, Suite
@@ -81,8 +82,7 @@ class Judge:
 
         Args:
             request: the candidate with its suites.
-            families: what ``prepare`` returned for requests that include this request. None: only the calls of this
-                request are compared.
+            families: what ``prepare`` returned for this request. None: they are searched for now.
 
         Raises:
             SandboxUnavailableError: a program could not be run, so there is no verdict.
@@ -96,9 +96,9 @@ class Judge:
         # With the checker ``accepted``, the reference prints all accepted outputs at once. If it were judged like other
         # candidates, it would fail its own cases.
         is_reference = request.candidate == request.reference
-        # Nobody is paid for a data set's own tests, so the reference is not asked about them.
-        if request.given or families is None or not families.keys() >= batch.valued.keys():
-            families = self._references.families(batch, asks=not request.given)
+        if families is None or not families.keys() >= batch.valued.keys():
+            # Nobody is paid for a data set's own tests, so the reference is not asked about them.
+            [families] = self._references.families([batch], asks=not request.given)
         compare = _Comparison(batch, run.answers, families, same, is_reference)
         # The last suite holds the replays. Replays are no tests of a data set, also beside such tests.
         verdicts = [compare.suite(suite, is_given=request.given) for suite in suites[:-1]]
@@ -115,7 +115,7 @@ class Judge:
             example_failure=run.example_failure,
         )
 
-    def prepare(self, requests: Sequence[JudgeRequest]) -> dict[Call, str]:
+    def prepare(self, requests: Sequence[JudgeRequest]) -> list[dict[Call, str] | None]:
         """Let the reference answer all calls of these requests, so that ``judge`` finds the answers in the cache.
 
         This step is optional. After it, all candidates of a question use the answers of the same reference processes
@@ -123,25 +123,23 @@ class Judge:
         ``prepare``.
 
         Args:
-            requests: one or more requests with the same question, prelude and reference.
+            requests: one or more requests with the same question, prelude, reference, kind and entry points.
 
         Returns:
-            The families of the calls, for ``judge``. The reference is asked once for all requests.
+            For each request the families of its calls, for ``judge``. For all of them the reference is asked at once.
 
         Raises:
             SandboxUnavailableError: the reference could not be run.
         """
         # All suites go into one pass, so that every candidate gets the same valid cases.
-        groups: list[list[Call]] = []
-        written: set[Call] = set()
-        for request in requests:
-            groups += (calls := _calls_of(self._parse(request)))
-            if not request.given:
-                written.update(*calls)
+        groups = [_calls_of(self._parse(request)) for request in requests]
         reference = self._reference(requests[0])
-        batch = self._references.answer(requests[0].question_id, reference, suites=groups, final=True)
-        oracles = {call: oracle for call, oracle in batch.oracles.items() if call in written}
-        return self._references.families(replace(batch, oracles=oracles), asks=True)
+        every = [group for of_request in groups for group in of_request]
+        batch = self._references.answer(requests[0].question_id, reference, suites=every, final=True)
+        written = [number for number, request in enumerate(requests) if not request.given]
+        batches = [batch.part(chain(*groups[number])) for number in written]
+        found = dict(zip(written, self._references.families(batches, asks=True), strict=True))
+        return [found.get(number) for number in range(len(requests))]
 
     def _parse(self, request: JudgeRequest) -> list[Suite]:
         """Parse the request's suites, and its replays as a last suite, in which repeated calls count once."""
@@ -200,19 +198,24 @@ class Judge:
         first = replace(program, limits=self._example_limits) if is_quick else program
         result, is_cached = self._run(request.question_id, first)
         failure = result.example_failure
-        # The text of a load error may come from the program. But a program that lies here could hang as well.
-        if result.load_error.startswith(CallStatus.TIMED_OUT) and not program.reads_input:
+        if _hangs(result) and not program.reads_input:
             definitions = without_examples(source, entry_points)
-            if is_quick and not (definitions and definitions.needs_no_examples):
+            alone = None
+            if definitions:
+                program_alone = replace(program, source=definitions.source)
+                if is_quick and definitions.needs_no_examples:
+                    alone, is_cached = self._run(request.question_id, program_alone)
+            # What raises without the examples may lack what they make.
+            if is_quick and not (alone and alone.loaded and CallStatus.RAISED not in _statuses(alone)):
                 result, is_cached = self._run(request.question_id, program)
                 failure = result.example_failure
-            if definitions and result.load_error.startswith(CallStatus.TIMED_OUT):
-                # The examples hang. So the program is judged without them, and its calls may hang as well.
-                program = replace(program, source=definitions.source, earlier_timeouts=1)
-                again, is_cached = self._run(request.question_id, program)
-                if again.loaded:
+            if definitions and _hangs(result):
+                # The examples hang. So the program is judged without them.
+                if alone is None:
+                    alone, is_cached = self._run(request.question_id, program_alone)
+                if alone.loaded:
                     failure = result.load_error
-                    result = again
+                    result = alone
         answers = dict(zip(program.calls, result.results, strict=False))
         return _CandidateRun(result, answers, was_cached=is_cached, example_failure=failure)
 
@@ -256,6 +259,16 @@ class Judge:
             result = self._runner.run(program, role=Role.CANDIDATE)
             self._runs.keep(key, known, result)
         return result, False
+
+
+def _hangs(result: ProgramResult) -> bool:
+    """Tell whether a program did not load in its time."""
+    # The text of a load error may come from the program. But a program that lies here could hang as well.
+    return result.load_error.startswith(CallStatus.TIMED_OUT)
+
+
+def _statuses(result: ProgramResult) -> set[CallStatus]:
+    return {answer.status for answer in result.results}
 
 
 def _calls_of(suites: Iterable[Suite]) -> list[list[Call]]:

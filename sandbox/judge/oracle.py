@@ -17,7 +17,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Protocol
@@ -29,7 +29,7 @@ from ..limits import Limits
 from ..runners.base import TOTAL_SPENT, CallResult, CallStatus, Program, Role, Runner
 from ..values.comparison import to_literal
 from .bounded_cache import BoundedCache
-from .repetition import alike_answer, find_families
+from .repetition import Search, alike_answer, search_families
 
 logger = logging.getLogger(__name__)
 
@@ -100,6 +100,10 @@ class OracleBatch:
     def valued(self) -> dict[Call, OracleValue]:
         """The calls that have an answer."""
         return {call: oracle for call, oracle in self.oracles.items() if isinstance(oracle, OracleValue)}
+
+    def part(self, calls: Iterable[Call]) -> "OracleBatch":
+        """Return the part of the batch with these calls."""
+        return replace(self, oracles={call: self.oracles[call] for call in calls})
 
 
 @dataclass(slots=True, eq=False)
@@ -189,29 +193,47 @@ class ReferencePass:
             program = replace(program, source=question.definitions or program.source)
             return OracleBatch(oracles=oracles, is_stateful=question.is_stateful, reference=program)
 
-    def families(self, batch: OracleBatch, *, asks: bool) -> dict[Call, str]:
-        """Return the family of each call that has an answer, see ``repetition``. ``asks``: ask the reference, too.
+    def families(self, batches: Sequence[OracleBatch], *, asks: bool) -> list[dict[Call, str]]:
+        """Return the family of each call that has an answer, for each batch, see ``repetition``.
+
+        Args:
+            batches: batches of one reference. The families of a batch do not depend on the other batches.
+            asks: ask the reference, too, in one process for all batches.
 
         Raises:
             SandboxUnavailableError: the reference could not be run.
         """
-        valued = batch.valued
-        answers = {call: alike_answer(oracle.value) for call, oracle in valued.items()}
-        seconds = [oracle.cpu_seconds for oracle in valued.values()]
-        reference = batch.reference
+        searches: dict[int, Search] = {}
+        found: dict[int, dict[Call, str]] = {}
+        answers: Mapping[Call, bytes] | None = None
+        for number, batch in enumerate(batches):
+            known = {call: alike_answer(oracle.value) for call, oracle in batch.valued.items()}
+            searches[number] = search_families(known, asks=asks, reads_input=batch.reference.reads_input)
+        while searches:
+            wanted = {}
+            for number, search in list(searches.items()):
+                try:
+                    wanted[number] = next(search) if answers is None else search.send(answers)
+                except StopIteration as end:
+                    found[number] = end.value
+                    del searches[number]
+            if wanted:
+                answers = self._peek(batches, in_turns(wanted.values()))
+        return [found[number] for number in range(len(batches))]
 
-        def ask(calls: Collection[Call]) -> dict[Call, bytes]:
-            # Meaningless text may make a reference hang. Then the text counts as read.
-            limits = replace(
-                self._limits,
-                reference_cpu_seconds_per_case=self._limits.reference_factor * max(_PEEK_SECONDS, *seconds),
-                total_seconds=_ALL_PEEKS_SECONDS + 2 * sum(seconds),
-            )
-            asked = replace(reference, calls=tuple(calls), limits=limits.for_reference(), isolated=batch.is_stateful)
-            results = zip(asked.calls, self._runner.run(asked, role=Role.REFERENCE).results, strict=False)
-            return {call: alike_answer(one.value) for call, one in results if one.status is CallStatus.VALUE}
-
-        return find_families(answers, ask if asks else None, reads_input=reference.reads_input)
+    def _peek(self, batches: Sequence[OracleBatch], calls: Sequence[Call]) -> dict[Call, bytes]:
+        """Ask the reference for its answers to calls with meaningless texts."""
+        # Such a text may make a reference hang. Then the text counts as read.
+        seconds = [oracle.cpu_seconds for batch in batches for oracle in batch.valued.values()]
+        limits = replace(
+            self._limits,
+            reference_cpu_seconds_per_case=self._limits.reference_factor * max(_PEEK_SECONDS, *seconds),
+            total_seconds=_ALL_PEEKS_SECONDS * len(batches) + 2 * sum(seconds),
+        )
+        reference, is_stateful = batches[0].reference, any(batch.is_stateful for batch in batches)
+        asked = replace(reference, calls=tuple(calls), limits=limits.for_reference(), isolated=is_stateful)
+        results = zip(asked.calls, self._runner.run(asked, role=Role.REFERENCE).results, strict=False)
+        return {call: alike_answer(one.value) for call, one in results if one.status is CallStatus.VALUE}
 
     def _compute_in_passes(
         self, question: _Question, program: Program, calls: list[Call], suites: Sequence[Sequence[Call]]

@@ -5,7 +5,7 @@ import contextlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import zip_longest
 from typing import Any, ClassVar
 
@@ -92,7 +92,8 @@ class CallText:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        return tuple(_CALL_WORD.findall(self.call.expression))
+        source = self.call.expression
+        return (_kept_words if len(source) <= _MAX_KEPT_CHARS else _words)(source)
 
     @cached_property
     def _source(self) -> bytes:
@@ -100,7 +101,8 @@ class CallText:
 
     @cached_property
     def _tree(self) -> ast.expr:
-        return ast.parse(self.call.expression, mode="eval").body
+        source = self.call.expression
+        return (_kept_tree if len(source) <= _MAX_KEPT_CHARS else _parsed)(source)
 
     @property
     def has_set(self) -> bool:
@@ -146,14 +148,32 @@ class CallText:
 
     def differs_at(self, places: Sequence[ast.expr], other: "CallText") -> bool:
         """Tell whether the other call differs at these places alone."""
-        head = min(place.col_offset for place in places)
-        # This comparison takes little time. The entries of dicts may have another order.
-        if "{" not in self.call.expression and self._source[:head] != other._source[:head]:
+        length = min(place.col_offset for place in places)
+        head, its_head = self._source[:length], other._source[:length]
+        # This comparison takes little time. With brackets or names before the places, alike calls may differ in text.
+        if (
+            head != its_head
+            and not any(mark in head + its_head for mark in b"[{=")
+            and (head + its_head).count(b"(") == 2
+        ):
             return False
         free = set(places)
         with contextlib.suppress(*PARSE_ERRORS):
             return all(node in free for node in _differences(self._tree, other._tree))
         return True
+
+
+def _words(source: str) -> tuple[str, ...]:
+    return tuple(_CALL_WORD.findall(source))
+
+
+def _parsed(source: str) -> ast.expr:
+    return ast.parse(source, mode="eval").body
+
+
+# The suites of a question have many calls in common.
+_MAX_KEPT_CHARS = 400
+_kept_words, _kept_tree = lru_cache(1024)(_words), lru_cache(1024)(_parsed)
 
 
 def _differences(one: ast.expr, other: ast.expr) -> Iterator[ast.expr | None]:
@@ -163,6 +183,9 @@ def _differences(one: ast.expr, other: ast.expr) -> Iterator[ast.expr | None]:
         one, other = pending.pop()
         if one is None or other is None:
             yield one
+        elif type(one) is ast.Constant and type(other) is ast.Constant:  # the most frequent kind
+            if type(one.value) is not type(other.value) or one.value != other.value:
+                yield one
         elif (items := _items(one)) is not None and (its_items := _items(other)) is not None:
             pending += zip_longest(items, its_items)
         else:

@@ -125,9 +125,10 @@ class JudgeProcesses(Closing):
             raise SandboxUnavailableError("the judge processes are closed")
         requests = list(requests)
         # All candidates of a question go to one worker, whose reference processes answer once for all.
-        groups: dict[tuple[str, str, str], list[int]] = {}
+        groups: dict[object, list[int]] = {}
         for place, request in enumerate(requests):
-            groups.setdefault((request.question_id, request.prelude, request.reference), []).append(place)
+            question = (request.question_id, request.prelude, request.reference, request.kind, request.entry_points)
+            groups.setdefault(question, []).append(place)
         futures: dict[int, tuple[Future[list[Result]], int]] = {}
         batch = _Batch(deque(), max(1, self._num_threads - num_left_free))
         for places in groups.values():
@@ -339,8 +340,7 @@ def _serve_channel(judge: Judge, channel: Connection) -> None:
 def _judge_question(judge: Judge, requests: list[JudgeRequest]) -> list[Result]:
     results: list[Result] = []
     try:
-        families = judge.prepare(requests)
-        for request in requests:
+        for request, families in zip(requests, judge.prepare(requests), strict=True):
             results.append(judge.judge(request, families))
     except SandboxUnavailableError as error:
         logger.warning("question %s: %s", requests[0].question_id, error)

@@ -13,7 +13,7 @@ Calls that read the result (``f(1)[0]``, ``len(f(1))``) belong to the family of 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Hashable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice, pairwise
@@ -34,7 +34,7 @@ _MAX_CONTRARY = 64
 _MAX_ANSWER_BYTES = 4096
 """Longer answers count as equal only if their bytes are equal."""
 _ID_BYTES = 16
-Ask = Callable[[Collection[Call]], Mapping[Call, bytes]]
+Search = Generator[Collection[Call], Mapping[Call, bytes], dict[Call, str]]
 
 
 @lru_cache(4096)
@@ -49,13 +49,15 @@ def alike_answer(value: bytes) -> bytes:
         return value
 
 
-def find_families(answers: Mapping[Call, bytes], ask: Ask | None, *, reads_input: bool) -> dict[Call, str]:
+def search_families(answers: Mapping[Call, bytes], *, asks: bool, reads_input: bool) -> Search:
     """Return the family of each call: hexadecimal, equal in all processes.
+
+    The search yields calls that the reference must answer, and is sent the answers in the form of ``alike_answer``,
+    without calls that have none. So many searches can share a process of the reference.
 
     Args:
         answers: the reference's answer to each call, as ``alike_answer``.
-        ask: returns the reference's answers to further calls in the same form, and leaves out calls without an answer.
-            None: only alike arguments make a family.
+        asks: False: only alike arguments make a family.
         reads_input: the calls are inputs of a program that reads standard input.
     """
     # The shortest call stands for its family, since it is the likeliest to come again in another batch.
@@ -68,11 +70,9 @@ def find_families(answers: Mapping[Call, bytes], ask: Ask | None, *, reads_input
     kind: type[Any] = InputText if reads_input else CallText
     texts = [kind(call, answers[call], number) for number, call in enumerate(calls)]
     # Texts that are united no longer stand between others, so these may have new neighbours.
-    for _ in range(_MAX_ROUNDS):
-        if ask is None:
-            break
+    for _ in range(_MAX_ROUNDS if asks else 0):
         texts = [text for text in texts if families.first(text.number) == text.number]
-        united = list(_unread(texts, ask))
+        united = yield from _unread(texts)
         for one, other in united:
             families.unite(one.number, other.number)
         if not united:
@@ -101,8 +101,8 @@ def _digest(call: Call, answer: bytes) -> str:
     return blake2b(call.alike + answer, digest_size=_ID_BYTES).hexdigest()
 
 
-def _unread(texts: Sequence[Any], ask: Ask) -> Iterator[tuple[Any, Any]]:
-    """Yield pairs of texts that differ only in parts that the reference does not read.
+def _unread(texts: Sequence[Any]) -> Generator[Collection[Call], Mapping[Call, bytes], list[tuple[Any, Any]]]:
+    """Find pairs of texts that differ only in parts that the reference does not read.
 
     The pairs that are asked about are neighbours in the order of their words and of their reversed words, and calls
     whose containers have the same items, dicts by their keys.
@@ -110,6 +110,7 @@ def _unread(texts: Sequence[Any], ask: Ask) -> Iterator[tuple[Any, Any]]:
     groups: dict[bytes, list[Any]] = defaultdict(list)
     for text in texts:
         groups[text.answer].append(text)
+    united: list[tuple[Any, Any]] = []
     pairs: list[tuple[Any, Any, list[tuple[Any, Sequence[Any]]]]] = []
     for group in groups.values():
         if len(group) < 2:
@@ -118,7 +119,7 @@ def _unread(texts: Sequence[Any], ask: Ask) -> Iterator[tuple[Any, Any]]:
         for text in group:
             other = of_bag.setdefault(text.call.bag, text)
             if other is not text and (text.has_set or other.has_set):
-                yield text, other
+                united.append((text, other))
             pairs.append((text, other, [(one, one.places_of_values) for one in (text, other)]))
         for step in (1, -1):
             group.sort(key=lambda text: text.words[::step])
@@ -133,7 +134,7 @@ def _unread(texts: Sequence[Any], ask: Ask) -> Iterator[tuple[Any, Any]]:
         if calls_of and one is not other:
             asked.append((one, other, calls_of))
     every = [call for *_, calls_of in asked for *_, calls in calls_of for call in calls]
-    found = ask(dict.fromkeys(every)) if every else {}
+    found = (yield dict.fromkeys(every)) if every else {}
 
     def is_unread(text: Any, places: Sequence[Any], calls: Sequence[Call]) -> bool:
         # A single call of the same question with another answer shows that the part is read.
@@ -141,6 +142,5 @@ def _unread(texts: Sequence[Any], ask: Ask) -> Iterator[tuple[Any, Any]]:
         is_same = {found.get(call) for call in calls} == {text.answer}
         return is_same and not any(text.differs_at(places, its) for its in contrary)
 
-    for one, other, calls_of in asked:
-        if all(is_unread(*part) for part in calls_of):
-            yield one, other
+    united += [(one, other) for one, other, calls_of in asked if all(is_unread(*part) for part in calls_of)]
+    return united

@@ -11,7 +11,7 @@ from .encoding import canonical_key
 _MAX_NUMBER_CHARS = 400
 _MAX_EXACT = 2**53
 _ORDERED = (list, tuple, deque, range, bytes, bytearray)
-_CHANGED = {*_ORDERED, set, frozenset, dict, str}
+_PLAIN = {int, float, bool, type(None)}
 NUMBER = r"[+-]?(?:\d[\d_]*+(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?\d++)?+(?!\w)"
 INPUT_WORD = re.compile(rf"{NUMBER}|\w+|\S")
 """Words of an input: numbers, other words, and single characters of punctuation."""
@@ -52,9 +52,9 @@ def alike_value(value: Any, *, respell: Callable[[str], str] = alike_word, is_ba
         return respell(value)
     alike = partial(alike_value, respell=respell, is_bag=is_bag)
     if is_bag and isinstance(value, (dict, *_ORDERED)):
-        return sorted(canonical_key(alike(item) if type(item) in _CHANGED else item) for item in value)
+        return sorted(canonical_key(item if type(item) in _PLAIN else alike(item)) for item in value)
     if type(value) in _ORDERED:
-        items = [alike(item) if type(item) in _CHANGED else item for item in value]
+        items = [item if type(item) in _PLAIN else alike(item) for item in value]
         are_letters = bool(items) and all(type(item) is str and len(item) == 1 for item in items)
         return "".join(items) if are_letters else items
     if type(value) in (set, frozenset):

@@ -2,8 +2,11 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
+
+from sandbox import Judge, JudgeRequest
 
 SUM = "import sys\nprint(sum(map(int, sys.stdin.read().split())))\n"
 TWO = ('assert run("1 2") == "3"', 'assert run("4\\n5\\n") == "9\\n"')
@@ -129,6 +132,9 @@ def test_s111_failed_inputs_that_show_one_mistake_are_one_family(ask):
         ("def f(d): return d['a']", "f({'a':1}) f({'a':1,'b':2}) f({'a':1,'c':2,'d':3}) f({'a':2})", [0, 0, 0, 1]),
         ("def f(a, n): return sum(a[:n])", "f([1,2,3],2) f((1,2,4),2) f((1,2),2) f((1,3),2)", [0, 0, 0, 1]),
         ("def f(x): return x", "f([1]) f((1,)) f([1])[0] len(f((1,))) f([2])", [0, 0, 0, 0, 1]),
+        ("def f(d): return sorted(d)", "f(Counter({1:1,2:2})) f(Counter({2:5,1:7})) f({1:3,2:4})", [0] * 3),
+        ("def f(xs, n): return -1 if n == 7 else sum(xs)", "f([1,2],5) f([1,2],6) f((1,2),7)", [0, 1, 2]),
+        ("def f(a, **k): return -(k['y'] == 7)", "f(1,x=1,y=5) f(1,x=1,y=6) f(1,y=7,x=1)", [0, 1, 2]),
         (
             "class f:\n  def __init__(self, a, b=1): self.a = a\n  def g(self): return self.a",
             "f(1).g() f(1,2).g()",
@@ -140,6 +146,23 @@ def test_calls_that_differ_in_unread_parts_are_one_family(ask, reference, calls,
     asserts = [f"assert {call} == 0" for call in calls.split()]
     (suite,) = ask(reference, "def f(*a, **k): return -1", *asserts).suites
     assert families(suite) == expected
+
+
+def test_families_do_not_depend_on_other_requests(runner):
+    judge = Judge(runner)
+    request = JudgeRequest(
+        question_id="q",
+        reference="def f(s, flag=0): return -1 if flag == 7 else len(s)",
+        candidate="def f(*a): return -2",
+        suites=(tuple(f"assert f('{'a' * 100}', {flag}) == 0" for flag in (1, 2, 7)),),
+    )
+    asserts = tuple(f"assert f('{'b' * length}') == 0" for length in range(70))
+    requests = [request, replace(request, suites=(asserts,)), replace(request, given=True)]
+    found = judge.prepare(requests)
+    assert found[2] is None
+    for one, its in zip(requests, found, strict=True):
+        assert judge.judge(one, its).suites == judge.judge(one).suites
+    assert families(judge.judge(request, found[0]).suites[0]) == [0, 1, 2]
 
 
 def test_failed_calls_with_the_same_items_in_other_containers_are_one_family(ask):

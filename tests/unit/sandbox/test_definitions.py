@@ -146,6 +146,29 @@ def test_an_example_may_compute_for_long_only_where_a_definition_may_need_it_or_
 @pytest.mark.parametrize(
     "candidate",
     [
+        f"class T:\n    seen = None\n    def fill(self): SLOW; T.seen = 1\n{ADD[:-1]} + 0 * T.seen\nT().fill()",
+        "def add(a, b):\n    return a + b + 0 * add.seen\ndef fill(of): SLOW; of.seen = 1\nfill(add)",
+        f"def fill(): SLOW; fill.seen = 1\n{ADD[:-1]} + 0 * fill.seen\nfill()",
+        "table = []\ndef add(a, b=0):\n    if b: return a + b + 0 * table[0]\n    SLOW; table.append(1)\nadd(1)",
+        "table = []\ndef add(a, b=0): {}; table.append(0); return a + b + LAST\nadd(1)\nLAST = table[-1]",
+        f"import sys\n{ADD[:-1]} + 0 * zero\nthis = sys.modules[__name__]\nSLOW\nthis.zero = 1",
+        f"import sys\ndef main(): sys.setrecursionlimit(9999); SLOW\ndef deep(n): return n and deep(n - 1)\n"
+        f"{ADD[:-1]} + deep(2000)\nmain()",
+        "from decimal import *\ngetcontext().prec = 50\ndef add(a, b):\n    third = Decimal(1) / 3\n"
+        "    return a + b + (third < Decimal('0.3' + 40 * '3'))\nSLOW",
+        f"{ADD[:-1]} + zero\nif __name__ == '__main__': pass\nelse: SLOW; zero = 0",
+    ],
+)
+def test_what_the_definitions_miss_without_long_examples_makes_the_whole_program_run(candidate):
+    source = candidate.replace("SLOW", "sum(range(6_000_000))").replace("{}", "sum(range(6_000_000))")
+    with LocalRunner(limits=Limits(load_cpu_seconds=1.5)) as runner:
+        verdict = judged(Judge(runner), source)
+    assert [case.outcome for case in verdict.suites[0].cases] == ["passed"], verdict.example_failure
+
+
+@pytest.mark.parametrize(
+    "candidate",
+    [
         "def sub(a, b):\n    return a - b\nsub(1)",  # defines no entry point
         "1 / 0",
         f"{ADD}def broken(:",
