@@ -23,6 +23,7 @@ from ..runners.base import CallResult, CallStatus, Program, ProgramResult, Role,
 from ..values.comparison import to_literal
 from ..values.outputs import Same
 from .oracle import NoOracle, OracleBatch, OracleValue, ReferencePass, in_turns
+from .repetition import families_of
 from .request import JudgeRequest, comparison
 from .run_cache import RunCache
 from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
@@ -98,7 +99,7 @@ class Judge:
         is_reference = request.candidate == request.reference
         if families is None or not families.keys() >= batch.valued.keys():
             # Nobody is paid for a data set's own tests, so the reference is not asked about them.
-            [families] = self._references.families([batch], asks=not request.given)
+            [families] = families_of([batch], self._runner, limits=self._limits, asks=not request.given)
         compare = _Comparison(batch, run.answers, families, same, is_reference)
         # The last suite holds the replays. Replays are no tests of a data set, also beside such tests.
         verdicts = [compare.suite(suite, is_given=request.given) for suite in suites[:-1]]
@@ -138,7 +139,8 @@ class Judge:
         batch = self._references.answer(requests[0].question_id, reference, suites=every, final=True)
         written = [number for number, request in enumerate(requests) if not request.given]
         batches = [batch.part(chain(*groups[number])) for number in written]
-        found = dict(zip(written, self._references.families(batches, asks=True), strict=True))
+        families = families_of(batches, self._runner, limits=self._limits, asks=True)
+        found = dict(zip(written, families, strict=True))
         return [found.get(number) for number in range(len(requests))]
 
     def _parse(self, request: JudgeRequest) -> list[Suite]:

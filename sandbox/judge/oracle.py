@@ -17,7 +17,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Protocol
@@ -29,7 +29,6 @@ from ..limits import Limits
 from ..runners.base import TOTAL_SPENT, CallResult, CallStatus, Program, Role, Runner
 from ..values.comparison import to_literal
 from .bounded_cache import BoundedCache
-from .repetition import Search, alike_answer, search_families
 
 logger = logging.getLogger(__name__)
 
@@ -80,8 +79,6 @@ _CLOCK_SECONDS = 1.1
 _REPEATS = (Role.CANDIDATE, *(Role.REFERENCE, Role.SECOND_REFERENCE) * 4)
 """Roles of further runs. A reference that wavers has them all. One that only names chance has ``_CHANCE_REPEATS``."""
 _CHANCE_REPEATS = 5
-_PEEK_SECONDS, _ALL_PEEKS_SECONDS = 0.01, 2.0
-"""Time of the reference for one meaningless text, if it is faster with all inputs, and for all meaningless texts."""
 _WAVERS = NoOracle(reason=RejectionReason.REFERENCE_NONDETERMINISTIC, detail="runs with different hash seeds differ")
 _UNASKED = NoOracle(reason=RejectionReason.REFERENCE_TIMED_OUT, detail=TOTAL_SPENT)
 
@@ -192,48 +189,6 @@ class ReferencePass:
                 self._questions.note_size(key, question, size)
             program = replace(program, source=question.definitions or program.source)
             return OracleBatch(oracles=oracles, is_stateful=question.is_stateful, reference=program)
-
-    def families(self, batches: Sequence[OracleBatch], *, asks: bool) -> list[dict[Call, str]]:
-        """Return the family of each call that has an answer, for each batch, see ``repetition``.
-
-        Args:
-            batches: batches of one reference. The families of a batch do not depend on the other batches.
-            asks: ask the reference, too, in one process for all batches.
-
-        Raises:
-            SandboxUnavailableError: the reference could not be run.
-        """
-        searches: dict[int, Search] = {}
-        found: dict[int, dict[Call, str]] = {}
-        answers: Mapping[Call, bytes] | None = None
-        for number, batch in enumerate(batches):
-            known = {call: alike_answer(oracle.value) for call, oracle in batch.valued.items()}
-            searches[number] = search_families(known, asks=asks, reads_input=batch.reference.reads_input)
-        while searches:
-            wanted = {}
-            for number, search in list(searches.items()):
-                try:
-                    wanted[number] = next(search) if answers is None else search.send(answers)
-                except StopIteration as end:
-                    found[number] = end.value
-                    del searches[number]
-            if wanted:
-                answers = self._peek(batches, in_turns(wanted.values()))
-        return [found[number] for number in range(len(batches))]
-
-    def _peek(self, batches: Sequence[OracleBatch], calls: Sequence[Call]) -> dict[Call, bytes]:
-        """Ask the reference for its answers to calls with meaningless texts."""
-        # Such a text may make a reference hang. Then the text counts as read.
-        seconds = [oracle.cpu_seconds for batch in batches for oracle in batch.valued.values()]
-        limits = replace(
-            self._limits,
-            reference_cpu_seconds_per_case=self._limits.reference_factor * max(_PEEK_SECONDS, *seconds),
-            total_seconds=_ALL_PEEKS_SECONDS * len(batches) + 2 * sum(seconds),
-        )
-        reference, is_stateful = batches[0].reference, any(batch.is_stateful for batch in batches)
-        asked = replace(reference, calls=tuple(calls), limits=limits.for_reference(), isolated=is_stateful)
-        results = zip(asked.calls, self._runner.run(asked, role=Role.REFERENCE).results, strict=False)
-        return {call: alike_answer(one.value) for call, one in results if one.status is CallStatus.VALUE}
 
     def _compute_in_passes(
         self, question: _Question, program: Program, calls: list[Call], suites: Sequence[Sequence[Call]]

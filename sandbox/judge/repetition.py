@@ -14,6 +14,7 @@ Calls that read the result (``f(1)[0]``, ``len(f(1))``) belong to the family of 
 
 from collections import defaultdict
 from collections.abc import Collection, Generator, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice, pairwise
@@ -21,9 +22,12 @@ from typing import Any
 
 from ..cases.case import Call
 from ..errors import UnencodableError, ValueFormatError
+from ..limits import Limits
+from ..runners.base import CallStatus, Role, Runner
 from ..values.alike import alike_value
 from ..values.decoding import decode
 from ..values.encoding import canonical_key
+from .oracle import OracleBatch, in_turns
 from .parts import CallText, InputText
 
 _MAX_ROUNDS = 3
@@ -34,6 +38,8 @@ _MAX_CONTRARY = 64
 _MAX_ANSWER_BYTES = 4096
 """Longer answers count as equal only if their bytes are equal."""
 _ID_BYTES = 16
+_PEEK_SECONDS, _ALL_PEEKS_SECONDS = 0.01, 2.0
+"""Time of the reference for one meaningless text, if it is faster with all inputs, and for all meaningless texts."""
 Search = Generator[Collection[Call], Mapping[Call, bytes], dict[Call, str]]
 
 
@@ -79,6 +85,52 @@ def search_families(answers: Mapping[Call, bytes], *, asks: bool, reads_input: b
             break
     firsts = [calls[families.first(number)] for number in range(len(calls))]
     return {call: _digest(first, answers[first]) for call, first in zip(calls, firsts, strict=True)}
+
+
+def families_of(batches: Sequence[OracleBatch], runner: Runner, *, limits: Limits, asks: bool) -> list[dict[Call, str]]:
+    """Return the family of each call that has an answer, for each batch.
+
+    Args:
+        batches: batches of one reference. The families of a batch do not depend on the other batches.
+        runner: runs the reference.
+        limits: limits of a candidate.
+        asks: ask the reference, too, in one process for all batches.
+
+    Raises:
+        SandboxUnavailableError: the reference could not be run.
+    """
+    searches: dict[int, Search] = {}
+    found: dict[int, dict[Call, str]] = {}
+    answers: Mapping[Call, bytes] | None = None
+    for number, batch in enumerate(batches):
+        known = {call: alike_answer(oracle.value) for call, oracle in batch.valued.items()}
+        searches[number] = search_families(known, asks=asks, reads_input=batch.reference.reads_input)
+    while searches:
+        wanted = {}
+        for number, search in list(searches.items()):
+            try:
+                wanted[number] = next(search) if answers is None else search.send(answers)
+            except StopIteration as end:
+                found[number] = end.value
+                del searches[number]
+        if wanted:
+            answers = _peek(batches, in_turns(wanted.values()), runner, limits)
+    return [found[number] for number in range(len(batches))]
+
+
+def _peek(batches: Sequence[OracleBatch], calls: Sequence[Call], runner: Runner, limits: Limits) -> dict[Call, bytes]:
+    """Ask the reference for its answers to calls with meaningless texts."""
+    # Such a text may make a reference hang. Then the text counts as read.
+    seconds = [oracle.cpu_seconds for batch in batches for oracle in batch.valued.values()]
+    limits = replace(
+        limits,
+        reference_cpu_seconds_per_case=limits.reference_factor * max(_PEEK_SECONDS, *seconds),
+        total_seconds=_ALL_PEEKS_SECONDS * len(batches) + 2 * sum(seconds),
+    )
+    reference, is_stateful = batches[0].reference, any(batch.is_stateful for batch in batches)
+    asked = replace(reference, calls=tuple(calls), limits=limits.for_reference(), isolated=is_stateful)
+    results = zip(asked.calls, runner.run(asked, role=Role.REFERENCE).results, strict=False)
+    return {call: alike_answer(one.value) for call, one in results if one.status is CallStatus.VALUE}
 
 
 class _Families:
