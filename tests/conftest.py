@@ -4,9 +4,11 @@ import functools
 import gc
 import io
 import logging
+import os
 import pickle
 import random
 import signal
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -73,6 +75,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("all" if config.getoption("--all") else "ordinary")
+    # The user's cache must not decide a test. Processes of pytest-xdist inherit the folder, and share what is made.
+    if "CODE_A1_CACHE" not in os.environ:
+        cache = tempfile.TemporaryDirectory(prefix="code-a1-cache-")
+        os.environ["CODE_A1_CACHE"] = cache.name
+        config.add_cleanup(cache.cleanup)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,6 +1,7 @@
 """The micro world: a synthetic task suite with which the recipe runs without a GPU.
 
-The first call of ``ensure_assets`` makes the questions and two tiny models. Later calls reuse the questions and models.
+Two tiny models are shipped with the package, and the first call of ``ensure_assets`` draws the questions. For other
+settings than the default ones it also trains two models. Later calls reuse the questions and models.
 """
 
 from .assets import ensure_assets

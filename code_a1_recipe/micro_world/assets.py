@@ -40,9 +40,10 @@ def default_cache_dir() -> Path:
 def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | None = None) -> MicroAssets:
     """Find the assets of ``settings`` in the cache, or build them.
 
-    A build takes five minutes on two cores, and a variant takes five minutes more. A build writes into a folder of its
-    own, which gets its final name when the build is complete. So an incomplete build is never used. If several
-    processes start at once, the first process builds and the others wait.
+    The default settings take seconds, since their models are part of this package. For other settings models are
+    trained, which takes five minutes on two cores. A build writes into a folder of its own, which gets its final name
+    when the build is complete. So an incomplete build is never used. If several processes start at once, the first
+    process builds and the others wait.
 
     Args:
         cache_dir: folder of the cache; by default :func:`default_cache_dir`.
@@ -85,7 +86,7 @@ def _ensure_folder(cache_dir: Path, settings: MicroSettings) -> Path:
 def _build(settings: MicroSettings, folder: Path) -> None:
     """Build into a folder beside ``folder``, then rename it. The caller holds the lock."""
     started = time.monotonic()
-    logger.info("making the tiny models and questions in %s (once; about five minutes)", folder)
+    logger.info("making the tiny models and questions in %s", folder)
     building = folder.with_name(f".{folder.name}.building")
     # Only this process holds the lock, so an existing folder of this name is left from a killed build.
     shutil.rmtree(building, ignore_errors=True)

@@ -1,7 +1,8 @@
-"""Builds the micro assets: trains the models in parallel processes and writes the question files."""
+"""Builds the micro assets: copies the shipped models or trains others, and writes the question files."""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,10 @@ from .world import write_rows
 TRAIN_FILE, HELDOUT_FILE, SETTINGS_FILE = "train.jsonl", "heldout.jsonl", "settings.json"
 RECORDED_FILE = "buggy_programs.json"
 """Name of the file to which the Code LLM's process writes the buggy programs, while the Test LLM still trains."""
+
+SHIPPED = Path(__file__).with_name("shipped")
+"""Folder with the models of the default settings and their recorded programs, in a folder named by the digest.
+``python tests/ship_models.py`` makes it anew."""
 
 # If ``python -m code_a1_recipe...`` runs in this folder, it finds the package even without an installation.
 _IMPORT_ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +50,11 @@ def build_assets(settings: MicroSettings, folder: Path) -> None:
         CodeA1Error: a training process ended with an error.
         OSError: the folder cannot be written.
     """
-    _train_all(settings, folder)
+    shipped = SHIPPED / settings.digest()
+    if shipped.is_dir():
+        shutil.copytree(shipped, folder, dirs_exist_ok=True)
+    else:
+        _train_all(settings, folder)
     if "code" in settings.roles:
         split = settings.split()
         recorded = json.loads((folder / RECORDED_FILE).read_text(encoding="utf-8"))
@@ -59,7 +68,7 @@ def _train_all(settings: MicroSettings, folder: Path) -> None:
     processes = {}
     read_end, write_end = os.pipe()
     bar = tqdm(
-        desc="training tiny models",
+        desc="training tiny models (once; about five minutes)",
         total=sum(settings.model_settings(role).num_steps for role in settings.roles),
         unit=" steps",
         mininterval=0.1 if sys.stderr.isatty() else _SECONDS_IN_A_LOG,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..algorithm.prompts import render
 from .mistakes import draw_mistake, misread
 from .operations import Operation, Value
-from .settings import NoiseSettings
+from .settings import MicroSettings, NoiseSettings
 from .world import MicroQuestion, assert_text, boundary_inputs
 
 Messages = list[dict[str, str]]
@@ -27,6 +27,23 @@ class Demonstration:
     """The prompt, without the chat template."""
     response: str
     """Code or asserts, without code fences and without an end token."""
+
+
+def draw_demonstrations(
+    role: str, settings: MicroSettings, questions: Sequence[MicroQuestion]
+) -> Iterator[Demonstration]:
+    """Yield endlessly what the model for ``role`` ("code", "test" or "both") learns from."""
+    seed = settings.seed
+    code = draw_code_demonstrations(questions, seed=seed, noise=settings.noise)
+    test = draw_test_demonstrations(
+        questions,
+        seed=seed,
+        noise=settings.test_noise,
+        suite_sizes=settings.suite_sizes,
+        black_box=settings.black_box,
+    )
+    sources = {"code": [code], "test": [test], "both": [code, test]}[role]
+    return map(next, itertools.cycle(sources))
 
 
 def draw_code_demonstrations(

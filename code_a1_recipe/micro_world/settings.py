@@ -1,18 +1,20 @@
 """Settings of the micro assets. The settings decide the content of all built files."""
 
-import hashlib
-import json
-from typing import Annotated, Any, Literal
+from itertools import islice
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ..algorithm.prompts import FIELDS, render
 from ..algorithm.settings_block import Amount, Block, Count, Rate, one_of
+from ..files import fingerprint
 from .difficulty import WORLDS
 from .world import Split, draw_questions
 
 FORMAT_VERSION = 8
-"""Raise this number whenever the code of this package would build other files from the same settings."""
+"""Raise this number whenever the code of this package would train other models on the same demonstrations."""
+_NUM_DIGESTED = 100
+"""Number of questions, and of demonstrations for each model, that go into the digest. They are drawn in a moment, and
+a change of the world or of the prompts changes some of them."""
 HEAD_SIZE = 32
 """Width of an attention head. vLLM's attention on CPUs accepts no smaller width."""
 
@@ -128,14 +130,15 @@ class MicroSettings(Block):
         return self.variant in ("black_box", "self_play")
 
     def digest(self) -> str:
-        """Return the assets' name in the cache: 16 hex digits hashed from settings, format version and templates."""
-        content = json.dumps([FORMAT_VERSION, self.model_dump(), template_texts()], sort_keys=True)
-        return hashlib.sha256(content.encode()).hexdigest()[:16]
+        """Return the assets' name in the cache: 16 hex digits.
 
+        They are hashed from the settings, and from questions and demonstrations that the code makes of the settings.
+        """
+        from .demonstrations import draw_demonstrations  # which imports this module
 
-def template_texts() -> list[str]:
-    """Return the prompt templates with their placeholders. The assets depend on the templates."""
-    fields: dict[str, Any] = {name: f"{{{{{name}}}}}" for name in FIELDS}
-    templates = ["micro_code", "micro_test", "micro_black_box_test"]
-    messages = [message for template in templates for message in render(template, **fields)]
-    return [f"[{message['role']}]{message['content']}" for message in messages]
+        questions = draw_questions(seed=self.seed, num_questions=_NUM_DIGESTED, world=self.world, kind=self.kind)
+        content: list[object] = [FORMAT_VERSION, self.model_dump(), WORLDS[self.world]]
+        content += [question.row(buggy_programs=[question.mutant]) for question in questions]
+        for role in self.roles:
+            content += islice(draw_demonstrations(role, self, questions), _NUM_DIGESTED)
+        return fingerprint(*map(repr, content))

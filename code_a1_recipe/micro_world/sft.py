@@ -19,14 +19,9 @@ from torch.optim.lr_scheduler import LambdaLR
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from .builder import RECORDED_FILE
-from .demonstrations import (
-    Demonstration,
-    draw_code_demonstrations,
-    draw_test_demonstrations,
-)
+from .demonstrations import Demonstration, draw_demonstrations
 from .settings import HEAD_SIZE, MicroSettings, ModelSettings
 from .tokenizer import Role, build_tokenizer
-from .world import MicroQuestion
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +68,7 @@ def warm_start(
         on_step: called after each step with the number of finished steps and the loss (nats per response token).
     """
     model_settings = settings.model_settings(role)
-    demonstrations = _demonstrations(role, settings, settings.split().train)
+    demonstrations = draw_demonstrations(role, settings, settings.split().train)
     corpus = list(itertools.islice(demonstrations, _CORPUS_SIZE))
     tokenizer = build_tokenizer(role, corpus_texts(corpus), max_length=MAX_LENGTH)
     model = build_model(model_settings, tokenizer, seed=settings.seed)
@@ -173,20 +168,6 @@ def response_loss(model: LlamaForCausalLM, batch: Sequence[Example]) -> torch.Te
     hidden = model.model(input_ids=ids_NL, use_cache=False).last_hidden_state[predicts_NL]
     targets = ids_NL.roll(-1, dims=1)[predicts_NL]
     return torch.nn.functional.cross_entropy(model.lm_head(hidden), targets)
-
-
-def _demonstrations(role: Role, settings: MicroSettings, questions: Sequence[MicroQuestion]) -> Iterator[Demonstration]:
-    seed = settings.seed
-    code = draw_code_demonstrations(questions, seed=seed, noise=settings.noise)
-    test = draw_test_demonstrations(
-        questions,
-        seed=seed,
-        noise=settings.test_noise,
-        suite_sizes=settings.suite_sizes,
-        black_box=settings.black_box,
-    )
-    sources = {"code": [code], "test": [test], "both": [code, test]}[role]
-    return map(next, itertools.cycle(sources))
 
 
 def _batches(

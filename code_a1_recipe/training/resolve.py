@@ -27,7 +27,7 @@ def resolve(config: RunConfig) -> RunConfig:
         SettingsError: models, data or sizes cannot be used. The message names all problems.
         CheckpointError: the checkpoint does not fit this run.
     """
-    check_hub_models(config)  # first, since making the micro world's questions takes minutes
+    check_hub_models(config)  # first, since the micro world's models may take minutes
     config = config.with_values(micro_assets(config))
     config = with_sizes(config)  # sizes depend on the models, and the values below on sizes
     values = left_out_questions(config) | attention(config)
@@ -41,7 +41,7 @@ def resolve(config: RunConfig) -> RunConfig:
 
 
 def micro_assets(config: RunConfig) -> dict[str, Any]:
-    """Make the micro world's questions and tiny models for the paths that the configuration leaves open.
+    """Find or make the micro world's questions and tiny models for the paths that the configuration leaves open.
 
     Raises:
         SettingsError: a value under ``micro`` does not work, or the cache folder cannot be written.
@@ -60,7 +60,6 @@ def micro_assets(config: RunConfig) -> dict[str, Any]:
     # Each variant has its own tiny models, which were trained on the prompts of the variant.
     if "variant" not in micro and (config.self_play or config.prompts.black_box):
         micro["variant"] = "self_play" if config.self_play else "black_box"
-    RunFolder.show("finding the shipped questions and tiny models (made on first use, about five minutes)")
     settings = MicroSettings.read(micro, where="micro")
     try:
         assets = ensure_assets(settings=settings)

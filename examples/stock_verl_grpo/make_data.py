@@ -32,7 +32,7 @@ def row(question: Question, index: int) -> dict[str, object]:
 
 
 def main(folder: Path) -> None:
-    assets = ensure_assets()  # the first call takes one to two minutes
+    assets = ensure_assets()
     folder.mkdir(parents=True, exist_ok=True)
     for name, source, limit in (("train", assets.train_file, 64), ("val", assets.val_file, 48)):
         questions = load_questions(source)[:limit]

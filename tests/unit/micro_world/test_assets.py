@@ -6,12 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import Mock
 
 import pytest
-import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from code_a1_recipe.data.reader import iter_rows
 from code_a1_recipe.errors import CodeA1Error
-from code_a1_recipe.micro_world import assets as cache, builder, ensure_assets, settings as micro_settings
+from code_a1_recipe.micro_world import assets as cache, builder, ensure_assets
 from code_a1_recipe.micro_world.settings import MicroSettings, ModelSettings
 
 TINY = ModelSettings(hidden_size=32, num_layers=1, intermediate_size=32, num_steps=2, batch_size=4)
@@ -59,10 +56,19 @@ def test_other_settings_get_other_assets(tmp_path, fake_build):
     assert build.call_count == 2
 
 
-def test_a_changed_prompt_template_gets_other_assets(tmp_path, fake_build, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("settings.FORMAT_VERSION", 0),
+        ("demonstrations.render", lambda *_, **__: []),  # another prompt
+        ("world._CONSTANTS", range(5)),
+        ("world._GOLDEN_TESTS_PER_QUESTION", 3),
+    ],
+)
+def test_changed_code_gets_other_assets(tmp_path, fake_build, monkeypatch, name, changed):
     fake_build()
     before = ensure_assets(tmp_path)
-    monkeypatch.setattr(micro_settings, "template_texts", lambda: ["other", "templates"])
+    monkeypatch.setattr(f"code_a1_recipe.micro_world.{name}", changed)
     assert ensure_assets(tmp_path).code_model != before.code_model
 
 
@@ -138,19 +144,3 @@ def test_progress_is_shown_and_the_first_that_fails_ends_the_other(tmp_path, mon
         ensure_assets(tmp_path, settings=TINY_SETTINGS)
     assert started["test"].returncode == -signal.SIGKILL
     assert "training tiny models" in capsys.readouterr().err
-
-
-@pytest.mark.nightly
-def test_tiny_assets_are_really_trained_and_loadable(tmp_path):
-    assets = ensure_assets(tmp_path, settings=TINY_SETTINGS)
-    assert [len(list(iter_rows(file))) for file in (assets.train_file, assets.val_file)] == [40, 5]
-    sizes = set()
-    for folder in (assets.code_model, assets.test_model):
-        model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
-        assert model.config.vocab_size == len(tokenizer) == tokenizer.vocab_size
-        assert model.config.eos_token_id == tokenizer.eos_token_id
-        assert model.config.max_position_embeddings >= 512
-        assert model.config.head_dim == 32
-        assert {weight.dtype for weight in model.parameters()} == {torch.float32}
-        sizes.add(len(tokenizer))
-    assert len(sizes) == 2

@@ -6,7 +6,7 @@ import pytest
 from code_a1_recipe.algorithm.prompts import render
 from code_a1_recipe.errors import SettingsError
 from code_a1_recipe.micro_world.demonstrations import draw_code_demonstrations, draw_test_demonstrations
-from code_a1_recipe.micro_world.settings import MicroSettings, NoiseSettings, template_texts
+from code_a1_recipe.micro_world.settings import MicroSettings, NoiseSettings
 from code_a1_recipe.micro_world.world import boundary_inputs, draw_questions
 
 TINY = {"num_layers": 1, "intermediate_size": 8, "num_steps": 1}
@@ -27,11 +27,6 @@ def test_the_templates_are_plain_and_short():
     assert texts == [
         "Task: Return x.\nCandidate:\ndef f(x):\n    return x\nWrite 4 asserts.",
         "Task: Return x.\nWrite 4 asserts.",
-    ]
-    assert template_texts() == [
-        "[user]Task: {{prompt}}",
-        "[user]Task: {{prompt}}\nCandidate:\n{{candidate}}\nWrite {{num_cases}} asserts.",
-        "[user]Task: {{prompt}}\nWrite {{num_cases}} asserts.",
     ]
 
 
