@@ -199,7 +199,8 @@ def _step_sizes(config: RunConfig) -> Iterator[str]:
         mini, size = f"policies.{name}.actor.ppo_mini_batch_size", policy.rollout.n
         ranks = max(1, devices // config.sequence_parts(name))  # devices that share a sequence are one
         if groups % batch:
-            yield f"{mini} must divide the step's {groups} groups, got {batch}"
+            fits = next(number for number in range(min(batch, groups), 0, -1) if groups % number == 0)
+            yield f"{mini} must divide the step's {groups} groups, got {batch}; set {mini}={fits}"
         elif batch * size % ranks:
             yield f"{mini} * {size} rows must be a multiple of the {ranks} ranks that share them, got {batch} * {size}"
         if devices % parallel:
