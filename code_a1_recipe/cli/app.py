@@ -15,8 +15,8 @@ from . import curate, evaluate, recorded, runs, status, train, use
 app = typer.Typer(
     name="code-a1",
     help="Train a Code LLM and a Test LLM against each other, evaluate them, and use them.\n\n"
-    "`code-a1 [PRESET | FILE.yaml] [KEY=VALUE]...` trains: the word `train` may be left out.",
-    no_args_is_help=True,
+    "`code-a1 train` trains two tiny models. With a preset, a file or a setting behind it, the word `train` may be left "
+    "out: `code-a1 PRESET [KEY=VALUE]...`",
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -54,13 +54,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _with_command(words: list[str]) -> list[str]:
-    """Put ``train`` first if there are no words, or if the first word is a preset, a YAML file or a setting.
+    """Put ``train`` first if the first word is a preset, a YAML file or a setting. No words ask for help.
 
     Raises:
         InputError: the first word looks like a misspelled command.
     """
     if not words:
-        return ["train"]
+        return ["--help"]
     first = words[0]
     if first.startswith("-"):
         return words

@@ -12,9 +12,14 @@ def test_a_command_is_left_alone(words):
     assert _with_command(words.split()) == words.split()
 
 
-@pytest.mark.parametrize("words", ["", "cpu", "my.yaml a=1", "rewards.alpha=0.3"])
+@pytest.mark.parametrize("words", ["cpu", "my.yaml a=1", "rewards.alpha=0.3"])
 def test_train_may_be_left_out(words):
     assert _with_command(words.split()) == ["train", *words.split()]
+
+
+def test_without_words_the_help_is_shown(capsys):
+    assert main([]) == 0
+    assert "Usage: code-a1 " in capsys.readouterr().out
 
 
 def test_a_misspelt_command_is_refused_with_the_nearest():
