@@ -15,7 +15,7 @@ from . import curate, evaluate, recorded, runs, status, train, use
 app = typer.Typer(
     name="code-a1",
     help="Train a Code LLM and a Test LLM against each other, evaluate them, and use them.\n\n"
-    "`code-a1 train` trains two tiny models. With a preset, a file or a setting behind it, the word `train` may be left "
+    "`code-a1 train` trains two tiny models. Before a preset, a file or a setting, the word `train` may be left "
     "out: `code-a1 PRESET [KEY=VALUE]...`",
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",

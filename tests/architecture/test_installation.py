@@ -184,9 +184,7 @@ def test_an_environment_that_came_with_a_moved_or_copied_checkout_is_refused(rep
     for words in (("setup",), ("cpu",)):
         done, calls = set_up(second, tmp_path, *words, CODE_A1_VENV="")
         assert (done.returncode, calls) == (2, [])
-        assert f"{second}/.venv was made in another place, which its scripts name; remove it (rm -r {second}/.venv)" in (
-            done.stderr
-        )
+        assert f"{second}/.venv was made in another place, which its scripts name; remove it" in done.stderr
 
 
 @pytest.mark.parametrize("python", ["/no/such/python", "false"])
