@@ -2,9 +2,10 @@
 
 import pytest
 
-from code_a1_recipe.cli import status
+from code_a1_recipe.cli import status, train
 from code_a1_recipe.cli.app import _with_command, main
 from code_a1_recipe.errors import InputError
+from code_a1_recipe.runs.folder import RunFolder
 
 
 @pytest.mark.parametrize("words", ["train cpu", "eval code", "report outputs/x --serve-me", "--help"])
@@ -40,6 +41,27 @@ def test_a_package_of_an_extra_is_named_and_a_workers_error_keeps_its_traceback(
     assert "code-a1-recipe[cpu,eval]" in said
     with pytest.raises(WorkersError):
         status.run(lambda: work(WorkersError))
+
+
+@pytest.mark.parametrize(
+    ("preset", "overrides", "command"),
+    [
+        ("cpu", (), "bash run_codea1.sh smollm2-135m    # "),
+        ("tiny-1gpu", (), "bash run_codea1.sh qwen2.5-coder-0.5b    # "),
+        ("cpu", ("policies.code.model.path=mine/model",), None),
+    ],
+)
+def test_a_run_of_the_tiny_models_ends_with_the_table_and_the_command_for_a_real_model(
+    monkeypatch, capsys, run_folder, preset, overrides, command
+):
+    monkeypatch.setenv("CODE_A1_COMMAND", "bash run_codea1.sh")
+    monkeypatch.setattr("code_a1_recipe.training.preflight.START_RULES", ())
+    monkeypatch.setattr(train, "_train", lambda config, *, command: RunFolder(run_folder))
+    assert main([preset, *overrides]) == 0
+    said = capsys.readouterr().out
+    table, _, last = said.rpartition("\n\nthese models are tiny; train a real one:\n  ")
+    assert (last.startswith(command) and last.count("\n") == 1) if command else "models are tiny" not in said
+    assert "\n  Code LLM, pass@1 at temperature 1     0.333 -> 0.833 " in (table or said)
 
 
 @pytest.mark.parametrize("command", ["score", "harvest", "validate", "watch", "report", "export"])

@@ -74,7 +74,7 @@ def test_why_there_is_no_gpu_is_in_torchs_words(monkeypatch, raised):
 
 @pytest.mark.parametrize(
     ("sizes", "stamp", "preset"),
-    [((80,), "cpu 1", PRESET), ((), None, "cpu"), ((), "cpu 1", "cpu"), ((), "gpu 1", None)],
+    [((80,), "cpu 1", "tiny-1gpu"), ((), None, "cpu"), ((), "cpu 1", "cpu"), ((), "gpu 1", None)],
 )
 def test_without_a_preset_the_machine_decides(gpus, monkeypatch, tmp_path, sizes, stamp, preset):
     gpus(*sizes)
