@@ -41,7 +41,7 @@ class AdversarialCodeTrainer:
     >>> trainer.train(problem_specs, num_steps=10)[-1]["code/reward"]  # doctest: +SKIP
 
     Args:
-        code_llm: folder or hub id of the Code LLM; None: the preset's model (without a preset: a tiny model).
+        code_llm: folder or hub id of the Code LLM; None: the preset's model (``cpu``: a tiny model, made on first use).
         test_llm: folder or hub id of the Test LLM; None: the preset's model.
         reward_fn: rewards of programs and suites; None: the preset's rewards, as in the paper.
         max_code_len: maximum length of a program in tokens; None: the preset's length.

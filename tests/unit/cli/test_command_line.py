@@ -28,6 +28,17 @@ def test_a_misspelt_command_is_refused_with_the_nearest():
         _with_command(["reprot", "outputs/x"])
 
 
+@pytest.mark.parametrize("words", ["cpu --data.seed 7", "train cpu --data.seed=7", "plan cpu --gpus 2 --data.seed 7"])
+def test_a_setting_that_is_written_as_an_option_is_refused_with_the_right_form(words):
+    with pytest.raises(InputError, match=r"--data.seed is no option of .*; a setting has no dashes: data.seed=VALUE"):
+        _with_command(words.split())
+
+
+@pytest.mark.parametrize("words", ["train cpu --print-config", "plan cpu --gpu 2", "eval code --max_tokens 5"])
+def test_what_is_an_option_or_looks_like_one_is_left_to_the_command(words):
+    assert _with_command(words.split()) == words.split()
+
+
 class WorkersError(ModuleNotFoundError):
     """As Ray makes them: an instance of what it tells of."""
 
