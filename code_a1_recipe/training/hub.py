@@ -65,9 +65,8 @@ def mbpp_questions(config: RunConfig) -> dict[str, Any]:
     if not takes_mbpp(config):
         return {}
     train, val = find_mbpp()
-    sizes = [len(read_questions(path).questions) for path in (train, val)]
-    RunFolder.show(f"no data.train_files: {sizes[0]} questions of MBPP's train split that MBPP+ does not ask ({train})")
-    if config.data.val_files:
-        return {"data.train_files": str(train)}
-    RunFolder.show(f"no data.val_files: the {sizes[1]} questions of MBPP's validation split ({val})")
-    return {"data.train_files": str(train), "data.val_files": str(val)}
+    values = {"data.train_files": str(train)} | ({} if config.data.val_files else {"data.val_files": str(val)})
+    for key, file in values.items():
+        number = len(read_questions(file).questions)
+        RunFolder.show(f"{key}=null: {number} questions of MBPP from the hub ({file}); none of MBPP+ is trained on")
+    return values

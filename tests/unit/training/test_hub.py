@@ -88,8 +88,10 @@ def test_without_files_mbpp_trains_on_its_train_split_and_never_on_a_question_of
     assert [one.id for one in val] == [f"MBPP/{number}" for number in range(511, 601)]
     assert train[0].tests == ("assert f(1) == 602",)
     said = capfd.readouterr().out
-    assert "no data.train_files: 372 questions of MBPP's train split that MBPP+ does not ask" in said
-    assert "no data.val_files: the 90 questions of MBPP's validation split" in said
+    assert (
+        f"data.train_files=null: 372 questions of MBPP from the hub ({cache}/mbpp-train.jsonl); none of MBPP+" in said
+    )
+    assert "data.val_files=null: 90 questions of MBPP from the hub (" in said
 
 
 @pytest.mark.usefixtures("stand_in")
