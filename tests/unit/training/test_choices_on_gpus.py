@@ -112,6 +112,11 @@ def test_the_environment_of_a_cpu_is_not_that_of_gpus(environment):
     assert environment("cpu")["VERL_PLATFORM"] == "cpu"
 
 
+@pytest.mark.parametrize("preset", ["cpu", PRESET])
+def test_ray_starts_no_process_for_each_logical_cpu(environment, preset):
+    assert environment(preset)["RAY_prestart_worker_first_driver"] == "0"
+
+
 def test_sockets_of_vllm_are_in_a_folder_that_the_run_removes_unless_other_nodes_would_need_it(environment):
     folder = launch._VLLM_SOCKETS
     for preset in ("cpu", PRESET):
