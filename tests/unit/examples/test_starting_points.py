@@ -18,7 +18,7 @@ def test_scripts_are_read_by_the_shell(path):
     assert subprocess.run(["bash", "-n", str(path)], capture_output=True).stderr == b""
 
 
-@pytest.mark.parametrize("path", ROOT.glob("examples/slurm/*.sbatch"), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", list(ROOT.glob("examples/slurm/*.sbatch")), ids=lambda path: path.name)
 def test_slurms_signal_reaches_the_shell_of_the_job(path):
     """Without B: it goes to job steps alone, and a job that starts the trainer itself has none."""
     assert "#SBATCH --signal=B:TERM@1900\n" in path.read_text()
