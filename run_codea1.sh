@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sets up the checkout's .venv when it is missing or out of date, then runs `code-a1` in the folder of the caller: without
-# arguments it trains; --help lists all commands, `train --help` presets and keys.
+# Sets up the checkout's .venv when it is missing or out of date, then runs `code-a1` in the folder of the caller.
+# Without arguments it trains; --help lists all commands, `train --help` presets and keys.
 # `bash run_codea1.sh setup [--cpu | --gpu] [--dev]` only sets up. Exact versions of both stacks stand in constraints/.
 set -euo pipefail
 
@@ -15,8 +15,8 @@ FLASH_ATTN="flash-attn==2.8.3"
 usage() {
     cat <<EOF
 bash run_codea1.sh                                       sets up $VENV (minutes, once), then trains
-bash run_codea1.sh [PRESET | FILE.yaml] [KEY=VALUE ...]  trains with a preset (tiny models if none is named) or a file of
-                                                         yours; relative paths begin at your folder
+bash run_codea1.sh [PRESET | FILE.yaml] [KEY=VALUE ...]  trains with a preset (by default tiny models) or a file
+                                                         of yours; relative paths begin at your folder
 bash run_codea1.sh setup [--cpu | --gpu] [--dev]         only sets up; --dev adds what the tests need
 
 Once it is set up:
@@ -37,7 +37,8 @@ find_python() {  # FLAVOUR
             return
         fi
     done
-    [ -z "${PYTHON:-}" ] || fail "PYTHON must name a Python 3.11 or 3.12, got $PYTHON ($("$PYTHON" -V 2>&1 || true)); name another, or leave it out"
+    [ -z "${PYTHON:-}" ] ||
+        fail "PYTHON must name a Python 3.11 or 3.12, got $PYTHON ($("$PYTHON" -V 2>&1 || true)); name another, or none"
     fail "Python 3.11 or 3.12 is needed and was not found; install it, or name one: PYTHON=/path/to/python3.11 bash $0"
 }
 
