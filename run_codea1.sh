@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Sets up .venv when it is missing or out of date, then runs `code-a1`: without arguments it trains; --help lists all
-# commands, `train --help` presets and keys. `bash run_codea1.sh setup [--cpu | --gpu] [--dev]` only sets up.
-# Exact versions of both stacks stand in constraints/.
+# Sets up the checkout's .venv when it is missing or out of date, then runs `code-a1` in the folder of the caller.
+# Without arguments it trains; --help lists all commands, `train --help` presets and keys.
+# `bash run_codea1.sh setup [--cpu | --gpu] [--dev]` only sets up. Exact versions of both stacks stand in constraints/.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")"
 
-VENV="${CODE_A1_VENV:-.venv}"
+CHECKOUT="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
+VENV="$(realpath -m "${CODE_A1_VENV:-$CHECKOUT/.venv}")"
+case "${PYTHON:-}" in */*) PYTHON="$(realpath -ms "$PYTHON")" ;; esac
 TORCH_CPU_INDEX="${CODE_A1_TORCH_INDEX:-https://download.pytorch.org/whl/cpu}"
 # verl's own builds of flash-attn, for CPython 3.12, CUDA 13.0 and the torch of constraints/gpu.txt
 FLASH_INDEX="${CODE_A1_FLASH_INDEX:-https://verl-project.github.io/verl-wheelhouse/simple/}"
@@ -14,7 +15,8 @@ FLASH_ATTN="flash-attn==2.8.3"
 usage() {
     cat <<EOF
 bash run_codea1.sh                                       sets up $VENV (minutes, once), then trains
-bash run_codea1.sh [PRESET | FILE.yaml] [KEY=VALUE ...]  trains with a preset (cpu without a GPU) or a file of yours
+bash run_codea1.sh [PRESET | FILE.yaml] [KEY=VALUE ...]  trains with a preset (by default tiny models) or a file
+                                                         of yours; relative paths begin at your folder
 bash run_codea1.sh setup [--cpu | --gpu] [--dev]         only sets up; --dev adds what the tests need
 
 Once it is set up:
@@ -26,15 +28,17 @@ EOF
 fail() { printf 'error: %s\n' "$*" >&2; exit 2; }
 
 find_python() {  # FLAVOUR
-    local candidate order="python3.11 python3.12 python3"
-    [ "$1" = cpu ] || order="python3.12 python3.11 python3"  # flash-attn is built for 3.12
-    for candidate in "${PYTHON:-}" $order; do
-        [ -n "$candidate" ] && command -v "$candidate" >/dev/null || continue
+    local candidate candidates=(python3.11 python3.12 python3)
+    [ "$1" = cpu ] || candidates=(python3.12 python3.11 python3)  # flash-attn is built for 3.12
+    [ -z "${PYTHON:-}" ] || candidates=("$PYTHON")
+    for candidate in "${candidates[@]}"; do
         if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null; then
             printf '%s' "$candidate"
             return
         fi
     done
+    [ -z "${PYTHON:-}" ] ||
+        fail "PYTHON must name a Python 3.11 or 3.12, got $PYTHON ($("$PYTHON" -V 2>&1 || true)); name another, or none"
     fail "Python 3.11 or 3.12 is needed and was not found; install it, or name one: PYTHON=/path/to/python3.11 bash $0"
 }
 
@@ -42,8 +46,8 @@ detect_flavour() {
     if command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q GPU; then printf gpu; else printf cpu; fi
 }
 
-# What the environment was built from: a change of dependencies or flavour builds it anew.
-stamp_of() { printf '%s %s' "$1" "$(cat pyproject.toml "constraints/$1.txt" | cksum | cut -d' ' -f1)"; }
+# What the environment was built from: a change of dependencies, flavour or place builds it anew.
+stamp_of() { printf '%s %s %s' "$1" "$(cat pyproject.toml "constraints/$1.txt" | cksum | cut -d' ' -f1)" "$CHECKOUT"; }
 
 pip_install() { "$VENV/bin/python" -m pip install -qq "$@"; }
 
@@ -93,12 +97,17 @@ install_flash_attn() {
 
 step() { printf '%s: %s\n' "$1" "$2" >&2; }
 
-setup() {
+setup() (
+    cd "$CHECKOUT"
     local flavour="$1" extras="$2" python
     local stamp="$VENV/.code-a1-$extras"
-    if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(stamp_of "$flavour")" ]; then return; fi
+    if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(stamp_of "$flavour")" ]; then exit; fi
     if [ -n "${CODE_A1_VENV:-}" ] && [ -z "${ASKED_FOR_SETUP:-}" ] && [ -d "$VENV" ]; then
         fail "CODE_A1_VENV=$VENV was not set up for this checkout; \`bash $0 setup\` installs into it, or unset the variable"
+    fi
+    # The scripts of a moved or copied environment would run what is left at the old place.
+    if [ -f "$VENV/bin/activate" ] && ! grep -qF "$VENV" "$VENV/bin/activate"; then
+        fail "$VENV was made in another place, which its scripts name; remove it (rm -r $VENV), then repeat this command"
     fi
     python="$(find_python "$flavour")"
     [ "$flavour" = cpu ] || check_gpu_machine "$python"
@@ -120,7 +129,7 @@ setup() {
     pip_install --no-deps evalplus==0.3.1
     stamp_of "$flavour" > "$VENV/.code-a1-run"
     stamp_of "$flavour" > "$stamp"
-}
+)
 
 main() {
     local flavour="" extras="run"
@@ -146,7 +155,10 @@ main() {
     # An environment that was set up with a flavour keeps it.
     if [ -f "$VENV/.code-a1-run" ]; then flavour="$(cut -d' ' -f1 "$VENV/.code-a1-run")"; fi
     setup "${flavour:-$(detect_flavour)}" run
-    exec "$VENV/bin/python" -m code_a1_recipe "$@"
+    CODE_A1_COMMAND="bash $(printf %q "$0")"  # how hints name this command
+    export CODE_A1_COMMAND
+    # -P: a file of the caller's folder must not take the place of a package.
+    exec "$VENV/bin/python" -P -m code_a1_recipe "${@:-train}"
 }
 
 main "$@"

@@ -111,7 +111,8 @@ def describe(item: Mapping[str, Any], key: str, block: type[Block]) -> str:
 def unknown_key(key: str, known: Collection[str]) -> str:
     """The message about a key that does not exist."""
     # verl has two thousand keys, which are too many to list.
-    near = near_misses(key, known)
+    ends = sorted((one for one in known if one.endswith(f".{key}")), key=lambda one: one.count("."))
+    near = near_misses(key, known) or " or ".join(ends[:2])
     hint = f"did you mean {near}?" if near else "`--print-config` lists the known keys"
     return f"unknown key {key!r}; {hint}"
 

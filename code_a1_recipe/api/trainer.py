@@ -45,7 +45,7 @@ class AdversarialCodeTrainer:
         test_llm: folder or hub id of the Test LLM; None: the preset's model.
         reward_fn: rewards of programs and suites; None: the preset's rewards, as in the paper.
         max_code_len: maximum length of a program in tokens; None: the preset's length.
-        preset: name of a preset, or a YAML file; None: ``cpu`` without a GPU, else ``qwen2.5-coder-1.5b``.
+        preset: name of a preset, or a YAML file; None: ``cpu`` without a GPU, else ``tiny-1gpu``.
         run_dir: folder for all results. A run in this folder is resumed.
         overrides: further settings ``key=value``, as on the command line. Overrides replace all other settings.
         show: called with each line that the process prints.

@@ -15,8 +15,8 @@ from . import curate, evaluate, recorded, runs, status, train, use
 app = typer.Typer(
     name="code-a1",
     help="Train a Code LLM and a Test LLM against each other, evaluate them, and use them.\n\n"
-    "`code-a1 [PRESET | FILE.yaml] [KEY=VALUE]...` trains: the word `train` may be left out.",
-    no_args_is_help=True,
+    "`code-a1 train` trains two tiny models. Before a preset, a file or a setting, the word `train` may be left "
+    "out: `code-a1 PRESET [KEY=VALUE]...`",
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -54,20 +54,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _with_command(words: list[str]) -> list[str]:
-    """Put ``train`` first if there are no words, or if the first word is a preset, a YAML file or a setting.
+    """Put ``train`` first if the first word is a preset, a YAML file or a setting. No words ask for help.
 
     Raises:
-        InputError: the first word looks like a misspelled command.
+        InputError: the first word looks like a misspelled command, or a setting is written as an option.
     """
     if not words:
-        return ["train"]
+        return ["--help"]
     first = words[0]
     if first.startswith("-"):
         return words
-    names = list(typer.main.get_group(app).commands)
+    commands = typer.main.get_group(app).commands
+    names = list(commands)
     if first in names:
+        if first in ("train", "plan"):
+            _refuse_dashes(
+                words, options={"--help", *(one for parameter in commands[first].params for one in parameter.opts)}
+            )
         return words
     is_training = "=" in first or first in preset_names() or first.endswith((".yaml", ".yml"))
     if not is_training and (near := difflib.get_close_matches(first, names, n=1)):
         raise InputError(f"unknown command {first!r}; did you mean {near[0]!r}? `code-a1 --help` lists all commands")
-    return ["train", *words]
+    return _with_command(["train", *words])
+
+
+def _refuse_dashes(words: list[str], *, options: set[str]) -> None:
+    """Raise InputError for ``--key value``, which is no option and does not look like one."""
+    for word in words:
+        key = word.partition("=")[0]
+        if word.startswith("--") and not difflib.get_close_matches(key, options):
+            raise InputError(f"{key} is no option of `code-a1 {words[0]}`; a setting has no dashes: {key[2:]}=VALUE")

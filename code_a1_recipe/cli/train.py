@@ -1,5 +1,6 @@
 """``code-a1 train``, ``plan`` and ``doctor``."""
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -21,9 +22,15 @@ configure_logging = launch.configure_logging
 SETUP_STAMP = ".code-a1-run"
 """File in an environment that ``run_codea1.sh`` made. The file's text begins with "cpu" or "gpu"."""
 
+REAL_MODELS = {
+    "cpu": "smollm2-135m    # 135M parameters, 19 GiB of memory; downloads 270 MB from the hub",
+    "tiny-1gpu": "qwen2.5-coder-0.5b    # one GPU of 24 GB; downloads the model (1 GB) and MBPP from the hub",
+}
+"""Preset of the tiny models -> the next preset, with what it needs."""
+
 HELP = """Train both LLMs. WORDS are a preset or a YAML file, and then settings `key=value` as in hydra.
 
-Presets: {presets}. The default is `cpu` on a machine without an NVIDIA GPU, else `qwen2.5-coder-1.5b`.
+Presets: {presets}. The default is `cpu` on a machine without an NVIDIA GPU, else `tiny-1gpu`: two tiny models.
 
 Arms (`arm=NAME`, with every preset): code_a1 (the paper, the default), pooled, golden, golden_full, static, self_play,
 frozen, sft.
@@ -53,6 +60,9 @@ def train(
     command = shlex.join(["code-a1", *sys.argv[1:]])
     folder = _train(config, command=command)
     _print_result(preset, folder)
+    if preset in REAL_MODELS and not config.policies.code.model.path:
+        command = os.environ.get("CODE_A1_COMMAND", "code-a1")
+        typer.echo(f"\nthese models are tiny; train a real one:\n  {command} {REAL_MODELS[preset]}")
 
 
 train.__doc__ = HELP.format(presets=", ".join(preset_names()))
@@ -109,7 +119,7 @@ def doctor(
 
 
 def _default_preset() -> str:
-    """Return `cpu` if torch sees no GPU, else the smallest preset of the paper.
+    """Return the preset of the tiny models: `cpu` if torch sees no GPU, else `tiny-1gpu`.
 
     Raises:
         InputError: torch sees no GPU in an environment that was set up for GPUs.
@@ -117,7 +127,7 @@ def _default_preset() -> str:
     import torch
 
     if torch.cuda.is_available():
-        return "qwen2.5-coder-1.5b"
+        return "tiny-1gpu"
     stamp = Path(sys.prefix) / SETUP_STAMP
     if stamp.is_file() and stamp.read_text(encoding="utf-8").startswith("gpu"):
         raise InputError(

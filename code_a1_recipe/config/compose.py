@@ -6,10 +6,11 @@
 
 import importlib.util
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 from hydra import compose, initialize_config_dir
@@ -20,7 +21,6 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from ..algorithm.schedule import POLICY_NAMES
 from ..algorithm.settings_block import near_misses
 from ..errors import SettingsError
 from .keys import key_problems
@@ -30,7 +30,7 @@ from .verl_keys import changed_keys
 
 CONFIG_DIR = Path(__file__).parent
 BASE_CONFIG = "code_a1"
-SHARED_CONFIGS = (BASE_CONFIG, "gpu", "verl_keys")
+SHARED_CONFIGS = (BASE_CONFIG, "gpu", "tiny", "verl_keys")
 
 _LIST_OR_BLOCK = "gives a list to a block of keys, or keys to a list"
 _USER_FILES = ("prompts.code", "prompts.test", "rewards.code.path", "rewards.test.path")
@@ -79,9 +79,8 @@ def compose_config(preset_or_path: str, overrides: Sequence[str] = ()) -> DictCo
         tree = _compose(folder, name, words)
         if "run_dir" not in tree or "policies" not in tree:
             raise SettingsError(f"{preset_or_path} must build on a preset: begin it with `defaults: [cpu, _self_]`")
-        for key in ("policies", *(f"policies.{policy}" for policy in POLICY_NAMES)):
-            if not isinstance(block := OmegaConf.select(tree, key), DictConfig):
-                raise SettingsError(f"{key} must be a block of keys, got {block!r}")
+        if problems := list(_lost_blocks(*map(_unresolved, (tree, _preset(BASE_CONFIG))))):
+            raise SettingsError(*problems)
         _complete(tree, name)
     except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
         raise SettingsError(_explain(error)) from error
@@ -191,6 +190,22 @@ def _verl_config_dir() -> Path:
             "was checked on (REQUIRED_VERL.txt)"
         )
     return Path(next(iter(spec.submodule_search_locations))) / "trainer" / "config"
+
+
+def _unresolved(tree: DictConfig) -> Any:
+    return OmegaConf.to_container(tree, resolve=False)
+
+
+def _lost_blocks(tree: Mapping[str, Any], base: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """Yield a message for each block of ``base`` in whose place the tree has a value, or nothing."""
+    for name, block in base.items():
+        if not isinstance(block, dict) or name not in tree:
+            continue
+        key, value = f"{above}{name}", tree[name]
+        if isinstance(value, dict):
+            yield from _lost_blocks(value, block, f"{key}.")
+        elif value is not None or block:
+            yield f"{key} must be a block of keys, got {value!r}"
 
 
 def _complete(tree: DictConfig, name: str) -> None:

@@ -7,7 +7,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from ..algorithm.schedule import POLICY_NAMES
 from ..algorithm.settings_block import unknown_key
-from .verl_keys import changed_keys
+from .verl_keys import changed_keys, rule_of
 
 # Other projects define the keys of these blocks (a Hugging Face config, vLLM, Ray), so users may add any key.
 _FREE_BLOCKS = (
@@ -44,13 +44,14 @@ def _unknown_keys(tree: DictConfig, base: DictConfig) -> Iterator[tuple[str, str
     shared = [key.removeprefix("actor_rollout_ref.") for key in known if key.startswith("actor_rollout_ref.")]
     for policy in POLICY_NAMES:
         known.update(f"policies.{policy}.{key}" for key in shared)
+    offered = sorted(key for key in known if (rule := rule_of(key)) is None or rule.kind != "refused")
     unknown = ""
     for key in _keys(OmegaConf.to_container(tree)):
         is_free = any(f".{block}." in f".{key}." for block in _FREE_BLOCKS)
         is_below_unknown = key.startswith(f"{unknown}.")
         if key not in known and not is_free and not is_below_unknown:
             unknown = key
-            yield key, unknown_key(key, sorted(known))
+            yield key, unknown_key(key, offered)
 
 
 def _keys(tree: Any, prefix: str = "") -> Iterator[str]:

@@ -18,6 +18,7 @@ from ..verl_plugin.compat import VERL_VERSION, installed_verl
 from ..verl_plugin.config_checks import check_reporting, check_verl_config
 from .checkpoint.fingerprints import check_weights, data_fingerprint, model_fingerprint
 from .checkpoint.folder import FORMAT, find_checkpoint, saved_steps
+from .hub import find_mbpp, hub_silence, takes_mbpp
 from .plan.check import plan_of
 from .plan.machine import Machine, why_no_gpu
 from .plan.sizes import SMOLLM2, check_tokenizer, in_a_line, size_of, without_weights
@@ -67,7 +68,7 @@ def _nodes(config: RunConfig) -> Iterator[str]:
 def _question_files(config: RunConfig) -> Iterator[str]:
     for key in ("train_files", "val_files"):
         files = getattr(config.data, key)
-        if not files and config.micro is None:
+        if not files and config.micro is None and not takes_mbpp(config):
             yield _not_set(f"data.{key}")
         for file in files:
             if "://" not in file and not Path(file).exists():
@@ -88,6 +89,24 @@ def _model_folders(config: RunConfig) -> Iterator[str]:
                 check_weights(path)
             except Exception as error:  # noqa: BLE001  # libraries may raise any error for a damaged file
                 yield _unusable(key, path, error)
+
+
+def _hub(config: RunConfig) -> Iterator[str]:
+    """If the hub does not answer, this machine's caches must have what the run takes from it."""
+    from huggingface_hub import try_to_load_from_cache
+
+    paths = {name: config.policy(name).model.path or "" for name in reversed(config.policy_names)}
+    models = {path: name for name, path in paths.items() if _may_be_of_the_hub(path) and not Path(path).is_dir()}
+    if not (models or takes_mbpp(config)) or not (error := hub_silence()):
+        return
+    for path, name in models.items():
+        if not isinstance(try_to_load_from_cache(path, "config.json"), str):
+            yield _unusable(f"policies.{name}.model.path", path, error)
+    if takes_mbpp(config):
+        try:
+            find_mbpp(error)
+        except SettingsError as refused:
+            yield str(refused)
 
 
 def _may_be_of_the_hub(path: str) -> bool:
@@ -145,6 +164,7 @@ START_RULES: tuple[Rule, ...] = (
     _nodes,
     _question_files,
     _model_folders,
+    _hub,
     _run_folder,
     _adapter_rates,
     service_answers,

@@ -14,6 +14,7 @@ from ..config.run_config import RunConfig
 from ..errors import CodeA1Error, SettingsError
 from ..runs.folder import RunFolder
 from ..verl_plugin.model_check import MOST, PACKED, PADDED, ROWS, WAYS, Way, differences
+from .hub import mbpp_questions
 from .plan.machine import Machine
 from .plan.sizes import engines, in_a_line, with_sizes
 from .preflight import check_hub_models, check_run, load_checked_tokenizer
@@ -28,7 +29,7 @@ def resolve(config: RunConfig) -> RunConfig:
         CheckpointError: the checkpoint does not fit this run.
     """
     check_hub_models(config)  # first, since the micro world's models may take minutes
-    config = config.with_values(micro_assets(config))
+    config = config.with_values(micro_assets(config) | mbpp_questions(config))
     config = with_sizes(config)  # sizes depend on the models, and the values below on sizes
     values = left_out_questions(config) | attention(config)
     if config.ray_kwargs.address == "local":  # the cards of other nodes are not known here

@@ -80,7 +80,7 @@ class JudgeRequest:
     @classmethod
     def from_mapping(cls, raw: object) -> "JudgeRequest":
         """Make a request from a JSON object with the fields of this class. ``tests`` are a data set's own tests: a
-        single suite with ``given``.
+        single suite with ``given``. ``id``, the caller's own name of the request, is ignored.
 
         If requests without a ``question_id`` have the same reference, prelude, kind and entry points, they get the same
         id.
@@ -91,6 +91,7 @@ class JudgeRequest:
         if not isinstance(raw, Mapping):
             raise ValueError(f"a request must be a mapping, got {type(raw).__name__}")
         given: dict[str, Any] = dict(raw)
+        given.pop("id", None)
         for name, value in raw.items():
             if isinstance(value, list):
                 given[name] = tuple(value)

@@ -1,6 +1,7 @@
 """What setup installs: the pins of pyproject.toml agree with constraints/, and help needs no set-up."""
 
 import re
+import shutil
 import subprocess
 import tomllib
 
@@ -50,7 +51,8 @@ def test_help_before_anything_is_set_up_prints_and_installs_nothing(repository, 
 SHIM = """#!/bin/bash
 echo "$(basename "$0") $*" >> "$LOG"
 case "$*" in
-    *"-m venv "*) mkdir -p "${@: -1}/bin"; cp "$0" "${@: -1}/bin/python" ;;
+    *"-m venv "*) mkdir -p "${@: -1}/bin"; cp "$0" "${@: -1}/bin/python"; echo "${@: -1}" > "${@: -1}/bin/activate" ;;
+    *"-m code_a1_recipe "*) printf '%s\n' "$PWD" "$CODE_A1_COMMAND" > "$LOG.place" ;;
     *--only-binary*) exit "${FLASH_STATUS:-0}" ;;
     *flash-attn*) exit "${COMPILE_STATUS:-0}" ;;
     *Python.h*) exit "${HEADER_STATUS:-0}" ;;
@@ -69,8 +71,11 @@ esac
 NVCC = "#!/bin/bash\necho release ${NVCC_RELEASE:-13.0}\n"
 
 
-def set_up(repository, tmp_path, *words, **changes):
-    """Run the set-up for GPUs with stand-ins for Python, pip and the driver; its result, and what was called."""
+def set_up(repository, tmp_path, *words, folder=None, **changes):
+    """Run the script with stand-ins for Python, pip and the driver; its result, and what was called.
+
+    Without words it sets up for GPUs. An empty word is none.
+    """
     commands = tmp_path / "bin"
     commands.mkdir(exist_ok=True)
     programs = {"python3.11": SHIM, "python3.12": SHIM, "nvidia-smi": SMI, "nvcc": NVCC, "cc": "#!/bin/bash\n"}
@@ -82,8 +87,8 @@ def set_up(repository, tmp_path, *words, **changes):
         "DRIVER": "580.95.05", "CAPABILITY": "8.6",
     }  # fmt: skip
     done = subprocess.run(
-        ["bash", "run_codea1.sh", *(words or ("setup", "--gpu"))],
-        cwd=repository, env=environment | changes, capture_output=True, text=True, timeout=60, check=False,
+        ["bash", repository / "run_codea1.sh", *filter(None, words or ("setup", "--gpu"))],
+        cwd=folder or repository, env=environment | changes, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     log = tmp_path / "log"
     return done, log.read_text().splitlines() if log.exists() else []
@@ -151,7 +156,42 @@ def test_an_nvidia_gpu_decides_which_stack_is_set_up_and_an_environment_keeps_it
     other = {"SMI_STATUS": "9"} if flavour == "gpu" else {}
     done, calls = set_up(repository, tmp_path, "train", "key=value", **other)
     assert done.returncode == 0, done.stderr
-    assert calls == ["python -m code_a1_recipe train key=value"]
+    assert calls == ["python -P -m code_a1_recipe train key=value"]
+
+
+def test_without_words_it_trains_and_paths_begin_at_the_callers_folder(repository, tmp_path):
+    set_up(repository, tmp_path)
+    (tmp_path / "log").unlink()
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    done, calls = set_up(repository, tmp_path, "", folder=mine)
+    assert done.returncode == 0, done.stderr
+    assert calls == ["python -P -m code_a1_recipe train"]
+    assert (tmp_path / "log.place").read_text() == f"{mine}\nbash {repository}/run_codea1.sh\n"
+
+
+@pytest.mark.parametrize("carry", [shutil.move, shutil.copytree])
+def test_an_environment_that_came_with_a_moved_or_copied_checkout_is_refused(repository, tmp_path, carry):
+    """Its scripts and its editable install would run the old checkout."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    shutil.copytree(repository / "constraints", first / "constraints")
+    for name in ("run_codea1.sh", "pyproject.toml"):
+        shutil.copy(repository / name, first)
+    done, _ = set_up(first, tmp_path, "setup", CODE_A1_VENV="")
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "log").unlink()
+    carry(first, second)
+    for words in (("setup",), ("cpu",)):
+        done, calls = set_up(second, tmp_path, *words, CODE_A1_VENV="")
+        assert (done.returncode, calls) == (2, [])
+        assert f"{second}/.venv was made in another place, which its scripts name; remove it" in done.stderr
+
+
+@pytest.mark.parametrize("python", ["/no/such/python", "false"])
+def test_a_python_that_is_named_and_cannot_be_used_is_refused_and_not_replaced(repository, tmp_path, python):
+    done, calls = set_up(repository, tmp_path, PYTHON=python)
+    assert (done.returncode, calls) == (2, [])
+    assert f"error: PYTHON must name a Python 3.11 or 3.12, got {python} (" in done.stderr
 
 
 COMPILE = {"FLASH_STATUS": "1", "CODE_A1_COMPILE_FLASH_ATTN": "1"}

@@ -21,7 +21,7 @@ PURE_ROOMS = ("algorithm", "data", "extensions", "stats")
 
 PURE_LIBRARIES = {
     "algorithm": {"pydantic"},
-    "data": {"pyarrow", "msgspec"},
+    "data": {"pyarrow", "msgspec", "datasets"},
     "extensions": {"pydantic"},
     "stats": {"numpy", "scipy"},
 }

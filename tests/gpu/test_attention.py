@@ -12,8 +12,8 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no NVIDIA GPU here"),
 ]
 
-HEADS = [(14, 2, 64), (12, 2, 128), (28, 4, 128)]
-"""Of queries and keys, and their size: Qwen2.5-Coder 0.5B, 1.5B and 7B."""
+HEADS = [(14, 2, 64), (12, 2, 128), (28, 4, 128), (3, 3, 32)]
+"""Of queries and keys, and their size: Qwen2.5-Coder 0.5B, 1.5B and 7B, and the tiny models."""
 GROUPS, RESPONSES, PROMPT, LENGTH = 4, 8, 200, 160
 
 

@@ -15,6 +15,7 @@ import pytest
 from filelock import FileLock
 
 from code_a1_recipe.config.compose import read_config
+from code_a1_recipe.micro_world import ensure_assets
 
 from .stand_ins import build_driver, write_model, write_questions
 
@@ -38,7 +39,7 @@ class Case(NamedTuple):
 
 
 PAPER = ("qwen2.5-coder-1.5b", "qwen2.5-coder-3b", "qwen2.5-coder-7b")
-ONE_GPU = ("qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b-1gpu")
+ONE_GPU = ("qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b-1gpu", "tiny-1gpu")
 VARIANTS = {
     "full": [],
     "lora": ["actor_rollout_ref.model.lora_rank=32", "actor_rollout_ref.model.lora_alpha=32"],
@@ -88,8 +89,11 @@ def facts_of(shared_folder: Path, repository: Path) -> Callable[[Case], dict[str
         questions = once(shared_folder / "questions.jsonl", write_questions)
         values = {"run_dir": shared_folder / "run", "data.train_files": questions, "data.val_files": questions}
         for policy in ("code", "test"):
-            model_id = str(read_config(case.preset, ["run_dir=x"]).policy(policy).model.path)
-            folder = once(shared_folder / model_id.rpartition("/")[2], partial(write_model, model_id))
+            model_id = read_config(case.preset, ["run_dir=x"]).policy(policy).model.path
+            if model_id is None:
+                folder = getattr(ensure_assets(), f"{policy}_model")
+            else:
+                folder = once(shared_folder / model_id.rpartition("/")[2], partial(write_model, model_id))
             values[f"policies.{policy}.model.path"] = folder
         return case.preset, [*case.overrides(), *(f"{key}={value}" for key, value in values.items())]
 

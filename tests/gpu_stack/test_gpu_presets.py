@@ -11,9 +11,10 @@ LENGTHS = {
     **{preset: {"code": 4096 + 4096, "test": 8192 + 4096} for preset in PAPER},
     "qwen2.5-coder-0.5b": {"code": 1024 + 1024, "test": 3072 + 1024},
     "qwen2.5-coder-1.5b-1gpu": {"code": 2048 + 2048, "test": 4096 + 1024},
+    "tiny-1gpu": {"code": 1024, "test": 1024},
 }
 """Tokens of the longest prompt and the longest response together."""
-OF_A_RUN = {"paper": (16384, 512), "qwen2.5-coder-0.5b": (8192, 128)}
+OF_A_RUN = {"paper": (16384, 512), "qwen2.5-coder-0.5b": (8192, 128), "tiny-1gpu": (4096, 128)}
 """Tokens of one pass of a server, and responses that it works on at once."""
 
 
@@ -65,19 +66,20 @@ def test_verls_workers_are_configured_as_the_preset_says(facts, case, policy):
         assert model["override_config"]["attn_implementation"] == "sdpa", role
     actor = facts["trained"]["actor"]
     assert actor["engine"]["max_token_len_per_gpu"] >= LENGTHS[case.preset][policy]
-    assert (actor["engine"]["param_offload"], actor["engine"]["optimizer_offload"]) == (True, True)
+    is_large = case.preset != "tiny-1gpu"
+    assert (actor["engine"]["param_offload"], actor["engine"]["optimizer_offload"]) == (is_large, is_large)
     assert (actor["optimizer"]["type"], actor["optimizer"]["total_training_steps"]) == ("FSDPOptimizerConfig", 100)
     assert actor["model"]["lora_rank"] == (32 if has_adapter else 0)
 
 
 def test_the_engine_is_configured_for_a_run_of_this_preset(facts, case, policy):
-    engine = facts["engine"]
+    engine, is_tiny = facts["engine"], case.preset == "tiny-1gpu"
     assert (engine["architecture"], engine["dtype"], engine["load_format"]) == (
-        "Qwen2ForCausalLM", "torch.bfloat16", "dummy",
+        "LlamaForCausalLM" if is_tiny else "Qwen2ForCausalLM", "torch.bfloat16", "dummy",
     )  # fmt: skip
     assert engine["max_model_len"] == LENGTHS[case.preset][policy]
     assert (engine["sleep_mode"], engine["chunked_prefill"], engine["prefix_caching"]) == (True, True, True)
-    assert (engine["logprobs_mode"], engine["enforce_eager"]) == ("processed_logprobs", False)
+    assert (engine["logprobs_mode"], engine["enforce_eager"]) == ("processed_logprobs", is_tiny)
     tokens, requests = OF_A_RUN.get(case.preset, OF_A_RUN["paper"])
     assert (engine["max_num_batched_tokens"], engine["max_num_seqs"]) == (tokens, requests)
     assert (engine["tensor_parallel_size"], engine["executor"]) == (1, "mp")
@@ -87,7 +89,7 @@ def test_the_engine_is_configured_for_a_run_of_this_preset(facts, case, policy):
     # The other sampler is compiled by nvcc when an engine starts, which a user need not have.
     assert (engine["attention"], engine["sampler"]) == ("FLASH_ATTN", "forward_native")
     shares = {"colocated": 0.4, "separate": 0.8}
-    own = {"qwen2.5-coder-0.5b": 0.25, "qwen2.5-coder-1.5b-1gpu": 0.35}
+    own = {"qwen2.5-coder-0.5b": 0.25, "qwen2.5-coder-1.5b-1gpu": 0.35, "tiny-1gpu": 0.1}
     assert engine["gpu_memory_utilization"] == own.get(case.preset, shares[case.layout])
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from ...algorithm.question import Question
+from ...data.hub import hub_splits
 from ...data.native_row import Columns, NativeRow, Row
 from ...data.reader import RowReader, check_row, columns_of, iter_rows, row_reader
 from ...errors import InputError, RowError
@@ -105,17 +106,7 @@ def rows_of(name: str) -> tuple[Sequence[Path], Callable[[], Iterable[Row]]]:
             f"{name}: no such file (relative paths start at {Path.cwd()}), and not the id of a data set on the hub; "
             "an id has the form org/name or org/name:split"
         )
-    # imported here, because the import takes a second, and files do not need it
-    import datasets  # type: ignore[import-untyped]
-
-    try:
-        loaded = datasets.load_dataset(place)
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:  # bases of the hub library's errors
-        raise InputError(
-            f"{name}: no such path, and no data set of the hub that can be loaded: {type(error).__name__}: "
-            f"{str(error)[:_DETAIL_CHARACTERS]}. Name files that end in {', '.join(FILE_ENDINGS)}, or an id of the hub "
-            "(set HF_TOKEN if the data set needs a login)"
-        ) from error
+    loaded = hub_splits(place)
     splits = sorted(map(str, loaded))
     if not split and len(splits) == 1:
         split = splits[0]

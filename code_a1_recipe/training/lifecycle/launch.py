@@ -186,6 +186,9 @@ def prepare_environment(config: RunConfig) -> dict[str, str]:
         # verl disables vLLM's compile cache, because engines that compiled at the same time wrote broken files. torch
         # 2.10 and newer write each file as a whole (pytorch#162432).
         "VLLM_DISABLE_COMPILE_CACHE": "0",
+        # By default Ray starts a process for each logical CPU in advance. The run's actors could not use these
+        # processes, since the actors have environment variables of their own.
+        "RAY_prestart_worker_first_driver": "0",
         # transformers would report that torchvision is missing, which text models do not need.
         "TRANSFORMERS_VERBOSITY": "error",
     }

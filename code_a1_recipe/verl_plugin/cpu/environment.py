@@ -48,9 +48,6 @@ def cpu_environment(*, threads: int, training_threads: int = 1) -> dict[str, str
         "TORCHDYNAMO_DISABLE": "1",
         # Ray hides all devices from actors that ask for none. The logical devices of a CPU run must stay visible.
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-        # By default Ray starts a process for each logical CPU in advance. The run's actors could not use these
-        # processes, since the actors have environment variables of their own.
-        "RAY_prestart_worker_first_driver": "0",
     }
 
 

@@ -17,7 +17,7 @@ from code_a1_recipe.verl_plugin.compat import TRAINER_NAME
 
 def test_the_shipped_presets():
     small = ["cpu", "qwen2.5-coder-0.5b", "qwen2.5-coder-0.5b-cpu", "qwen2.5-coder-1.5b", "qwen2.5-coder-1.5b-1gpu"]
-    assert preset_names() == [*small, "qwen2.5-coder-3b", "qwen2.5-coder-7b", "smollm2-135m"]
+    assert preset_names() == [*small, "qwen2.5-coder-3b", "qwen2.5-coder-7b", "smollm2-135m", "tiny-1gpu"]
 
 
 def test_an_override_of_one_policy_leaves_the_other_alone():
@@ -48,6 +48,9 @@ def test_a_view_holds_no_other_policy_and_nothing_unresolved():
         ("policies.coder.actor.optim.lr=1", "policies.coder"),
         ("+rewards.alhpa=0.3", "did you mean rewards.alpha"),
         ("nonsense=1", "unknown key 'nonsense'"),
+        ("seed=7", "unknown key 'seed'; did you mean data.seed or "),
+        ("lr=1", "did you mean actor_rollout_ref.actor.optim.lr or "),
+        ("trainer=3", "trainer must be a block of keys, got 3"),
         ("policies=3", "policies must be a block of keys, got 3"),
         ("episode=3", "episode must be a block of keys"),
         ("data=3", "'data=3' replaces a block of keys; set keys in it"),
@@ -118,6 +121,18 @@ def test_keys_of_vllm_and_hugging_face_pass_through():
         ("mine", "defaults: [cpu, _self_]\nrewards: {alpha: [", "line 2: not valid YAML"),
         ("mine", "rewards: {alpha: 0.5}", "must build on a preset"),
         ("mine", "defaults: [cpu, _self_]\npolicies: {code: null}", "policies.code must be a block of keys"),
+        ("mine", "defaults: [cpu, _self_]\ntrainer:", "trainer must be a block of keys, got None"),
+        ("mine", "defaults: [cpu, _self_]\nactor_rollout_ref:", "actor_rollout_ref must be a block of keys, got None"),
+        (
+            "mine",
+            "defaults: [cpu, _self_]\nactor_rollout_ref: {rollout: }",
+            "ref.rollout must be a block of keys, got N",
+        ),
+        (
+            "mine",
+            "defaults: [cpu, _self_]\nactor_rollout_ref: {rollout: 4}",
+            "ref.rollout must be a block of keys, got 4",
+        ),
         ("mine", "defaults: [cpu, _self_]\npolices: {code: {}}", "unknown key 'polices'; did you mean policies"),
         ("cpu", "defaults: [cpu, _self_]", "has the name of a shipped config"),
     ],

@@ -72,7 +72,7 @@ def connect(service):
 
 
 def test_one_request_gets_a_verdict_and_a_list_gets_a_list(service):
-    status, verdict = ask(service, "/judge", DOUBLE)
+    status, verdict = ask(service, "/judge", DOUBLE | {"id": "double"})
     assert (status, verdict["suites"][0]["cases"][0]["outcome"]) == (200, "passed")
     stdin = {"kind": "stdin", "reference": SUM, "candidate": "print(3)", "suites": [['assert run("1 2") == "3"'], []]}
     status, verdicts = ask(service, "/judge", [DOUBLE | {"tests": ["assert f(3) == 6"]}, stdin])

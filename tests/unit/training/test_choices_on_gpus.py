@@ -74,7 +74,7 @@ def test_why_there_is_no_gpu_is_in_torchs_words(monkeypatch, raised):
 
 @pytest.mark.parametrize(
     ("sizes", "stamp", "preset"),
-    [((80,), "cpu 1", PRESET), ((), None, "cpu"), ((), "cpu 1", "cpu"), ((), "gpu 1", None)],
+    [((80,), "cpu 1", "tiny-1gpu"), ((), None, "cpu"), ((), "cpu 1", "cpu"), ((), "gpu 1", None)],
 )
 def test_without_a_preset_the_machine_decides(gpus, monkeypatch, tmp_path, sizes, stamp, preset):
     gpus(*sizes)
@@ -110,6 +110,11 @@ def test_kernels_repeat_their_results_on_gpus_where_a_run_is_to(environment, pre
 def test_the_environment_of_a_cpu_is_not_that_of_gpus(environment):
     assert {"VERL_PLATFORM", "OMP_NUM_THREADS", "CODE_A1_TRAINING_THREADS"}.isdisjoint(environment(PRESET))
     assert environment("cpu")["VERL_PLATFORM"] == "cpu"
+
+
+@pytest.mark.parametrize("preset", ["cpu", PRESET])
+def test_ray_starts_no_process_for_each_logical_cpu(environment, preset):
+    assert environment(preset)["RAY_prestart_worker_first_driver"] == "0"
 
 
 def test_sockets_of_vllm_are_in_a_folder_that_the_run_removes_unless_other_nodes_would_need_it(environment):
