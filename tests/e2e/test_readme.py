@@ -7,6 +7,8 @@ import sys
 
 from .conftest import RUN_TIMEOUT_SECONDS, SHORT
 
+SETTINGS = (*(setting for setting in SHORT if "save_freq" not in setting), "trainer.save_freq=2")
+"""Two steps, whose weights are kept."""
 OPENERS = ("bash run_codea1.sh", "source .venv/bin/activate", "bash tests/run.sh")
 """Beginnings of lines that set up what the tests already run in."""
 
@@ -22,7 +24,7 @@ def pasted(block: str) -> str:
         if words[:1] == ["code-a1"] and any("=" in word for word in words[1:]):
             if "run_dir=outputs/qwen" in words:
                 continue  # needs a GPU and the hub
-            line = " ".join([line, *(setting for setting in SHORT if setting.partition("=")[0] not in line)])
+            line = " ".join([line, *(setting for setting in SETTINGS if setting.partition("=")[0] not in line)])
         if words[:2] == ["code-a1", "watch"]:
             line = "code-a1 watch --once outputs/mine"
         lines.append(line)
