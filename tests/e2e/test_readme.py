@@ -5,8 +5,11 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from .conftest import RUN_TIMEOUT_SECONDS, SHORT
 
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("readme")]
 SETTINGS = (*(setting for setting in SHORT if "save_freq" not in setting), "trainer.save_freq=2")
 """Two steps, whose weights are kept."""
 OPENERS = ("bash run_codea1.sh", "source .venv/bin/activate", "bash tests/run.sh")
