@@ -101,7 +101,14 @@ setup() (
     cd "$CHECKOUT"
     local flavour="$1" extras="$2" python
     local stamp="$VENV/.code-a1-$extras"
-    if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(stamp_of "$flavour")" ]; then exit; fi
+    if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(stamp_of "$flavour")" ]; then
+        [ -z "${ASKED_FOR_SETUP:-}" ] || printf '%s is already set up for %s\n' "$VENV" "$flavour" >&2
+        exit
+    fi
+    # Both flavours have packages of the same names, so one over the other leaves a mixture.
+    if [ -f "$VENV/.code-a1-run" ] && [ "$(cut -d' ' -f1 "$VENV/.code-a1-run")" != "$flavour" ]; then
+        fail "$VENV was set up for $(cut -d' ' -f1 "$VENV/.code-a1-run"), not for $flavour; remove it (rm -r $VENV), or name another folder: CODE_A1_VENV=.venv-$flavour"
+    fi
     if [ -n "${CODE_A1_VENV:-}" ] && [ -z "${ASKED_FOR_SETUP:-}" ] && [ -d "$VENV" ]; then
         fail "CODE_A1_VENV=$VENV was not set up for this checkout; \`bash $0 setup\` installs into it, or unset the variable"
     fi
@@ -132,7 +139,9 @@ setup() (
 )
 
 main() {
-    local flavour="" extras="run"
+    local flavour="" extras="run" kept=""
+    # An environment that was set up with a flavour keeps it.
+    if [ -f "$VENV/.code-a1-run" ]; then kept="$(cut -d' ' -f1 "$VENV/.code-a1-run")"; fi
     if [ "${1:-}" = setup ]; then
         shift
         ASKED_FOR_SETUP=1
@@ -146,15 +155,13 @@ main() {
             esac
             shift
         done
-        setup "${flavour:-$(detect_flavour)}" "$extras"
+        setup "${flavour:-${kept:-$(detect_flavour)}}" "$extras"
         return
     fi
     if [ ! -f "$VENV/.code-a1-run" ]; then
         case " $* " in *" --help "* | *" -h "*) usage; return ;; esac
     fi
-    # An environment that was set up with a flavour keeps it.
-    if [ -f "$VENV/.code-a1-run" ]; then flavour="$(cut -d' ' -f1 "$VENV/.code-a1-run")"; fi
-    setup "${flavour:-$(detect_flavour)}" run
+    setup "${kept:-$(detect_flavour)}" run
     CODE_A1_COMMAND="bash $(printf %q "$0")"  # how hints name this command
     export CODE_A1_COMMAND
     # -P: a file of the caller's folder must not take the place of a package.

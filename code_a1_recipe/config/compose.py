@@ -79,8 +79,7 @@ def compose_config(preset_or_path: str, overrides: Sequence[str] = ()) -> DictCo
         tree = _compose(folder, name, words)
         if "run_dir" not in tree or "policies" not in tree:
             raise SettingsError(f"{preset_or_path} must build on a preset: begin it with `defaults: [cpu, _self_]`")
-        if problems := list(_lost_blocks(*map(_unresolved, (tree, _preset(BASE_CONFIG))))):
-            raise SettingsError(*problems)
+        _refuse_lost_blocks(tree)
         _complete(tree, name)
     except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
         raise SettingsError(_explain(error)) from error
@@ -137,6 +136,7 @@ def _compose(folder: Path, name: str, overrides: Sequence[str]) -> DictConfig:
     choices = tuple(word for word, override in zip(written, parsed, strict=True) if not _sets_a_value(override))
     tree = copied(_shipped(name, choices)) if folder == CONFIG_DIR else _composed_by_hydra(folder, name, choices)
     OmegaConf.set_struct(tree, False)
+    _refuse_lost_blocks(tree)  # a value would make a block anew, without its other keys
     for override, word in zip(parsed, overrides, strict=True):
         if _sets_a_value(override):
             try:
@@ -192,11 +192,15 @@ def _verl_config_dir() -> Path:
     return Path(next(iter(spec.submodule_search_locations))) / "trainer" / "config"
 
 
-def _unresolved(tree: DictConfig) -> Any:
-    return OmegaConf.to_container(tree, resolve=False)
+def _refuse_lost_blocks(tree: DictConfig) -> None:
+    found, base = (OmegaConf.to_container(one, resolve=False) for one in (tree, _preset(BASE_CONFIG)))
+    assert isinstance(found, dict)
+    assert isinstance(base, dict)
+    if problems := list(_lost_blocks(found, base)):
+        raise SettingsError(*problems)
 
 
-def _lost_blocks(tree: Mapping[str, Any], base: Mapping[str, Any], above: str = "") -> Iterator[str]:
+def _lost_blocks(tree: Mapping[Any, Any], base: Mapping[Any, Any], above: str = "") -> Iterator[str]:
     """Yield a message for each block of ``base`` in whose place the tree has a value, or nothing."""
     for name, block in base.items():
         if not isinstance(block, dict) or name not in tree:
@@ -243,6 +247,8 @@ def _explain(error: Exception) -> str:
         return f"{refused[1]!r} {_LIST_OR_BLOCK}"
     if refused := re.match(r"force-add of config groups is not supported: '\+*(.*)'", first):
         return f"{refused[1]!r} replaces a block of keys; set keys in it, such as KEY.NAME=VALUE"
+    if refused := re.match(r"In '.*': Could not (?:load|find) '(.*)'", first):
+        return f"unknown preset {refused[1]!r} under defaults; known: {', '.join(preset_names())}"
     if refused := re.search(r"node `(.*)` is not a container", first):
         return f"{refused[1]} must be a block of keys"
     cause = str(error.__cause__).splitlines()[0] if error.__cause__ else ""

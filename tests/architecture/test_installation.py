@@ -187,6 +187,17 @@ def test_an_environment_that_came_with_a_moved_or_copied_checkout_is_refused(rep
         assert f"{second}/.venv was made in another place, which its scripts name; remove it" in done.stderr
 
 
+def test_one_flavour_is_not_installed_over_the_other(repository, tmp_path):
+    set_up(repository, tmp_path, "setup", "--cpu")
+    (tmp_path / "log").unlink()
+    done, calls = set_up(repository, tmp_path, "setup", "--gpu")
+    assert (done.returncode, calls) == (2, [])
+    assert f"{tmp_path}/venv was set up for cpu, not for gpu; remove it" in done.stderr
+    done, calls = set_up(repository, tmp_path, "setup")  # keeps the flavour, also on a machine with a GPU
+    assert (done.returncode, calls) == (0, [])
+    assert "is already set up for cpu" in done.stderr
+
+
 @pytest.mark.parametrize("python", ["/no/such/python", "false"])
 def test_a_python_that_is_named_and_cannot_be_used_is_refused_and_not_replaced(repository, tmp_path, python):
     done, calls = set_up(repository, tmp_path, PYTHON=python)

@@ -122,6 +122,7 @@ def test_keys_of_vllm_and_hugging_face_pass_through():
         ("mine", "rewards: {alpha: 0.5}", "must build on a preset"),
         ("mine", "defaults: [cpu, _self_]\npolicies: {code: null}", "policies.code must be a block of keys"),
         ("mine", "defaults: [cpu, _self_]\ntrainer:", "trainer must be a block of keys, got None"),
+        ("mine", "defaults: [cpuu, _self_]", "unknown preset 'cpuu' under defaults; known: cpu, "),
         ("mine", "defaults: [cpu, _self_]\nactor_rollout_ref:", "actor_rollout_ref must be a block of keys, got None"),
         (
             "mine",
@@ -143,6 +144,12 @@ def test_a_yaml_file_that_cannot_be_a_config_is_refused(tmp_path, name, text, wo
     with pytest.raises(SettingsError) as caught:
         read_config(str(path))
     assert words in str(caught.value)
+
+
+def test_a_value_makes_no_empty_block_whole(tmp_path):
+    (tmp_path / "mine.yaml").write_text("defaults: [cpu, _self_]\ntrainer:")
+    with pytest.raises(SettingsError, match="trainer must be a block of keys, got None"):
+        read_config(str(tmp_path / "mine.yaml"), ["trainer.total_training_steps=1"])
 
 
 def test_a_word_that_is_no_override_is_named():
