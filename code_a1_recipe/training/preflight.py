@@ -122,7 +122,7 @@ def _not_set(key: str) -> str:
 def _unusable(key: str, path: str, error: Exception) -> str:
     command = "`hf download ID --local-dir FOLDER` makes one where the hub answers"
     if path == SMOLLM2:
-        command = "in a clone, `python -m studies.real_model smollm2-135m --output FOLDER` makes one without the hub"
+        command = "`python -m studies.real_model smollm2-135m --output FOLDER` in a clone makes one without the hub"
     return (
         f"{key}={path!r} cannot be used: {in_a_line(error)}; give a folder with config.json, weights and tokenizer "
         f"({key}=FOLDER): {command}"
