@@ -208,7 +208,8 @@ class Judge:
                 if is_quick and definitions.needs_no_examples:
                     alone, is_cached = self._run(request.question_id, program_alone)
             # What raises without the examples may lack what they make.
-            if is_quick and not (alone and alone.loaded and CallStatus.RAISED not in _statuses(alone)):
+            raises = alone is not None and any(answer.status is CallStatus.RAISED for answer in alone.results)
+            if is_quick and (raises or not (alone and alone.loaded)):
                 result, is_cached = self._run(request.question_id, program)
                 failure = result.example_failure
             if definitions and _hangs(result):
@@ -267,10 +268,6 @@ def _hangs(result: ProgramResult) -> bool:
     """Tell whether a program did not load in its time."""
     # The text of a load error may come from the program. But a program that lies here could hang as well.
     return result.load_error.startswith(CallStatus.TIMED_OUT)
-
-
-def _statuses(result: ProgramResult) -> set[CallStatus]:
-    return {answer.status for answer in result.results}
 
 
 def _calls_of(suites: Iterable[Suite]) -> list[list[Call]]:
